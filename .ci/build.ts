@@ -1,4 +1,5 @@
-// Builds the executable into --outfile, by default dist/gatehouse. Other arguments go to `bun build`, such as --target.
+// Builds the executable into --outfile, by default dist/gatehouse. Other arguments go to `bun build`, such as
+// --target.
 
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

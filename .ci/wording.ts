@@ -1,8 +1,8 @@
 import { Glob } from 'bun'
 
 /**
- * Finds comments, messages and sentences of the guide that read as translated: a sentence opens with its subject or verb, and says things directly.
- * `.github/CONTRIBUTING.md` has the rules.
+ * Finds comments, messages and sentences of the guide that read as translated: a sentence opens with its
+ * subject or verb, and says things directly. `.github/CONTRIBUTING.md` has the rules.
  */
 const OPENING =
   /^(?:What|Whoever|Whose|Whence|Whom|Who|Whether|How|Where|Of|Upon|Nobody|So that|As long|So many|Here,? for)\b/

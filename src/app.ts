@@ -166,7 +166,10 @@ const answer = (
 /** One year: https://www.rfc-editor.org/rfc/rfc6797#section-6.1 */
 const HSTS = `max-age=${(365 * DAY) / SECOND}`
 
-/** True when browsers use TLS. Localhost is exempt: HSTS would apply to all its ports, also those of plain http. */
+/**
+ * True when browsers use TLS. Localhost is exempt: HSTS would apply to all its ports, also those of plain
+ * http.
+ */
 const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
   (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)
 

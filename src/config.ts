@@ -23,7 +23,7 @@ import {
 import { parseYaml, readBounded, type Yaml, YamlError } from './lib/yaml.ts'
 import { signingAlgs } from './protocol/oidc/signing-algs.ts'
 
-/** An invalid configuration. The command line shows `message` alone, on one line, and exits with 2. */
+/** An invalid configuration. The command line shows only `message`, on one line, and exits with 2. */
 export class ConfigError extends Error {
   readonly exit_code = 2
 }

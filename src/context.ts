@@ -74,7 +74,8 @@ export interface XmlReader {
   /**
    * Runs a job in the organization's queue.
    *
-   * @param ip_address of the client, for messages from unauthenticated clients: its network has a share of the queue
+   * @param ip_address of the client, for messages from unauthenticated clients: its network has a share of
+   * the queue
    * @throws SamlError for an invalid message, or one that exceeds a limit
    * @throws AppError 503 with `Retry-After` when the queue is full
    */
@@ -185,7 +186,7 @@ export interface KnownDocument {
   found: Promise<FoundDocument | undefined>
   /** Milliseconds; infinite while it is being read. */
   expires_at: number
-  /** Headers that ask for a newer document alone. */
+  /** Headers that ask for the document only if it is newer. */
   validators: Record<string, string>
 }
 
@@ -215,7 +216,10 @@ export interface Core {
   readonly attempts: Map<string, number>
   /** Files of the backups that this server is making (operations/backups). */
   readonly backups: Set<string>
-  /** Runs work as a span of the request's trace, if there is one. Names are constants, since the collector sees them. */
+  /**
+   * Runs work as a span of the request's trace, if there is one. Names are constants, since the collector
+   * sees them.
+   */
   trace<T>(name: string, work: () => T): T
 }
 
@@ -224,8 +228,8 @@ export interface SigningKeys {
   /** Returns a compact JWS of the claims. */
   sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
   /**
-   * Returns the content of a JWT whose header and signature are this server's, or undefined. The claims are not
-   * validated.
+   * Returns the content of a JWT whose header and signature are this server's, or undefined. The claims are
+   * not validated.
    */
   open(token: string): Promise<OpenedToken | undefined>
   /** Returns the key set; waits for the first start to create the keys. */
@@ -253,7 +257,10 @@ export interface KnownUpstream {
   readonly configuration: Promise<Configuration>
 }
 
-/** Dependencies of one server. `createApp` adds functions here, so that no import runs against the order of rooms. */
+/**
+ * Dependencies of one server. `createApp` adds functions here, so that no import runs against the order of
+ * rooms.
+ */
 export interface Context extends Issuer {
   /**
    * Authenticates the caller of the admin API.

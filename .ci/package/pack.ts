@@ -34,7 +34,10 @@ export const tar = async (folder: string, file: string, epoch: number): Promise<
   await $`tar --sort=name --format=ustar --mtime=@${epoch} --owner=0 --group=0 --numeric-owner -C ${folder} -c . --transform s,^\\./,, | gzip -n > ${file}`.quiet()
 }
 
-/** Returns a zip archive of the files, with a fixed time: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
+/**
+ * Returns a zip archive of the files, with a fixed time:
+ * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+ */
 export const zip = async (entries: readonly Entry[]): Promise<Uint8Array<ArrayBuffer>> => {
   const local: Buffer[] = []
   const central: Buffer[] = []

@@ -23,7 +23,10 @@ const folder = async (name: string): Promise<string> => {
   return path
 }
 
-/** Starts a development server by the command, takes a token over HTTP, and checks that userinfo knows its user. */
+/**
+ * Starts a development server by the command, takes a token over HTTP, and checks that userinfo knows its
+ * user.
+ */
 const logIn = async (command: string[], root = '') => {
   const path = root ? '/tmp/ready' : join(await mkdtemp(join(place, 'ready-')), 'line')
   const ready = root + path

@@ -30,8 +30,8 @@ export interface Found {
 }
 
 /**
- * Returns the invitation of a link. It is refused once its maker may no longer give what it gives, and once its user
- * has another way in or another address.
+ * Returns the invitation of a link. It is refused once its maker may no longer give what it gives, and once
+ * its user has another way in or another address.
  *
  * @throws PageError 410
  */

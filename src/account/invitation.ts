@@ -30,7 +30,9 @@ import type { Transaction } from '#src/storage/store.ts'
 import { completeUser, createInvited, type Found, findInvited, refuse, useUp } from './accept-invitation.ts'
 import { type NewUserFields, newUserErrors, newUserOf } from './new-user.ts'
 
-/** An invitation as a page shows it. `user_id` is the id that a new user will have, which a new passkey names. */
+/**
+ * An invitation as a page shows it. `user_id` is the id that a new user will have, which a new passkey names.
+ */
 interface Opened extends Found {
   token: string
   user_id: UserId
@@ -47,7 +49,9 @@ const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): Ne
   last_name,
 })
 
-/** Opens an invitation from its link. Opening it does not use it up: mail scanners and previews open links. */
+/**
+ * Opens an invitation from its link. Opening it does not use it up: mail scanners and previews open links.
+ */
 export const getInvitationPage =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

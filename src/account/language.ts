@@ -29,8 +29,9 @@ const pages: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns path and query of the page that contains the form: the page that a step names in the form, else that of the
- * Referer, else `/account`. A step names its page because a GET cannot show the address of a refused POST.
+ * Returns path and query of the page that contains the form: the page that a step names in the form, else
+ * that of the Referer, else `/account`. A step names its page because a GET cannot show the address of a
+ * refused POST.
  */
 const pageOf = ({ config }: Context, { request }: Call, named: string | undefined): string => {
   const page = URL.parse(named ?? request.headers.get('referer') ?? '', config.url)

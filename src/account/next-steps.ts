@@ -21,8 +21,8 @@ const linesFor = (option: string) => ({
 
 /**
  * Returns the next steps of an administrator: connect a first application, add a second person, turn on mail.
- * A step goes once it is done. Administrators of the default organization alone can turn on mail, and for them the
- * clients and users of the whole instance count. undefined for users without steps.
+ * A step disappears once it is done. Only administrators of the default organization can turn on mail, and
+ * for them the clients and users of the whole instance count. undefined for users without steps.
  */
 export const nextStepsOf = async (
   { config, store, mail }: Context,

@@ -41,7 +41,7 @@ const profilePage = (
   const attributes = attributeFields(definitions, user.attributes, again)
   const { values = user, errors, seconds } = refused ?? {}
   const told = noticeOf(call, ['saved', 'verification_sent'])
-  // The row of the pending address says the same.
+  // The form shows the pending address with the same words.
   const notice = refused || (told === 'verification_sent' && user.pending_email) ? undefined : told
   return render(
     'account-profile',
@@ -64,9 +64,9 @@ const profilePage = (
 }
 
 /**
- * Form of names, e-mail address and the attributes that the organization shows. It requires a recent authentication, because the address allows a
- * password reset. A new address takes effect once its verification link is opened; until then it is no login
- * name and gets no other mail.
+ * Form of names, e-mail address and the attributes that the organization shows. It requires a recent
+ * authentication, because the address allows a password reset. A new address takes effect once its
+ * verification link is opened; until then it is no login name and gets no other mail.
  */
 export const getProfile =
   (context: Context) =>

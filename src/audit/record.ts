@@ -33,8 +33,8 @@ export interface NewEvent {
   client_info: ClientInfo
   metadata?: Record<string, unknown>
   /**
-   * The user whom the event concerns: its actor, its target, the owner of its session or a user of its metadata.
-   * The event is deleted with this user.
+   * The user whom the event concerns: its actor, its target, the owner of its session or a user of its
+   * metadata. The event is deleted with this user.
    */
   subject_id?: UserId | null
   /** Users that `markActive` counted (directory/users/store.ts). */

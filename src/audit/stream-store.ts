@@ -3,7 +3,9 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import { type EventRow, visibleEvents } from './store.ts'
 
-/** `seq` up to which no further event can appear, and the next one with the transaction that must end first. */
+/**
+ * `seq` up to which no further event can appear, and the next one with the transaction that must end first.
+ */
 interface Horizon {
   seq: number
   next?: { seq: number; before: bigint } | undefined
@@ -60,12 +62,15 @@ export const settledSeq = async (store: Store): Promise<number> => {
   return horizon.seq
 }
 
-/** A column as an expression: the range of `seq` bounds the work, an index of the column would read its whole past. */
+/**
+ * A column as an expression: the range of `seq` bounds the work, an index of the column would read its whole
+ * past.
+ */
 const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
 /**
- * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations. With
- * `wanted` it leaves out other types and, where one is named, other organizations.
+ * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations.
+ * With `wanted` it leaves out other types and, where one is named, other organizations.
  */
 export const eventsUpTo = async (
   q: Queries,

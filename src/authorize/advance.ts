@@ -96,8 +96,8 @@ export const decide = async (
   decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
 /**
- * As {@link decide}, with the client as its metadata document describes it once the next step concerns the client.
- * Answers to the client follow from this decision alone.
+ * As {@link decide}, with the client as its metadata document describes it once the next step concerns the
+ * client. Only this decision determines the answer to the client.
  */
 export const settle = async <F extends Flow>(
   context: Context,

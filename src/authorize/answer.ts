@@ -17,8 +17,9 @@ export interface Addressee {
 }
 
 /**
- * Sends parameters to the client, with its `state` and with `iss` (https://www.rfc-editor.org/rfc/rfc9207): by
- * a 302, or by a page that posts them (https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html).
+ * Sends parameters to the client, with its `state` and with `iss` (https://www.rfc-editor.org/rfc/rfc9207):
+ * by a 302, or by a page that posts them
+ * (https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html).
  */
 export const answerClient = (
   context: Context,

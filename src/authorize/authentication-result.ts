@@ -48,8 +48,8 @@ interface AuthenticationResult extends AuthenticationMethod {
 }
 
 /**
- * Starts the login, stores it as the flow's choice and continues. A user who owes a second factor is logged in only
- * after it (O-69); the post-login action waits until then.
+ * Starts the login, stores it as the flow's choice and continues. A user who owes a second factor is logged
+ * in only after it (O-69); the post-login action waits until then.
  */
 export const proceedAs = (
   context: Context,

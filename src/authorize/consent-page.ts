@@ -10,7 +10,9 @@ import type { StepUser } from './eligible-logins.ts'
 import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, show } from './step-pages.ts'
 
-/** Returns a client as the consent page shows it. A name of a registered client is shown for that one alone. */
+/**
+ * Returns a client as the consent page shows it. A name of a registered client is shown for that client only.
+ */
 const consentClient = async ({ store }: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }
   const { client_id, description, redirect_uris, name, from_document } = client

@@ -19,7 +19,9 @@ const consentsOf = prepared((q, { consents, logins }) =>
     .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
 )
 
-/** Lists the scopes that the users of this browser have granted to the client since a time in milliseconds. */
+/**
+ * Lists the scopes that the users of this browser have granted to the client since a time in milliseconds.
+ */
 export const listConsents = (
   q: Queries,
   key: { browser_hash: SecretHash; client_id: string; since: number },
@@ -74,7 +76,10 @@ export const hasConsents = async (
   return found.length > 0
 }
 
-/** Returns since when consents to the client count, in milliseconds: a dynamic client may turn into another one. */
+/**
+ * Returns since when consents to the client count, in milliseconds: a dynamic client may turn into another
+ * one.
+ */
 export const consentsSince = (client: Origin & { readonly updated_at: number }): number =>
   isDynamic(client) ? client.updated_at : 0
 

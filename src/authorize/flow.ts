@@ -109,8 +109,8 @@ const apisToAsk = async (
 }
 
 /**
- * Returns the scopes of a request as consents store them: the ids of the APIs that it names, since a token without
- * scopes may open an API, too, and before a scope of an API the id of that API.
+ * Returns the scopes of a request as consents store them: the ids of the APIs that it names, since a token
+ * without scopes may open an API, too, and before a scope of an API the id of that API.
  */
 export const consentScopes = ({ request, apis }: Pick<Flow, 'request' | 'apis'>): readonly string[] =>
   apis.length === 0
@@ -243,7 +243,7 @@ interface PostedStep {
 }
 
 /**
- * Opens the form of a step. The CSRF token alone names the request: the specified consent form has no field
+ * Opens the form of a step. Only the CSRF token names the request: the specified consent form has no field
  * for it.
  *
  * @throws PageError 403 when the form comes from another origin or without a token of this browser and step,

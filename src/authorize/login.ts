@@ -11,8 +11,9 @@ import { homeOf, nobody, typedSlug } from './login-organization.ts'
 import { confirmingUser, loginPage } from './step-pages.ts'
 
 /**
- * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) where the request may be
- * answered by a user of any organization. An unknown slug is answered as a wrong password, after the same work.
+ * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) where the request
+ * may be answered by a user of any organization. An unknown slug is answered as a wrong password, after the
+ * same work.
  */
 export const postLogin =
   (context: Context) =>

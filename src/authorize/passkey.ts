@@ -62,7 +62,8 @@ class CopiedPasskey extends Error {
 }
 
 /**
- * Milliseconds to wait for this network; 0 for a browser in which a user of the organization has signed in before.
+ * Milliseconds to wait for this network; 0 for a browser in which a user of the organization has signed in
+ * before.
  */
 const waitOf = (context: Context, call: Call, organization_id: OrganizationId): Promise<number> =>
   context.store.read(async q => {
@@ -102,8 +103,8 @@ type PasskeyResult =
   | { user?: UserRow; proven?: never; refused: string }
 
 /**
- * Verifies the assertion and returns its user, or the reason of the failure, with the same work in each case. A
- * user of another organization is not named in the audit log of this one.
+ * Verifies the assertion and returns its user, or the reason of the failure, with the same work in each case.
+ * A user of another organization is not named in the audit log of this one.
  */
 const prove = async (
   context: Context,

@@ -43,8 +43,8 @@ const withoutSecrets = (uri: string): string =>
   printable(uri.replace(/[?#].*/s, '').replace(/^([^/]*\/\/)[^/]*@/, '$1'))
 
 /**
- * Logs the reason of a refusal, records it for a known client, and returns the page. A network or organization with too
- * many refusals gets the page alone: strangers fill neither log nor disk.
+ * Logs the reason of a refusal, records it for a known client, and returns the page. A network or
+ * organization with too many refusals gets only the page: strangers fill neither log nor disk.
  */
 export const refuseRequest = async (
   context: Context,
@@ -66,8 +66,8 @@ export const refuseRequest = async (
 }
 
 /**
- * Returns the error that the client gets. The allowed scopes of `invalid_scope` go to the log and, in development
- * mode, to the client: anyone can make a request with its public id.
+ * Returns the error that the client gets. The allowed scopes of `invalid_scope` go to the log and, in
+ * development mode, to the client: anyone can make a request with its public id.
  */
 export const publicError = (
   context: Context,
@@ -89,8 +89,8 @@ const MAX_EVENTS = 20
 const EVENTS: Limit = { kind: 'window', count: MAX_EVENTS, window: HOUR, wait: 0 }
 
 /**
- * Records at most one event an hour for each client, reason and redirect URI. Its `count` includes the refusals since
- * the event before it.
+ * Records at most one event an hour for each client, reason and redirect URI. Its `count` includes the
+ * refusals since the event before it.
  */
 const recordRefusal = (
   context: Context,

@@ -10,8 +10,8 @@ import { type BrowserSession, openStep, type StoredFlow } from './flow.ts'
 import { chooseAnew, updatePending } from './store.ts'
 
 /**
- * Handles the account picker: `login` is an offered login or `other`; `forget` names a login to end. Going back to
- * the picker replaces the choice.
+ * Handles the account picker: `login` is an offered login or `other`; `forget` names a login to end. Going
+ * back to the picker replaces the choice.
  */
 export const postSelectAccount =
   (context: Context) =>
@@ -33,7 +33,10 @@ export const postSelectAccount =
     return advance(context, browser, { ...flow, pending: { ...flow.pending, ...chosen } }, 'post', logins)
   }
 
-/** Signs a user out of this browser and shows the picker again. Ignores a login that has ended, or was not offered. */
+/**
+ * Signs a user out of this browser and shows the picker again. Ignores a login that has ended, or was not
+ * offered.
+ */
 const forget = async (
   context: Context,
   browser: BrowserSession,

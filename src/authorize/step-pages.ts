@@ -50,7 +50,10 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/** The name that a client gave itself is not shown before a person has logged in, only where they will be sent. */
+/**
+ * The name that a client gave itself is not shown before a person has logged in, only where they will be
+ * sent.
+ */
 const clientName = ({ client, request }: StoredFlow) =>
   client && {
     client_name: client.from_document
@@ -61,8 +64,8 @@ const clientName = ({ client, request }: StoredFlow) =>
   }
 
 /**
- * Returns how the user of a step may leave it. A request that names its user (`hinted_user_id`) takes no other
- * account.
+ * Returns how the user of a step may leave it. A request that names its user (`hinted_user_id`) takes no
+ * other account.
  */
 export const exitOf = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => {
   const { back, confirm, enrol, hinted_user_id } = flow.request
@@ -90,7 +93,7 @@ export const confirmingUser = async (
   return logins.find(({ user_id }) => user_id === hinted_user_id)
 }
 
-/** The login page of a user who is logged in; it offers the user's own ways to log in alone. */
+/** The login page of a user who is logged in; it offers only that user's ways to log in. */
 const confirmPage = async (
   context: Context,
   browser: BrowserSession,

@@ -80,8 +80,8 @@ export const updatePending = async (
 }
 
 /**
- * Drops what the flow has chosen and proven, and its challenges. The user chooses again: among the logins of this
- * browser (`choose`), or by logging in.
+ * Drops what the flow has chosen and proven, and its challenges. The user chooses again: among the logins of
+ * this browser (`choose`), or by logging in.
  */
 export const chooseAnew = async (
   tx: Transaction,
@@ -116,7 +116,7 @@ export const consumeRound = async (
   return rows.length > 0
 }
 
-/** Ends a request; true for exactly one caller, which alone issues the code or the refusal. */
+/** Ends a request; true for exactly one caller, which then issues the code or the refusal. */
 export const consumePending = async (tx: Transaction, request_hash: SecretHash): Promise<boolean> => {
   const { authorization_requests: t } = tx.tables
   const rows = await tx.delete(t).where(eq(t.request_hash, request_hash)).returning({ hash: t.request_hash })

@@ -2,7 +2,10 @@ import { serverActor } from '#src/directory/access.ts'
 import { regenerateSecret } from '#src/directory/clients/service.ts'
 import { explained, type UserOptions, withInstance } from './user.ts'
 
-/** Replaces the secret of an application and prints the new one; when a program reads the output, nothing else. */
+/**
+ * Replaces the secret of an application and prints the new one; when a program reads the output, nothing
+ * else.
+ */
 export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
     const secret = await explained(regenerateSecret(context, client_id, serverActor))

@@ -14,7 +14,10 @@ export interface CommandRow {
   /** In the order of the command line, as `<required>`, `[optional]` or `<several...>`. */
   arguments?: readonly (readonly [name: string, about?: string] | Argument)[]
   options?: readonly (readonly [flags: string, about?: string, fallback?: string] | Option)[]
-  /** Runs the command with the options of command and program, its arguments and the program. Absent for a group. */
+  /**
+   * Runs the command with the options of command and program, its arguments and the program. Absent for a
+   * group.
+   */
   run?(options: Parsed[number], ...given: Parsed): void | Promise<void>
 }
 
@@ -43,7 +46,10 @@ const development = [
   ['--data-dir <dir>', 'keep the data in this directory; default: a temporary one'],
 ] as const
 
-/** All commands, in the order of the help. Each imports its code when it runs, which keeps the start of `serve` short. */
+/**
+ * All commands, in the order of the help. Each imports its code when it runs, which keeps the start of
+ * `serve` short.
+ */
 export const commands: readonly CommandRow[] = [
   {
     name: 'serve',
@@ -337,7 +343,7 @@ export const commands: readonly CommandRow[] = [
     hidden: true,
     run: async () => {
       await import('#src/directory/identity-providers/xml-worker.ts')
-      // The worker ends with its connection to the server that started it.
+      // The worker exits by itself when its connection to the server closes.
       await new Promise(() => {})
     },
   },

@@ -119,7 +119,7 @@ const address: Check = async ({ url }) => {
     : ok(`${url} answers`)
 }
 
-/** Seconds in which the event loop answers no request. */
+/** Seconds for which the event loop may be blocked before doctor warns. */
 const LONG_HOLD = 0.5
 
 const loop: Check = async ({ url, metrics_token }) => {

@@ -7,7 +7,7 @@ import { openExisting } from './instance.ts'
 /** Error codes of a wrong path, as opposed to a failing disk. */
 const WRONG_PATH = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES']
 
-/** Writes the file that `apply` reads. A file with secrets is readable by its owner alone. */
+/** Writes the file that `apply` reads. A file with secrets is readable only by its owner. */
 export const exportInstance = async (
   file: string | undefined,
   options: { config?: string; secrets?: boolean },

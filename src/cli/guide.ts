@@ -5,8 +5,8 @@ import { contentsText, linesWith, pageText } from '#src/guide/terminal.ts'
 const WIDTH = 80
 
 /**
- * Prints a page of the guide, the lines that contain a word, or the table of contents. Bold only on a terminal:
- * https://no-color.org
+ * Prints a page of the guide, the lines that contain a word, or the table of contents. Bold only on a
+ * terminal: https://no-color.org
  */
 export const guide = (subject?: string): void => {
   const isBold = process.stdout.isTTY && !process.env.NO_COLOR

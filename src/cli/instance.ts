@@ -101,7 +101,7 @@ export const openInstance = async (
   const existed = existsSync(file)
   try {
     const isNew = await isNewInstance(store)
-    // A command that only reads must not create an instance: it would block a later move of another one here.
+    // A command that only reads must not create an instance: `migrate-to` needs an empty target.
     if (isNew && options.migrate === false) throw await noInstance(config)
     const masters = file_keys ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {

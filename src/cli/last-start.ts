@@ -19,8 +19,8 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
 }
 
 /**
- * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL may have no writable data directory; it
- * starts without storing them.
+ * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL may have no writable data
+ * directory; it starts without storing them.
  */
 export const rememberStart = (config: Config, port: number): void => {
   const file = fileOf(config.data_dir)
@@ -41,8 +41,8 @@ const readLastStart = (data_dir: string): LastStart | undefined => {
 }
 
 /**
- * Loads the settings for a command beside a server. Settings without a port get the port of the last start of `serve`
- * on the data directory; settings without port and URL get its URL, too.
+ * Loads the settings for a command beside a server. Settings without a port get the port of the last start of
+ * `serve` on the data directory; settings without port and URL get its URL, too.
  *
  * @throws ConfigError for invalid settings
  */

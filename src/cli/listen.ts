@@ -101,7 +101,7 @@ const open = (
   })
 
 /**
- * Options for all addresses: without a hostname Bun listens on IPv6 and IPv4, or on IPv4 alone if the machine
+ * Options for all addresses: without a hostname Bun listens on IPv6 and IPv4, or on IPv4 only if the machine
  * has no IPv6.
  */
 const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} : { hostname: host })

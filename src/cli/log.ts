@@ -18,8 +18,8 @@ interface Log {
 }
 
 /**
- * Opens the log: one JSON line per event, formatted on a terminal. Only named fields are logged, never headers,
- * bodies or queries, because they contain codes, tokens, secrets and passwords.
+ * Opens the log: one JSON line per event, formatted on a terminal. Only named fields are logged, never
+ * headers, bodies or queries, because they contain codes, tokens, secrets and passwords.
  */
 export const openLog = async (level: string): Promise<Log> => {
   if (process.stdout.isTTY) {

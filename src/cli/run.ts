@@ -46,7 +46,10 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     )
 }
 
-/** Adds the setting that an unknown option may mean, or the command for which other programs have another name. */
+/**
+ * Adds the setting that an unknown option may mean, or the command for which other programs have another
+ * name.
+ */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []
   const setting = option.replaceAll('-', '_')

@@ -35,8 +35,8 @@ export interface Queue<M extends Message> {
 const LOOK = 5 * SECOND
 
 /**
- * Returns the pause after failed attempts (ms): `first`, multiplied by `factor` each time up to `longest`, ± 20 %
- * so that retries spread.
+ * Returns the pause after failed attempts (ms): `first`, multiplied by `factor` each time up to `longest`. It
+ * varies by 20 %, so that retries spread.
  */
 export const pauseAfter = (
   attempts: number,
@@ -50,9 +50,9 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 }
 
 /**
- * Attempts the due messages, some at once, until none is left. Each look reads the due
- * messages alone, and an organization with all its deliveries running delays no other. A message is never lost, but it is sent twice when the process dies right after
- * sending it. `more` resolves when there may be new messages.
+ * Attempts the due messages, several at once, until none is left. Each look reads only due messages, and an
+ * organization whose deliveries all hang delays no other. No message is lost; one is sent twice when the process
+ * dies right after sending it. `more` resolves when there may be new messages.
  *
  * @returns the number of attempts
  */

@@ -78,7 +78,9 @@ export const readOnlyStored = {
   ...readOnlyTimes,
 }
 
-/** True for an absolute http or https URL without fragment, credentials, white space and control characters. */
+/**
+ * True for an absolute http or https URL without fragment, credentials, white space and control characters.
+ */
 export const isTarget = (text: string): boolean => {
   const url = URL.parse(text)
   return url !== null && /^https?:\/\/[^#\s\p{C}]+$/u.test(text) && !url.username && !url.password

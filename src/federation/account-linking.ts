@@ -3,8 +3,8 @@ import { findAccount, listAccounts } from '#src/directory/identity-providers/acc
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
+import { isAllowedDomain } from '#src/directory/users/rules.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
-import { canonicalEmail } from '#src/lib/email.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import type { ExternalIdentity } from '#src/sign-in/external-accounts.ts'
@@ -71,8 +71,7 @@ const refusedAddress = (
 ): string | undefined => {
   const { allowed_domains } = settingsOf(organization)
   if (allowed_domains.length === 0) return undefined
-  if (email && !allowed_domains.includes(canonicalEmail(email)?.split('@')[1] ?? ''))
-    return 'domain_not_allowed'
+  if (email && !isAllowedDomain(allowed_domains, email)) return 'domain_not_allowed'
   return email && email_verified ? undefined : 'address_not_verified'
 }
 

@@ -69,9 +69,9 @@ export const handleCallback = async (
 }
 
 /**
- * Returns the `auth_time` of the login in milliseconds, never later than now. A provider that states no time gives 0,
- * which no `max_age` accepts. When the request required a re-authentication, the earliest value is the time of the
- * request, and a provider that states no time is believed: some never state one.
+ * Returns the `auth_time` of the login in milliseconds, never later than now. A provider that states no time
+ * gives 0, which no `max_age` accepts. When the request required a re-authentication, the earliest value is
+ * the time of the request, and a provider that states no time is believed: some never state one.
  */
 const authTimeOf = (
   { clock }: Context,

@@ -54,9 +54,9 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 })
 
 /**
- * Charges a callback before it is parsed or forwarded: to its network, or to a known device when that network has no
- * budget left. A callback that answers a pending upstream request is free, because the start of its login was charged
- * and it works once.
+ * Charges a callback before it is parsed or forwarded: to its network, or to a known device when that network
+ * has no budget left. A callback that answers a pending upstream request is free, because the start of its
+ * login was charged and it works once.
  *
  * @throws AppError 429 `rate_limited`, also after too many refused callbacks from the same network
  */

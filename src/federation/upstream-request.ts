@@ -112,8 +112,8 @@ export const endUpstreamRequest = async (
 }
 
 /**
- * True when this browser has a pending upstream request with this state. A cross-site POST comes without the browser's
- * cookie, so requests of all browsers count for it.
+ * True when this browser has a pending upstream request with this state. A cross-site POST comes without the
+ * browser's cookie, so requests of all browsers count for it.
  */
 export const isPendingUpstream = async (
   context: Context,

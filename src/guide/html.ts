@@ -55,8 +55,8 @@ const contents = (withAbout: boolean, current?: string): string =>
     .join('')
 
 /**
- * Returns the document of a page, or of the table of contents without one. `sheets` are URLs of stylesheets, `home` is the
- * URL of the pages of development mode.
+ * Returns the document of a page, or of the table of contents without one. `sheets` are URLs of stylesheets,
+ * `home` is the URL of the pages of development mode.
  */
 export const guideDocument = (
   page: GuidePage | undefined,

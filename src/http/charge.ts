@@ -45,8 +45,8 @@ const budgets = {
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
   /**
-   * A stored registration of a client. One that nobody uses is kept for at most an hour and a sweep, so about 2,000
-   * unused ones exist.
+   * A stored registration of a client. One that nobody uses is kept for at most an hour and a sweep, so about
+   * 2,000 unused ones exist.
    */
   registration: {
     network: { burst: 60, per_second: 60 / 3_600 },
@@ -125,9 +125,9 @@ const RESERVED = 2
 const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
- * Charges a mail that an administrator causes to the organization, to its share of the mailbox and, beyond a reserve, to
- * the mailbox itself. Administrators of one organization therefore cannot block password changes in another, which send
- * mail too.
+ * Charges a mail that an administrator causes to the organization, to its share of the mailbox and, beyond a
+ * reserve, to the mailbox itself. Administrators of one organization therefore cannot block password changes
+ * in another, which send mail too.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -153,8 +153,8 @@ const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
 const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
 
 /**
- * Charges a call for a metadata document to the person for whom it is made and to its origin: a person can name any
- * number of URLs.
+ * Charges a call for a metadata document to the person for whom it is made and to its origin: a person can
+ * name any number of URLs.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */

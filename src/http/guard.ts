@@ -38,13 +38,15 @@ export interface AdminRoute {
   body?: z.ZodType
   status: 200 | 201 | 202 | 204
   answer?: z.ZodType
-  /** Error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422, 503 as they apply). */
+  /**
+   * Error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422, 503 as they apply).
+   */
   errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */
   conflict?: string
   /**
-   * Checks a refused body against stored data, so that one answer names every wrong field. `good` has the fields
-   * that the schema accepts, with defaults; `bad` names the others.
+   * Checks a refused body against stored data, so that one answer names every wrong field. `good` has the
+   * fields that the schema accepts, with defaults; `bad` names the others.
    */
   review?(
     q: Queries,

@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * Returns the network that is charged as one party: the IPv4 address in canonical form, or the first `bits` of an IPv6
- * address. Providers assign at least a /64 to a home and at most a /48 to a site
+ * Returns the network that is charged as one party: the IPv4 address in canonical form, or the first `bits`
+ * of an IPv6 address. Providers assign at least a /64 to a home and at most a /48 to a site
  * (https://www.rfc-editor.org/rfc/rfc6177#section-2).
  */
 export const networkOf = (ip_address: string, bits: 48 | 64 = 64): string => {

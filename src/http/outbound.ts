@@ -32,7 +32,9 @@ const resolve: Limits['resolve'] = hostname =>
     lookup(hostname, { all: true }, (error, found) => (error ? fail(error) : done(found))),
   )
 
-/** Bytes of an answer beside its body: head, interim answers and chunk sizes, which cost time for parsing too. */
+/**
+ * Bytes of an answer beside its body: head, interim answers and chunk sizes, which cost time for parsing too.
+ */
 const OVERHEAD = 64 * 1024
 
 const LIMITS: Limits = { timeout: 5 * SECOND, bytes: 1024 * 1024, resolve }

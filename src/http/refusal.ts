@@ -9,7 +9,9 @@ const MAX_LENGTH = 200
 export const printable = (text: string): string =>
   text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
 
-/** False for a network or organization with too many refusals in the log: strangers must not fill the disk. */
+/**
+ * False for a network or organization with too many refusals in the log: strangers must not fill the disk.
+ */
 export const mayReport = (
   context: Context,
   { ip_address }: Call,

@@ -26,8 +26,8 @@ export interface Commit {
 }
 
 /**
- * Returns the commit of the repository. As {@link components}, a Bun macro: it runs when the caller is bundled.
- * https://bun.com/docs/bundler/macros
+ * Returns the commit of the repository. As {@link components}, a Bun macro: it runs when the caller is
+ * bundled. https://bun.com/docs/bundler/macros
  */
 export const commit = (): Commit => {
   const { stdout } = spawnSync('git', ['log', '-1', '--abbrev=12', '--format=%h %ct'], {

@@ -15,16 +15,18 @@ interface Waiting {
 }
 
 /**
- * Returns a queue that runs at most `slots` jobs at once and lets `waiting` of each kind of work wait. Slots alternate
- * between logins and other work, and among the organizations of each. argon2 runs on the runtime's own threads, where
- * more jobs at once would only take cores from other work.
+ * Returns a queue that runs at most `slots` jobs at once and lets `waiting` of each kind of work wait. Slots
+ * alternate between logins and other work, and among the organizations of each. argon2 runs on the runtime's
+ * own threads, where more jobs at once would only take cores from other work.
  *
- * An organization may have as many waiting jobs as there are free places. One organization alone therefore gets half of
- * the places, and a second one always finds some. The networks of an organization share its places by the same rule, and
- * one network alone gets a third (dynamic queue thresholds, Choudhury and Hahne, IEEE/ACM Transactions on Networking
+ * An organization may have as many waiting jobs as there are free places. One organization alone therefore
+ * gets half of the places, and a second one always finds some. The networks of an organization share its
+ * places by the same rule, and one network alone gets a third (dynamic queue thresholds, Choudhury and Hahne,
+ * IEEE/ACM Transactions on Networking
  * 6(2), 1998).
  *
- * @throws AppError 503 `temporarily_unavailable` with `Retry-After` when the queue is full; the job does not start
+ * @throws AppError 503 `temporarily_unavailable` with `Retry-After` when the queue is full; the job does not
+ * start
  */
 export const fairQueue = (slots: number, waiting: number) => {
   const queues = { login: new Map<string, Waiting[]>(), change: new Map<string, Waiting[]>() }

@@ -24,7 +24,8 @@ interface Series {
 }
 
 /**
- * Returns the metrics of one server. Label values must come from a closed set: input of clients would fill memory.
+ * Returns the metrics of one server. Label values must come from a closed set: input of clients would fill
+ * memory.
  */
 export const openMetrics = () => {
   const known = new Map<string, { type: Type; help: string; samples(): Sample[] }>()

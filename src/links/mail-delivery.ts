@@ -18,7 +18,7 @@ import { createResetLink, createVerifyLink } from './links.ts'
 export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
   enabled && (password_hash !== null || email_verified)
 
-/** Returns the current recipient of a mail; undefined when nothing may be sent any more. */
+/** Returns the current recipient of a mail; undefined when the mail must no longer be sent. */
 const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefined> => {
   const { kind, organization_id, user_id, data } = mail
   const user = await (user_id

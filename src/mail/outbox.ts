@@ -56,8 +56,8 @@ const originOf = ({ user_agent, ip_address, application, time_zone }: NoticeOrig
   ) as Record<string, string>
 
 /**
- * Puts a notice about a change of the user's account into the outbox. It names the browser, address and application
- * of `client_info`; a change by an administrator passes the language alone.
+ * Puts a notice about a change of the user's account into the outbox. It names the browser, address and
+ * application of `client_info`; a change by an administrator passes only the language.
  */
 export const enqueueNotice = (
   context: Core,
@@ -75,8 +75,8 @@ export const enqueueNotice = (
   )
 
 /**
- * The waiting mails: one at a time for each organization. `deliver` renders and sends one. Failed mails are tried
- * again at growing intervals until they expire.
+ * The waiting mails: one at a time for each organization. `deliver` renders and sends one. Failed mails are
+ * tried again at growing intervals until they expire.
  */
 export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
   topic: 'mails',

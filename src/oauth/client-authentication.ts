@@ -46,7 +46,7 @@ export const asClient = async <T>(
   return isAuthenticated ? run() : throttled(context, call, client, run)
 }
 
-/** Logs why a client is refused, for its operator: the answer says `invalid_client` alone. */
+/** Logs why a client is refused, for its operator: the answer says only `invalid_client`. */
 const report = (
   context: Context,
   call: Call,

@@ -26,8 +26,8 @@ import { endpoint, oauthJson } from './endpoint.ts'
 const MAX_BYTES = 16 * 1024
 
 /**
- * Client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Equal metadata of public clients
- * gives the same client, because some register at each connection.
+ * Client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Equal metadata of public
+ * clients gives the same client, because some register at each connection.
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {

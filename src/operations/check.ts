@@ -66,8 +66,8 @@ const forEachRow = async <Row extends { id: string }>(
 }
 
 /**
- * Checks that the secrets of identity providers, of webhooks, of authenticator apps and of the SAML key open: returns a
- * line for each finding, and the number of secrets.
+ * Checks that the secrets of identity providers, of webhooks, of authenticator apps and of the SAML key open:
+ * returns a line for each finding, and the number of secrets.
  */
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []

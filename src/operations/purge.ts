@@ -48,8 +48,8 @@ const removeRows = async (
 
 /**
  * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
- * behind, and finishes indexes of attributes. Each batch is its own write of a few milliseconds, so that other writes run in between. Returns the
- * number of rows.
+ * behind, and finishes indexes of attributes. Each batch is its own write of a few milliseconds, so that
+ * other writes run in between. Returns the number of rows.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0

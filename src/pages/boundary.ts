@@ -83,7 +83,10 @@ const forAdministrator = new Set<ErrorPageCode>([
 /** Pages without a request in progress: the account is the way on. */
 const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden'])
 
-/** Returns the link of a page that belongs to no step of a login. A refused GET leads to itself; its query is not repeated. */
+/**
+ * Returns the link of a page that belongs to no step of a login. A refused GET leads to itself; its query is
+ * not repeated.
+ */
 const wayOn = (code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }
   return code === 'throttled' && request.method === 'GET' ? { retry_url: '' } : {}

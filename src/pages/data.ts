@@ -81,7 +81,9 @@ export interface LoginPage extends Common {
   passkey?: { action: string; options: string }
 }
 
-/** Login page of a user who is logged in. Posts `password`; `has_password` is false for accounts without one. */
+/**
+ * Login page of a user who is logged in. Posts `password`; `has_password` is false for accounts without one.
+ */
 export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'> {
   user: PageUser
   has_password: boolean
@@ -114,7 +116,10 @@ export interface VerifyEmailPage extends Common {
   error?: 'taken' | 'domain'
 }
 
-/** The exit of a step: a link back to the page that asked for it, or a form for another account (posts `fields`). */
+/**
+ * The exit of a step: a link back to the page that asked for it, or a form for another account (posts
+ * `fields`).
+ */
 export interface StepExit {
   cancel_url?: string
   other?: { action: string; fields: Record<string, string> }
@@ -190,8 +195,8 @@ export interface SelectAccountPage extends Common {
 export interface ConsentPage extends Common, StepExit {
   action: string
   /**
-   * `unverified` is set for a dynamic client; `loopback`: any program of the device may be it. `host` is that of its
-   * metadata document.
+   * `unverified` is set for a dynamic client; `loopback`: any program of the device may be it. `host` is that
+   * of its metadata document.
    */
   client: { name: string; description?: string; unverified?: 'web' | 'loopback'; host?: string }
   user: PageUser
@@ -244,7 +249,9 @@ export interface LinkAccountPage extends ProviderPage {
 
 type ProfileField = 'first_name' | 'last_name' | 'email'
 
-/** An attribute of the user. Posts `id`, a box only when it is ticked; `attributes` names the fields shown. */
+/**
+ * An attribute of the user. Posts `id`, a box only when it is ticked; `attributes` names the fields shown.
+ */
 export interface AttributeField {
   id: string
   label: string
@@ -300,8 +307,8 @@ export interface SetUpPage extends Common {
 }
 
 /**
- * An invitation. The first form posts `token`, `username`, `email` and the names; the second repeats them with
- * `password` and `password_repeat`, or with the `credential` of a new passkey; `edit` leads back.
+ * An invitation. The first form posts `token`, `username`, `email` and the names; the second repeats them
+ * with `password` and `password_repeat`, or with the `credential` of a new passkey; `edit` leads back.
  */
 export interface InvitationPage extends Common {
   action: string
@@ -309,13 +316,15 @@ export interface InvitationPage extends Common {
   token: string
   values: Partial<Record<NewUserField, string>>
   errors?: SetUpPage['errors']
-  /** False for a user who exists and lacks a credential alone. */
+  /** False for a user who exists and lacks only a credential. */
   is_new: boolean
   /** The invited address, which cannot be changed. */
   email?: string
   /** The user who is signed in in this browser. */
   signed_in_as?: string
-  /** The second form: WebAuthn creation options as JSON where browsers have passkeys, and the password rules. */
+  /**
+   * The second form: WebAuthn creation options as JSON where browsers have passkeys, and the password rules.
+   */
   sign_in?: { options?: string; rules: PasswordRule[]; error?: 'passkey' }
 }
 

@@ -69,8 +69,8 @@ export function findToken({ headers }: CredentialSource): string | undefined {
 }
 
 /**
- * Verifies the token of a request and checks the rules of its route. All adapters use this function, and so
- * can one for another framework.
+ * Verifies the token of a request and checks the rules of its route. All adapters call it; an adapter for
+ * another framework can call it too.
  *
  * @param source the headers of the request
  * @param rules requirements beyond a valid token; default: none

@@ -20,8 +20,8 @@ declare global {
 export type ExpressOptions = Rules & Handlers<[req: Request, res: Response, next: NextFunction], unknown>
 
 /**
- * Returns middleware for Express 4 and 5 that verifies the token and sets the claims that `getClaims` returns.
- * Use it before the body parser, so that bodies of unauthorized requests are not read.
+ * Returns middleware for Express 4 and 5 that verifies the token and sets the claims that `getClaims`
+ * returns. Use it before the body parser, so that bodies of unauthorized requests are not read.
  *
  * @param options rules of the routes behind it; default: any valid token
  *
@@ -58,9 +58,9 @@ export function getClaims(req: Request): Claims {
 }
 
 /**
- * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the metadata
- * document, guards all paths but the open ones, and sets the claims that `getClaims` returns. Use it before the body
- * parser and all routes.
+ * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the
+ * metadata document, guards all paths but the open ones, and sets the claims that `getClaims` returns. Use it
+ * before the body parser and all routes.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

@@ -97,9 +97,9 @@ export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verif
   })
 }
 /**
- * Plugin that makes the app a protected resource, such as an MCP server: it serves the metadata document, guards all
- * paths but the open ones before bodies are read, and sets `request.claims`. Register it before the routes, and either it
- * or `gatehouse`.
+ * Plugin that makes the app a protected resource, such as an MCP server: it serves the metadata document,
+ * guards all paths but the open ones before bodies are read, and sets `request.claims`. Register it before
+ * the routes, and either it or `gatehouse`.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

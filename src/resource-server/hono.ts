@@ -42,9 +42,9 @@ export function auth<R extends HonoOptions = Record<never, never>>(
 }
 
 /**
- * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the metadata
- * document, guards all paths but the open ones, and sets the variable `claims` there. An `AccessError` that a handler
- * throws becomes its answer.
+ * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the
+ * metadata document, guards all paths but the open ones, and sets the variable `claims` there. An
+ * `AccessError` that a handler throws becomes its answer.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

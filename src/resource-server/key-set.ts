@@ -47,8 +47,8 @@ const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
 /**
- * Returns the cache of the fetched set, with its age and last failure. jose's `createRemoteJWKSet` has no stale
- * keys during an outage, and no bound on refreshes that parallel requests share.
+ * Returns the cache of the fetched set, with its age and last failure. jose's `createRemoteJWKSet` has no
+ * stale keys during an outage, and no bound on refreshes that parallel requests share.
  */
 function createCache(options: KeySetOptions) {
   const { url, now, lifetime, maxStale, timeout } = options

@@ -49,8 +49,8 @@ export type LogoutOptions = Pick<
   /** The `client_id` of this application, or several. */
   audience: string | readonly string[]
   /**
-   * Ends the sessions. It may get the same logout again, because the server repeats what was not confirmed. When
-   * it throws, the server tries again later.
+   * Ends the sessions. It may get the same logout again, because the server repeats what was not confirmed.
+   * When it throws, the server tries again later.
    */
   onLogout: (claims: LogoutClaims) => unknown
   /** Is told why a request was refused, for your log. */
@@ -126,8 +126,8 @@ const MAX_SEEN = 10_000
 
 /**
  * Creates a receiver of logout tokens
- * (https://openid.net/specs/openid-connect-backchannel-1_0.html#Validation). Create one at start and share it,
- * because it holds the key set and the tokens that were received.
+ * (https://openid.net/specs/openid-connect-backchannel-1_0.html#Validation). Create one at start and share
+ * it, because it holds the key set and the tokens that were received.
  *
  * @param options issuer, audience and `onLogout`; everything else has a default
  * @returns the receiver, without a request to the issuer
@@ -206,7 +206,7 @@ function requireType(typ: unknown) {
 }
 
 function parseLogout(raw: Record<string, unknown>, settings: ResolvedOptions): LogoutClaims {
-  if ('nonce' in raw) throw new ClaimInvalidError('nonce', 'ID tokens alone have it')
+  if ('nonce' in raw) throw new ClaimInvalidError('nonce', 'only ID tokens have it')
   const registered = parseRegisteredClaims(raw, settings, settings.now() / 1000)
   const events = required(raw, 'events')
   if (!isObject(events) || !isObject(events[EVENT]))

@@ -44,8 +44,8 @@ export type Protection = {
   /** Path of the metadata document: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
   readonly metadataPath: string
   /**
-   * Checks a request. All paths but the open ones are guarded, because frameworks differ in which spellings of a path
-   * they serve.
+   * Checks a request. All paths but the open ones are guarded, because frameworks differ in which spellings
+   * of a path they serve.
    */
   check(request: ResourceRequest): Promise<Checked>
   /** Returns the answer to a refusal, with a challenge that names the metadata document. */
@@ -108,7 +108,8 @@ const metadata = (method: string, document: Answer['body']): Answer => {
 }
 
 /**
- * Requires scopes of one operation, such as a tool. Clients of MCP answer the refusal by asking the person for them.
+ * Requires scopes of one operation, such as a tool. Clients of MCP answer the refusal by asking the person
+ * for them.
  *
  * @throws InsufficientScopeError
  */
@@ -117,15 +118,15 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
 }
 
 /**
- * Guards a fetch handler that is a protected resource, such as an MCP server: serves its metadata document and
- * answers requests without a good token by a challenge that names it. An `AccessError` that the handler throws becomes
- * its answer.
+ * Guards a fetch handler that is a protected resource, such as an MCP server: serves its metadata document
+ * and answers requests without a good token by a challenge that names it. An `AccessError` that the handler
+ * throws becomes its answer.
  *
  * @param handle gets the claims; undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
- * @example
- * export default { fetch: protect(verifier, (request, claims) => mcp(request, claims), { scopes: ['tools.read'] }) }
+ * @example export default { fetch: protect(verifier, (request, claims) => mcp(request, claims), { scopes:
+ * ['tools.read'] }) }
  */
 export function protect(
   verifier: ResourceVerifier,

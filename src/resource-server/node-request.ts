@@ -22,7 +22,9 @@ type NodeBody = {
   iterator(options: { destroyOnReturn: boolean }): AsyncIterable<Uint8Array>
 }
 
-/** Returns the form of a request: what a body parser made of it, otherwise its text; undefined when too long. */
+/**
+ * Returns the form of a request: what a body parser made of it, otherwise its text; undefined when too long.
+ */
 export async function readNodeForm(request: NodeBody): Promise<unknown> {
   if (request.readableEnded) return request.body
   const decoder = new TextDecoder()

@@ -6,8 +6,8 @@ import { createKeySet, type KeySet } from './key-set.ts'
 import { type Keys, parseKeys } from './keys.ts'
 
 /**
- * Options of a verifier. Durations are in seconds; required are `issuer` and either `audience`, or `resource` with
- * `realm`.
+ * Options of a verifier. Durations are in seconds; required are `issuer` and either `audience`, or `resource`
+ * with `realm`.
  */
 export type VerifierOptions = {
   /** URL of the server, equal to `iss` of its tokens. */
@@ -17,13 +17,14 @@ export type VerifierOptions = {
    */
   audience?: string | readonly string[] | undefined
   /**
-   * Identifier of the API that this service is, in place of `audience`: only tokens that were asked for with this
-   * `resource` are accepted (https://www.rfc-editor.org/rfc/rfc8707). One `/` at its end counts for nothing.
+   * Identifier of the API that this service is, in place of `audience`: only tokens that were asked for with
+   * this `resource` are accepted (https://www.rfc-editor.org/rfc/rfc8707). One `/` at its end counts for
+   * nothing.
    */
   resource?: string | undefined
   /**
-   * Id of the only accepted organization, with or without `org_`; not its slug. Required with `resource`. Default:
-   * any organization.
+   * Id of the only accepted organization, with or without `org_`; not its slug. Required with `resource`.
+   * Default: any organization.
    */
   realm?: string | undefined
   /** Allowed clock difference. Default 5. */

@@ -47,7 +47,9 @@ export type TestIssuer = {
    * override members, or remove them with undefined. A string becomes the complete payload.
    */
   token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
-  /** Returns a logout token, valid for two minutes. `claims` override members, or remove them with undefined. */
+  /**
+   * Returns a logout token, valid for two minutes. `claims` override members, or remove them with undefined.
+   */
   logoutToken(claims?: Payload, header?: Partial<Header>): Promise<string>
   /** A token that has to be refused. */
   badToken(kind: BadToken): Promise<string>

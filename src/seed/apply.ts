@@ -41,7 +41,7 @@ const BATCH = 25
 /**
  * Makes the instance match the file, through the services of the admin API. On SQLite all changes are one
  * transaction. On PostgreSQL they are rehearsed first, then made in transactions of 25; when a concurrent
- * change makes one of them fail, the earlier ones stay and the error says so. A plan is the rehearsal alone.
+ * change makes one of them fail, the earlier ones stay and the error says so. A plan is only the rehearsal.
  *
  * @throws SeedError with every mistake of the file; StorageError when another server applies a seed
  */

@@ -35,7 +35,9 @@ interface Outcome {
   err?: unknown
 }
 
-/** Signs a logout token and posts it: https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRequest */
+/**
+ * Signs a logout token and posts it: https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRequest
+ */
 const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
   const { organization_id: id } = logout
   const slug = await context.store.read(q => slugOf(q, id))
@@ -63,8 +65,8 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
 }
 
 /**
- * Attempts one logout. Status 400 ends it, because the application has judged it; every other failure is tried
- * again until the logout expires.
+ * Attempts one logout. Status 400 ends it, because the application has judged it; every other failure is
+ * tried again until the logout expires.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, organization_id, uri, attempts, expires_at } = logout

@@ -58,7 +58,9 @@ const selectHead = prepared((q, { logouts }) =>
     .limit(1),
 )
 
-/** Returns the number of the oldest waiting logout of a client, which alone is tried; the others wait for it. */
+/**
+ * Returns the number of the oldest waiting logout of a client. Only this one is sent; the others wait for it.
+ */
 const headOf = async (q: Queries, client_id: string): Promise<number | undefined> =>
   (await selectHead(q, { client_id }))[0]?.number
 
@@ -148,7 +150,9 @@ export const releaseLogouts = async (tx: Transaction, now: number, until: number
 
 type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>
 
-/** Stores a failed attempt and the time of the next one, unless another sender has claimed the logout since. */
+/**
+ * Stores a failed attempt and the time of the next one, unless another sender has claimed the logout since.
+ */
 export const postponeLogout = async (
   tx: Transaction,
   { number, next_attempt_at }: Pick<LogoutRow, 'number' | 'next_attempt_at'>,
@@ -179,8 +183,8 @@ export const endLogout = async (
 }
 
 /**
- * Sends the waiting logouts of a client to its new address, the first one at once; without an address they end.
- * Otherwise those to a wrong address would hold up the others until they expire.
+ * Sends the waiting logouts of a client to its new address, the first one at once; without an address they
+ * end. Otherwise those to a wrong address would hold up the others until they expire.
  */
 export const redirectLogouts = async (
   tx: Transaction,

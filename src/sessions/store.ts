@@ -66,8 +66,8 @@ const insertSession = prepared((q, { sessions }) =>
 )
 
 /**
- * Inserts a session; false when its id is taken. The insert itself tells: on PostgreSQL a SELECT of the absent
- * id would conflict with each session that begins meanwhile, since ids of one moment share a page.
+ * Inserts a session; false when its id is taken. The insert itself tells: on PostgreSQL a SELECT of the
+ * absent id would conflict with each session that begins meanwhile, since ids of one moment share a page.
  */
 export const createSession = async (tx: Transaction, session: NewSession): Promise<boolean> =>
   (await insertSession(tx, { resources: null, ...session })).length > 0

@@ -11,8 +11,8 @@ import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 /** Attempts that one network has at one account after the account's shared budget is spent. */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
- * Attempts that all networks together have after the shared budget is spent: NIST SP 800-63B section 3.2.2 allows at most 100 consecutive
- * failures.
+ * Attempts that all networks together have after the shared budget is spent: NIST SP 800-63B section 3.2.2
+ * allows at most 100 consecutive failures.
  */
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 

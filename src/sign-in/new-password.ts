@@ -53,8 +53,9 @@ interface Retry {
 type ChosenPassword = { password_hash: string; retry?: never } | { password_hash?: never; retry: Retry }
 
 /**
- * Checks and hashes the new password of a form (`password`, `password_repeat` unless the page let the user see
- * what they type, and `current_password` with `ask_current`). Returns the hash, or the page with the error.
+ * Checks and hashes the new password of a form (`password`, `password_repeat` unless the page let the user
+ * see what they type, and `current_password` with `ask_current`). Returns the hash, or the page with the
+ * error.
  */
 export const chooseNewPassword = async (
   context: Context,

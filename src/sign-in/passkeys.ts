@@ -63,8 +63,8 @@ const ALGORITHMS = [-8, -7, -257]
 
 /**
  * Returns creation options as JSON:
- * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson `need` is `required` for a passkey
- * that is to be the only way in: discoverable, with user verification.
+ * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson `need` is `required` for a
+ * passkey that is to be the only way in: discoverable, with user verification.
  */
 export const creationOptions = (
   config: Config,
@@ -137,8 +137,8 @@ const expectation = ({ config }: Core, challenge: string) => ({
 })
 
 /**
- * Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid. `alone`
- * demands user verification.
+ * Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid.
+ * `alone` demands user verification.
  */
 export const verifyRegistration = async (
   context: Core,

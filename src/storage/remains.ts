@@ -5,8 +5,8 @@ import { beginPurge, logoutTarget, type PurgeKind } from './purges.ts'
 import type { Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
-// Removes rows of every table whose parent is deleted. The schema does not: one cascade over a million rows
-// would stop all other writes.
+// Removes the rows whose parent is deleted, from every table, in batches. Foreign keys do not cascade: one
+// cascade over a million rows would stop all other writes.
 
 type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
@@ -49,8 +49,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 }
 
 /**
- * Moves cursors of webhooks back to the last event, in a write that removes events: SQLite gives the `seq` of a
- * removed last row again.
+ * Moves cursors of webhooks back to the last event, in a write that removes events: SQLite gives the `seq` of
+ * a removed last row again.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables

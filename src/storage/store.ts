@@ -54,8 +54,8 @@ export type Transaction = Queries & {
    */
   later(statement: Promise<unknown>): Promise<unknown> | undefined
   /**
-   * Adds amounts to the row `key`. The sum of all bodies of one commit is written once, before it; a body that
-   * fails adds nothing.
+   * Adds amounts to the row `key`. The sum of all bodies of one commit is written once, before it; a body
+   * that fails adds nothing.
    */
   add(sum: Sum, key: string, amounts: Amounts): void
   /**

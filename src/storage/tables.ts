@@ -154,7 +154,10 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       updated_at: updated_at(),
       last_login: ms('last_login'),
-      /** The first login or refreshed token of the latest hour that had one: the user is counted as active once. */
+      /**
+       * The first login or refreshed token of the latest hour that had one: the user is counted as active
+       * once.
+       */
       active_at: ms('active_at'),
     },
     t => [
@@ -214,8 +217,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * The searchable attributes of users (`settings.user_attributes`): a row for each value, and for each item of
-   * a list. `value_hash` is the SHA-256 of the value as text (base64url), which an index takes at any length.
+   * The searchable attributes of users (`settings.user_attributes`): a row for each value, and for each item
+   * of a list. `value_hash` is the SHA-256 of the value as text (base64url), which an index takes at any
+   * length.
    */
   const user_attributes = table(
     'user_attributes',
@@ -313,9 +317,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and those whose id is the URL of
-   * their metadata document, once a person has allowed them. One that nobody has allowed yet has no `used_at`, and
-   * is soon removed.
+   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and those whose id is the
+   * URL of their metadata document, once a person has allowed them. One that nobody has allowed yet has no
+   * `used_at`, and is soon removed.
    */
   const dynamic_clients = table(
     'dynamic_clients',
@@ -411,8 +415,8 @@ export const tables = (kit: Kit) => {
       ip_address: text('ip_address').notNull(),
       user_agent: text('user_agent').notNull(),
       /**
-       * Revocations of this login's codes, counted, with the latest for each client ('' for every client); null
-       * before the first. A code carries the count at its issue.
+       * Revocations of this login's codes, counted, with the latest for each client ('' for every client);
+       * null before the first. A code carries the count at its issue.
        */
       codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
       created_at: created_at(),
@@ -475,8 +479,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Authorization codes that are too long to carry their content (`sealed`), and burnt ones (`sealed` is null).
-   * The others have no row: the session that a code makes uses it up.
+   * Authorization codes that are too long to carry their content (`sealed`), and burnt ones (`sealed` is
+   * null). The others have no row: the session that a code makes uses it up.
    */
   const authorization_codes = table(
     'authorization_codes',
@@ -838,7 +842,9 @@ export const tables = (kit: Kit) => {
       id: id<InvitationId>('id').primaryKey(),
       organization_id: organization_id(),
       delivery: text('delivery').$type<'mail' | 'link'>().notNull(),
-      /** The user who was created with the invitation, or by its one acceptance; null: acceptance creates one. */
+      /**
+       * The user who was created with the invitation, or by its one acceptance; null: acceptance creates one.
+       */
       user_id: id<UserId>('user_id').references(() => users.id, cascade),
       /** The address that a mailed link verifies. */
       email: text('email'),

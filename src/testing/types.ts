@@ -312,7 +312,7 @@ export interface GatehouseOptions {
   port?: number
   /** Issuer; default `http://localhost:<port>`. */
   url?: string
-  /** Address for server-to-server calls, if not the issuer (containers). */
+  /** Address for server-to-server calls when they cannot use the issuer (containers). */
   internal_url?: string
   /** Serves https with a certificate generated for this run. */
   tls?: boolean

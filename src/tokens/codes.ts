@@ -81,7 +81,8 @@ export const redirectHash = (redirect_uri: string): Buffer => hash('sha256', red
 
 /**
  * Returns a new authorization code, valid for one minute and one use. The code contains its own data,
- * encrypted and authenticated for the client, in base64url. Issuing it writes nothing unless `stored` is returned.
+ * encrypted and authenticated for the client, in base64url. Issuing it writes nothing unless `stored` is
+ * returned.
  */
 export const composeCode = (
   context: Core,

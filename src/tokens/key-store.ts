@@ -36,8 +36,8 @@ export const retireKeys = async (
 }
 
 /**
- * Retires the algorithm's active keys now and publishes them until `expires_at`. Keys that sign later are
- * unchanged.
+ * Retires the algorithm's active keys now and publishes them until `expires_at`. Keys whose time to sign has
+ * not come are unchanged.
  */
 export const supersede = async (
   tx: Transaction,

@@ -25,7 +25,7 @@ interface KeyRing {
   published: PublishedKeys
 }
 
-/** Types that `open` accepts. A logout token is for its client alone. */
+/** Types that `open` accepts. A logout token is only for its client. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /** Number of verified tokens to cache: clients present the same token many times. */
 const MAX_REMEMBERED = 10_000
@@ -120,8 +120,7 @@ export const openKeys = async (base: Core): Promise<SigningKeys & { ready: Promi
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')
-  // Another instance may have made the key just now and its notification not have arrived, so the ring
-  // reloads.
+  // Another copy may have made the key, and its notification may still be on the way: the ring reloads.
   const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
   const ready = Promise.all(
     [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),

@@ -23,7 +23,9 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
 const LEAD = 15 * MINUTE
 /** The longest lifetime of a token, one day, and ten minutes for clock skew. */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
-/** Bounds the use of a key that leaked unnoticed; each rotation makes every cache fetch the key set once more. */
+/**
+ * Bounds the use of a key that leaked unnoticed; each rotation makes every cache fetch the key set once more.
+ */
 const ROTATION_INTERVAL = 90 * DAY
 
 /** Returns a key pair as a row that signs at once. The private key is sealed with the master key. */

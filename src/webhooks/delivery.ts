@@ -26,7 +26,10 @@ import {
 
 /** Events that are read at once. */
 const BATCH = 200
-/** Numbers of events that one query looks through for those of a filter, which holds the event loop for about 1 ms. */
+/**
+ * Numbers of events that one query looks through for those of a filter, which holds the event loop for about
+ * 1 ms.
+ */
 const WINDOW = 1_000
 /** Milliseconds after which a webhook with more events gives its place to others. */
 const TURN = 5 * SECOND
@@ -38,7 +41,10 @@ const IDLE = 10 * MINUTE
 const GIVEN_UP = DAY
 /** Administrators who are told of it. */
 const TOLD = 20
-/** Pauses after failures: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#deliverability-and-reliability */
+/**
+ * Pauses after failures:
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#deliverability-and-reliability
+ */
 const PAUSES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR]
 
 /** Returns the event types that a filter fits. */
@@ -52,7 +58,9 @@ interface Wanted {
   types: ReadonlySet<EventRow['type']>
 }
 
-/** The enabled webhooks by organization, those of all organizations under ''; until a commit changes webhooks. */
+/**
+ * The enabled webhooks by organization, those of all organizations under ''; until a commit changes webhooks.
+ */
 const wantedEvents = cached('webhooks', async q => {
   const known = new Map<string, Wanted['types']>()
   const wanted = new Map<OrganizationId | '', Wanted[]>()
@@ -115,7 +123,7 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
         ? { ...state, enabled: false, disabled_reason: reason, next_attempt_at: NEVER }
         : { ...state, next_attempt_at: next },
     )
-    // A webhook that was deleted meanwhile has no log any more.
+    // A webhook deleted in the meantime has no log.
     if (!is_own) return
     await insertDelivery(tx, log)
     await trimDeliveries(tx, hook.id)
@@ -221,7 +229,9 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
   return last
 }
 
-/** Delivers events as they are written, and failed ones when they are due; returns a function that stops it. */
+/**
+ * Delivers events as they are written, and failed ones when they are due; returns a function that stops it.
+ */
 export const startWebhookDelivery = (context: Context): (() => void) => {
   let seen: number | undefined
   let isLooking = false

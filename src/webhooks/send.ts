@@ -20,7 +20,9 @@ export const WEBHOOKS: Family = {
   label: 'outcome',
 }
 
-/** An attempt for the log, the `Retry-After` of its answer, and what the server's log alone says of a failure. */
+/**
+ * An attempt for the log, the `Retry-After` of its answer, and what only the server's log says of a failure.
+ */
 export interface Attempt {
   log: Omit<DeliveryRow, 'number'>
   retry_after: string | null

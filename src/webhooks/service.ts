@@ -230,8 +230,8 @@ export const replayWebhook = (context: Core, id: string, from: number, by: Chang
   })
 
 /**
- * Sends one event now, whether or not the webhook is enabled or has had it. The outcome changes nothing but the
- * log.
+ * Sends one event now, whether or not the webhook is enabled or has had it. The outcome changes nothing but
+ * the log.
  *
  * @throws AppError 404 for a webhook or event that is unknown or that the webhook may not get
  */

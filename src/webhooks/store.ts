@@ -168,8 +168,8 @@ const turnOf = (tx: Transaction, { id, next_attempt_at }: Pick<Webhook, 'id' | '
   sql`${tx.tables.webhooks.id} = ${id} AND ${tx.tables.webhooks.next_attempt_at} = ${next_attempt_at}`
 
 /**
- * Stores the state of a webhook in its turn, which ends when `next_attempt_at` changes or an administrator has
- * changed the webhook. True while it lasts.
+ * Stores the state of a webhook in its turn, which ends when `next_attempt_at` changes or an administrator
+ * has changed the webhook. True while it lasts.
  */
 export const saveTurn = async (
   tx: Transaction,

@@ -81,15 +81,18 @@ describe('an authenticator app', () => {
     [0, 302],
     [30 * SECOND, 302],
     [60 * SECOND, 200],
-  ])('codes of the previous and the next step are accepted, others not: %d ms', async (shift, status) => {
-    const { user, key } = await withTotp()
-    app.clock.advance(5 * MINUTE - (app.clock.now() % (30 * SECOND)))
-    const { browser, page } = await secondStep(user)
-    const answer = await send(browser, page, { code: codeOf(app, key, shift) })
-    expect(answer.status).toBe(status === 200 ? 401 : 302)
-  })
+  ])(
+    'FAC-01 codes of the previous and the next step are accepted, others not: %d ms',
+    async (shift, status) => {
+      const { user, key } = await withTotp()
+      app.clock.advance(5 * MINUTE - (app.clock.now() % (30 * SECOND)))
+      const { browser, page } = await secondStep(user)
+      const answer = await send(browser, page, { code: codeOf(app, key, shift) })
+      expect(answer.status).toBe(status === 200 ? 401 : 302)
+    },
+  )
 
-  test('a used code is refused, and so are earlier ones', async () => {
+  test('FAC-02 a used code is refused, and so are earlier ones', async () => {
     const { user, key } = await withTotp()
     const code = codeOf(app, key)
     const before = codeOf(app, key, -30 * SECOND)
@@ -104,7 +107,7 @@ describe('an authenticator app', () => {
     expect((await send(second.browser, second.page, { code: codeOf(app, key) })).status).toBe(302)
   })
 
-  test('of fifty browsers with one code one gets in', async () => {
+  test('FAC-02 of fifty browsers with one code one gets in', async () => {
     const { user, key } = await withTotp()
     const code = codeOf(app, key)
     const steps: Awaited<ReturnType<typeof secondStep>>[] = []
@@ -150,7 +153,7 @@ describe('recovery codes', () => {
     expect((await enter('/account', codes[2])).heading).toBe('Your account')
   })
 
-  test('each sign in their owner once, in any spelling', async () => {
+  test('FAC-03 each sign in their owner once, in any spelling', async () => {
     const { user, codes } = await withTotp()
     const enter = async (recovery_code: string) => {
       const { browser, page } = await secondStep(user)

@@ -36,7 +36,7 @@ const countOf = async (user: { id: string }) => {
 const SUBJECT = 'A passkey for Gatehouse may have been copied'
 
 test.each([7, 3, 0])(
-  'a passkey whose counter went from 7 to %d is a copy: refused, recorded, notified',
+  'FAC-04 a passkey whose counter went from 7 to %d is a copy: refused, recorded, notified',
   async counter => {
     const { user, passkey } = await withPasskey()
     const browser = openBrowser(app)
@@ -54,7 +54,7 @@ test.each([7, 3, 0])(
   },
 )
 
-test('also as a second factor', async () => {
+test('FAC-04 also as a second factor', async () => {
   const { user, passkey } = await withPasskey()
   const browser = openBrowser(app)
   await signInWith(browser, await browser.get(authorizeUrl('web')), passkey, { counter: 7 })

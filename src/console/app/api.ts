@@ -84,8 +84,8 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 }
 
 /**
- * Calls the admin API. When the API demands a newer authentication, the person is asked for it and the call is
- * repeated once.
+ * Calls the admin API. When the API demands a newer authentication, the person is asked for it and the call
+ * is repeated once.
  *
  * @throws ApiError
  */

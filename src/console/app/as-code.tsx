@@ -21,7 +21,9 @@ const fieldsOf = seedFields()
 const DEFAULT = 'org_default'
 const text = words.code
 
-/** The answers of the API have addresses in place of these; nor have they the certificates of SAML as text. */
+/**
+ * The answers of the API have addresses in place of these; nor have they the certificates of SAML as text.
+ */
 const assets = ['logo', 'logo_dark', 'custom_css']
 
 /** Name of the environment variable with the secret of an object. */

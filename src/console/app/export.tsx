@@ -8,7 +8,10 @@ import { say, words } from './words.ts'
 /** Maximum number of exported rows. */
 const MOST = 10_000
 
-/** Returns a value as a cell that no spreadsheet takes for a formula. https://owasp.org/www-community/attacks/CSV_Injection */
+/**
+ * Returns a value as a cell that no spreadsheet takes for a formula.
+ * https://owasp.org/www-community/attacks/CSV_Injection
+ */
 const cellOf = (value: unknown): string => {
   const text = Array.isArray(value)
     ? value.join(' ')

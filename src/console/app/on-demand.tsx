@@ -8,8 +8,8 @@ import { announce } from './router.ts'
 export type Screen = (props: { id: string }) => JSX.Element
 
 /**
- * Returns a screen whose script is loaded when it is first shown. The names of scripts change with the server's
- * version, so a script that is missing calls for the whole page again.
+ * Returns a screen whose script is loaded when it is first shown. The names of scripts change with the
+ * server's version, so a script that is missing calls for the whole page again.
  */
 export const onDemand = (load: () => Promise<Screen>): Screen => {
   let loaded: Screen | undefined

@@ -72,7 +72,9 @@ const listOf = (path: string, query: Record<string, string | number>): Promise<N
 const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
   texts.some(text => text?.toLowerCase().includes(term))
 
-/** Finds users, applications, organizations and roles. Few applications and roles: their first 100 are read. */
+/**
+ * Finds users, applications, organizations and roles. Few applications and roles: their first 100 are read.
+ */
 const find = async (term: string): Promise<Found[]> => {
   const [users, clients, organizations, roles] = await Promise.all([
     term.startsWith('usr_')

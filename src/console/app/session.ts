@@ -30,7 +30,7 @@ const server: oauth.AuthorizationServer = { issuer, token_endpoint: `${issuer}/o
 const client: oauth.Client = { client_id: 'gatehouse-console' }
 const redirect_uri = `${issuer}${CALLBACK}`
 
-/** The access token, in memory alone. */
+/** The access token, only in memory. */
 let token = ''
 export const person = signal<Person | undefined>(undefined)
 

@@ -1,6 +1,9 @@
 import type english from './words/en.json'
 
-/** A text, or its forms by plural category: https://www.unicode.org/reports/tr35/tr35-numbers.html#Language_Plural_Rules */
+/**
+ * A text, or its forms by plural category:
+ * https://www.unicode.org/reports/tr35/tr35-numbers.html#Language_Plural_Rules
+ */
 type Text = string | Partial<Record<Intl.LDMLPluralRule, string>>
 
 /** The sections of a language's file; a plural has the forms that its language has. */

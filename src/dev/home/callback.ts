@@ -77,7 +77,10 @@ const authentication = ({ token_endpoint_auth_method: method, client_id }: Clien
 
 const titles = { access_token: 'Access token', id_token: 'ID token', refresh_token: 'Refresh token' }
 
-/** A login tried from the pages of development mode: the authorization request, and the page of its redirect URI. */
+/**
+ * A login tried from the pages of development mode: the authorization request, and the page of its redirect
+ * URI.
+ */
 export const openTrials = ({ context, secrets }: DevState) => {
   const begun = new Map<string, Record<'client_id' | 'redirect_uri' | 'code_verifier', string>>()
   const origin = context.config.url

@@ -31,7 +31,10 @@ const runAction = async (state: DevState, { request }: Call): Promise<Response> 
   return seeOther(action.next)
 }
 
-/** Returns the pages below /dev/: overview, mailbox, requests, webhooks, clock and faults, and the callback page. */
+/**
+ * Returns the pages below /dev/: overview, mailbox, requests, webhooks, clock and faults, and the callback
+ * page.
+ */
 export const openHome = (state: DevState, access: Access) => {
   const trials = openTrials(state)
 

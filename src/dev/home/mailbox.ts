@@ -24,7 +24,7 @@ export const mailboxPage = async ({ context, mail }: DevState): Promise<DevPage>
         : markup`<form method="post" action="/dev/"><button class="button secondary small" name="action" value="clear_mail">Delete all</button></form>
 ${mails.map(
   ({ to, subject, text, number }) => markup`<article class="mail">
-<h2>${subject}</h2><p class="muted">To ${to} · <a href="${MAILBOX}/${number}">Open alone</a></p>
+<h2>${subject}</h2><p class="muted">To ${to} · <a href="${MAILBOX}/${number}">Open by itself</a></p>
 <iframe src="${MAILBOX}/${number}" title="${subject}" loading="lazy"></iframe>
 <details><summary>Plain text</summary><pre tabindex="0">${linked(text)}</pre></details></article>`,
 )}`,

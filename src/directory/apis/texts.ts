@@ -2,8 +2,8 @@ import type { Queries } from '#src/storage/store.ts'
 import { type Api, findApiById } from './store.ts'
 
 /**
- * Returns the texts of a scope at the APIs that have it, in the language of the page, else in English, else in
- * the first one; nothing when no API describes it.
+ * Returns the texts of a scope at the APIs that have it, in the language of the page, else in English, else
+ * in the first one; nothing when no API describes it.
  */
 export const describeScope = (
   apis: readonly Pick<Api, 'scopes'>[],
@@ -18,7 +18,10 @@ export const describeScope = (
   return texts.length > 0 ? { description: [...new Set(texts)].join(' / ') } : {}
 }
 
-/** Returns the scopes of a consent for people: names of APIs, texts or names of their scopes, none of a deleted API. */
+/**
+ * Returns the scopes of a consent for people: names of APIs, texts or names of their scopes, none of a
+ * deleted API.
+ */
 export const showScopes = async (
   q: Queries,
   scopes: readonly string[],

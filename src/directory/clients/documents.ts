@@ -19,8 +19,8 @@ const PARALLEL = { all: 16, origin: 4 }
 const FAILED_FOR = MINUTE
 
 /**
- * Returns the metadata of a client, whose id is the URL of the document: from memory while the document is fresh.
- * A copy in the executable stands in for a document that cannot be read; undefined without one.
+ * Returns the metadata of a client, whose id is the URL of the document: from memory while the document is
+ * fresh. A copy in the executable stands in for a document that cannot be read; undefined without one.
  *
  * @param asked the person for whom the document is read, and the organization
  * @throws AppError 429 `rate_limited`, 503 `temporarily_unavailable`
@@ -31,7 +31,7 @@ export const findDocument = async (
   asked: { organization: CalledFor; user_id: UserId },
 ): Promise<FoundDocument | undefined> => {
   const { clock, documents } = context
-  // Hosts that outbound_allow names are open to one organization alone.
+  // Hosts that outbound_allow names are open to one organization only.
   const key = `${asked.organization.id} ${client_id}`
   const known = documents.get(key)
   if (known && known.expires_at > clock.now()) return known.found
@@ -74,7 +74,7 @@ const keep = (documents: Core['documents'], key: string, entry: KnownDocument): 
   }
 }
 
-/** Reads the document into its entry, and asks for a newer one alone when an old one is known. */
+/** Reads the document into its entry, or, when one is known, only a newer one. */
 const read = async (
   context: Core,
   client_id: string,
@@ -113,7 +113,10 @@ const validatorsOf = (headers: Headers): Record<string, string> => {
   return { ...(etag && { 'if-none-match': etag }), ...(modified && { 'if-modified-since': modified }) }
 }
 
-/** Milliseconds for which a document is used without asking: https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1 */
+/**
+ * Milliseconds for which a document is used without asking:
+ * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
+ */
 const freshness = (headers: Headers, now: number): number => {
   const control = headers.get('cache-control') ?? ''
   const age = /\bs-maxage="?(\d+)/i.exec(control) ?? /\bmax-age="?(\d+)/i.exec(control)

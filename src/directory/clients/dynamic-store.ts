@@ -43,7 +43,8 @@ const UNUSED_KEPT = HOUR
 const USED_KEPT = 90 * DAY
 
 /**
- * Removes registrations that nobody allowed within the hour, and those without a session that were not used for
+ * Removes registrations that nobody allowed within the hour, and those without a session that were not used
+ * for
  * 90 days. A full batch may have left more.
  */
 export const removeUnusedClients = async (

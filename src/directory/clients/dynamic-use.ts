@@ -27,8 +27,8 @@ export const recordDynamic = (
 }
 
 /**
- * Returns the client that a metadata document describes. One that a person has allowed before is changed when the
- * document differs; a copy of a document changes nothing.
+ * Returns the client that a metadata document describes. One that a person has allowed before is changed when
+ * the document differs; a copy of a document changes nothing.
  */
 export const noteDocument = async (
   context: Core,
@@ -56,8 +56,8 @@ export const noteDocument = async (
 }
 
 /**
- * Removes clients that nobody uses, at most `limit`, and records those that a person has allowed before. Returns their
- * number.
+ * Removes clients that nobody uses, at most `limit`, and records those that a person has allowed before.
+ * Returns their number.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const gone = await removeUnusedClients(tx, context.clock.now(), limit)

@@ -69,8 +69,8 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns a client before its metadata document is read: it has the redirect URI of its request, and no consent is
- * asked for in its name.
+ * Returns a client before its metadata document is read: it has the redirect URI of its request, and no
+ * consent is asked for in its name.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

@@ -53,7 +53,7 @@ const judge = async (q: Queries, { organization_id }: Partial<CreateInitialAcces
   problems: [],
 })
 
-/** Creates a token. The answer alone has it. */
+/** Creates a token. Only the answer contains it. */
 const create = (context: Core, input: CreateInitialAccessToken, by: ChangedBy) =>
   writeAs(context, by.caller, async tx => {
     const { organization_id } = await judge(tx, input, by)

@@ -43,12 +43,12 @@ export const shapeProblems = (client: Shape): Detail[] => {
     [
       kind !== undefined && type !== undefined && type !== kind.type,
       'kind',
-      `An application of the kind ${client.kind} is ${kind?.type}.`,
+      `A client of kind ${client.kind} must be ${kind?.type}.`,
     ],
     [
       kind !== undefined && client.grant_types !== undefined && !grant_types.includes(kind.grant),
       'kind',
-      `An application of the kind ${client.kind} uses the grant ${kind?.grant}.`,
+      `A client of kind ${client.kind} must use the grant ${kind?.grant}.`,
     ],
     [
       isPublic && client.backchannel_logout_uri?.startsWith('http:') === true,
@@ -69,8 +69,8 @@ export const shapeProblems = (client: Shape): Detail[] => {
 type Admission = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' | 'capabilities'>>
 
 /**
- * Returns a problem for each role and group that the organization does not have; `known` ones were stored before. A
- * client for all organizations may name those of any.
+ * Returns a problem for each role and group that the organization does not have; `known` ones were stored
+ * before. A client for all organizations may name those of any.
  */
 export const admissionProblems = async (
   q: Queries,

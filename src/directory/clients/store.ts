@@ -74,8 +74,9 @@ const consoleClient = ({ url }: Config): Client => ({
 })
 
 /**
- * Returns a client by id, cached until a commit changes clients; also the console's, which is built in, and dynamic
- * ones, which are read each time. One that an administrator registered is never taken for a dynamic one.
+ * Returns a client by id, cached until a commit changes clients; also the console's, which is built in, and
+ * dynamic ones, which are read each time. One that an administrator registered is never taken for a dynamic
+ * one.
  */
 export const findClient = async (
   { config, store }: Pick<Core, 'config' | 'store'>,
@@ -89,8 +90,8 @@ export const findClient = async (
 }
 
 /**
- * Returns the client of a request. One that its metadata document describes is returned as its request has it,
- * because the document is read after the login (authorize/document).
+ * Returns the client of a request. One that its metadata document describes is returned as its request has
+ * it, because the document is read after the login (authorize/document).
  */
 export const clientOfRequest = async (
   core: Pick<Core, 'config' | 'store' | 'clock'>,
@@ -102,7 +103,9 @@ export const clientOfRequest = async (
   return asUnread(client_id, redirect_uri, core.clock.now())
 }
 
-/** True when the client has registered this origin; any will do for one that its metadata document describes. */
+/**
+ * True when the client has registered this origin; any will do for one that its metadata document describes.
+ */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)
   if (client || !client_id.startsWith(DOCUMENT_DYNAMIC)) return client?.web_origins.includes(origin) ?? false

@@ -8,7 +8,9 @@ import { SECOND } from '#src/lib/duration.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
-/** Milliseconds between two checks of the worker. Checks are counted: a stalled event loop shortens no job. */
+/**
+ * Milliseconds between two checks of the worker. Checks are counted: a stalled event loop shortens no job.
+ */
 const CHECK_INTERVAL = 50
 /** Number of checks before the worker is killed: one second for a message, ten for the start. */
 const MAX_WORK_CHECKS = 20

@@ -8,6 +8,9 @@ import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Invitation } from './store.ts'
 
+/** Milliseconds that an invitation lasts unless its maker says otherwise. */
+export const INVITATION_TTL = 7 * DAY
+
 const deliveries = ['mail', 'link'] as const
 
 const groups = set(line(64, 1), 20).describe(
@@ -31,9 +34,9 @@ export const CreateInvitation = z
     groups: groups.default([]),
     max_uses: integer(1, 1000)
       .default(1)
-      .describe('Number of people who may accept. A link for several gives the role `user` alone.'),
+      .describe('Number of people who may accept. A link for several gives only the role `user`.'),
     expires_in: integer((10 * MINUTE) / SECOND, (30 * DAY) / SECOND)
-      .default((7 * DAY) / SECOND)
+      .default(INVITATION_TTL / SECOND)
       .describe('Seconds until it ends.'),
     locale: oneOf(locales).optional().describe('Language of the mail; default: that of the request.'),
     organization_id: owner,
@@ -44,7 +47,7 @@ export const CreateInvitation = z
     if (delivery === 'mail' && email === undefined) refuse('email', 'An invitation by mail needs an address.')
     if (max_uses === 1) return
     if (email !== undefined) refuse('max_uses', 'An invitation to one address works once.')
-    if (roles.join() !== 'user') refuse('roles', 'A link for several people gives the role user alone.')
+    if (roles.join() !== 'user') refuse('roles', 'A link for several people gives only the role user.')
     if (groups.length > 0) refuse('groups', 'A link for several people leads into no group.')
   })
   .meta({

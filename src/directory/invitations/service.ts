@@ -19,13 +19,13 @@ import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
-import { DAY, SECOND } from '#src/lib/duration.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import type { CreateInvitation } from './schema.ts'
+import { type CreateInvitation, INVITATION_TTL } from './schema.ts'
 import {
   endInvitation,
   findInvitation,
@@ -114,7 +114,7 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent, and exists in the mail alone.
+ * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail.
  *
  * @throws AppError 403, 409 without a mail server or for the address of a user, 422, 429
  */
@@ -139,7 +139,7 @@ export const inviteUser = async (
   by: ChangedBy,
 ): Promise<string | undefined> => {
   const invited = { organization_id, user_id, delivery, email, roles: [], groups: [], max_uses: 1 }
-  const { url } = await add(context, tx, { ...invited, locale: undefined }, 7 * DAY, by)
+  const { url } = await add(context, tx, { ...invited, locale: undefined }, INVITATION_TTL, by)
   return url
 }
 
@@ -191,7 +191,8 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
 /**
  * Sends an invitation again, for as long as it was valid at first; the former link ends.
  *
- * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or withdrawn, 429
+ * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
+ * withdrawn, 429
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
@@ -217,7 +218,8 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
 /**
  * Withdraws an invitation. Users whom it has made stay.
  *
- * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or withdrawn
+ * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
+ * withdrawn
  */
 export const withdrawInvitation = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
@@ -244,10 +246,11 @@ const recordInvitation = (
   })
 
 /**
- * Returns the maker of an invitation as the caller of its acceptance, with the permissions of this moment, so that a
- * dismissed administrator's invitation gives nothing.
+ * Returns the maker of an invitation as the caller of its acceptance, with the permissions of this moment, so
+ * that a dismissed administrator's invitation gives nothing.
  *
- * @throws AppError 403 when the maker is gone or disabled, or may no longer create users there, or add members to its groups
+ * @throws AppError 403 when the maker is gone or disabled, or may no longer create users there, or add
+ * members to its groups
  */
 export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
   const { created_by, organization_id } = invitation

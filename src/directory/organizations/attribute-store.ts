@@ -73,8 +73,8 @@ const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) =
 }
 
 /**
- * Makes the index rows of an organization again, in writes of bounded size. It starts over when the definitions
- * change meanwhile, so the first of several runs to end has made all rows.
+ * Makes the index rows of an organization again, in writes of bounded size. It starts over when the
+ * definitions change meanwhile, so the first of several runs to end has made all rows.
  *
  * @param mark id of the row in `purges` that asks for it
  */
@@ -112,7 +112,7 @@ export const requireIndex = async (
   const mark = organization_id ? eq(purges.id, MARK + organization_id) : eq(purges.kind, 'attribute_index')
   const rows = await q.select({ id: purges.id }).from(purges).where(mark).limit(1)
   if (rows.length > 0)
-    throw retryLater('temporarily_unavailable', 'The index of attributes is being made.', MINUTE)
+    throw retryLater('temporarily_unavailable', 'The attribute index is being built.', MINUTE)
 }
 
 /** Condition for an index row: it has this value of this attribute. */

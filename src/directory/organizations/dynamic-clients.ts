@@ -58,8 +58,8 @@ const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
 }
 
 /**
- * Ends the sessions of clients that the changed settings no longer let in, in writes of bounded size. Requests
- * of these clients are refused from the change on.
+ * Ends the sessions of clients that the changed settings no longer let in, in writes of bounded size.
+ * Requests of these clients are refused from the change on.
  */
 export const endKeptOut = async (
   context: Core,

@@ -138,7 +138,7 @@ export const Settings = z
         'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can set it.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
-        '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default in the console alone.',
+        '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default only in the console.',
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(

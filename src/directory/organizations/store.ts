@@ -82,8 +82,8 @@ export const acceptsDocuments = (store: Store): Promise<boolean> =>
   anyPolicy(store, 'client_metadata_documents allowlist any')
 
 /**
- * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second one.
- * The preset also refuses common passwords, and has no rules of composition or ageing:
+ * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second
+ * one. The preset also refuses common passwords, and has no rules of composition or ageing:
  * https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
  */
 const NIST = { single_factor: 15, with_factor: 8 }

@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, getPriority, setPriority } from 'node:os'
 
-/** Added to the main thread's niceness, so that a hash thread gets about a tenth of its CPU weight: sched(7). */
+/**
+ * Added to the main thread's niceness, so that a hash thread gets about a tenth of its CPU weight: sched(7).
+ */
 const LOWER_PRIORITY = 10
 /** The system's last step. */
 const LOWEST_PRIORITY = 19

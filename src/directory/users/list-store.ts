@@ -18,7 +18,7 @@ export interface Facets {
   /** A role of one organization. Across organizations roles are filtered by `role_name`. */
   role_id?: RoleId | undefined
   role_name?: string | undefined
-  /** True while rows of deleted resources remain. Otherwise the indexes alone answer lists and counts. */
+  /** True while rows of deleted resources remain. Otherwise the indexes answer lists and counts. */
   purging: boolean
 }
 
@@ -86,8 +86,8 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
 }
 
 /**
- * Returns the same condition for rows of `users` that another index finds. `coalesce` hides the columns from the query
- * planner, which therefore keeps that index.
+ * Returns the same condition for rows of `users` that another index finds. `coalesce` hides the columns from
+ * the query planner, which therefore keeps that index.
  */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables

@@ -26,12 +26,9 @@ const LENGTH = detail('too_long', `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 
 /** Returns a detail for each rule that a new password breaks; empty when it is allowed. */
 export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] => {
   const text = normalizePassword(password)
+  const min_length = Math.max(policy.min_length, 1)
   const rules: [broken: boolean, code: string, message: string][] = [
-    [
-      [...text].length < Math.max(policy.min_length, 1),
-      'min_length',
-      `At least ${Math.max(policy.min_length, 1)} characters are needed.`,
-    ],
+    [[...text].length < min_length, 'min_length', `At least ${min_length} characters are needed.`],
     [
       policy.require_uppercase && !/\p{Lu}/u.test(text),
       'require_uppercase',

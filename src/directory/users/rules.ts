@@ -43,10 +43,14 @@ export const organizationById = async (q: Queries, id: OrganizationId) => {
   return organization
 }
 
-/** Returns a detail when the organization does not allow the domain of the address. */
-export const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
+/** True when the organization allows the domain of the address. An empty list allows every domain. */
+export const isAllowedDomain = (allowed_domains: string[], email: string): boolean =>
   allowed_domains.length === 0 ||
   allowed_domains.includes((canonicalEmail(email) ?? '').split('@').at(-1) ?? '')
+
+/** Returns a detail when the organization does not allow the domain of the address. */
+export const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
+  isAllowedDomain(allowed_domains, email)
     ? []
     : [
         {

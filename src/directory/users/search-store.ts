@@ -1,8 +1,8 @@
 /**
- * Lists of users with a search among their filters. `find` takes the first strategy of this table that applies. `base`: users
- * that the other filters leave. `all`: users whom the index finds for the term, in the organization for terms of three
- * characters and more, in all organizations for shorter ones. Costs are rows read for a page; a range is one of up to four
- * runs of an index (`rangesOf`).
+ * Lists of users with a search among their filters. `find` takes the first strategy of this table that
+ * applies. `base`: users that the other filters leave. `all`: users whom the index finds for the term, in the
+ * organization for terms of three characters and more, in all organizations for shorter ones. Costs are rows
+ * read for a page; a range is one of up to four runs of an index (`rangesOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
@@ -21,7 +21,8 @@
  * |                     |                                                   | sorted for each page: the dearest, of many        |
  * |                     |                                                   | matches that lie far apart in the wanted order    |
  *
- * The totals behind `base` and `all` stop at 10,001 and are kept until users change. `test/bench/lists.ts` measures each.
+ * The totals behind `base` and `all` stop at 10,001 and are kept until users change. `test/bench/lists.ts`
+ * measures each.
  */
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/list.ts'

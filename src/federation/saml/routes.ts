@@ -23,7 +23,10 @@ import {
   verifySamlCallback,
 } from './service-provider.ts'
 
-/** The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1 */
+/**
+ * The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section
+ * 4.1
+ */
 export const samlRoutes = (context: Context) => {
   const at =
     (handle: (call: Call, provider: SamlProvider) => Promise<Response>): PageHandler =>

@@ -8,12 +8,16 @@ import { isAllowed, OutboundError } from '#src/http/outbound.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signJwt } from '#src/tokens/signature.ts'
 
-/** Bytes of metadata and of a key set. Both are kept parsed: 25 times the memory where they are made for it. */
+/**
+ * Bytes of metadata and of a key set. Both are kept parsed: 25 times the memory where they are made for it.
+ */
 const MAX_KEPT_BYTES = 64 * 1024
 /** Providers whose metadata and keys are kept. */
 const MAX_KEPT = 200
 
-/** Adapts the server's outbound fetch to openid-client, which asks for metadata and keys without credentials. */
+/**
+ * Adapts the server's outbound fetch to openid-client, which asks for metadata and keys without credentials.
+ */
 export const through =
   (fetch: Outbound, organization: CalledFor): client.CustomFetch =>
   (url, { method, headers, body, signal }) =>

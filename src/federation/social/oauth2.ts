@@ -9,7 +9,7 @@ import { boundHandle } from '#src/federation/upstream-request.ts'
 import { allowHttp, organizationOf, through } from './configuration.ts'
 import { redirectUri, type Upstream } from './provider.ts'
 
-/** Login with OAuth 2.0 alone: the provider's own user endpoint names the user. */
+/** Login with plain OAuth 2.0: the provider's own user endpoint names the user. */
 export const oauth2: Upstream<OAuth2Provider> = {
   buildAuthorizationUrl: async (context, { provider, state, reauthenticate }) =>
     client.buildAuthorizationUrl(await configurationOf(context, provider), {

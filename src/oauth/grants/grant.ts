@@ -85,7 +85,8 @@ export const requireApi = async (
   organization_id: string,
 ): Promise<Api> => {
   const api = await readApi(q, resource)
-  // A client found by its metadata document may have the URL of an API as id: its token would count as its own.
+  // A client found by its metadata document may have the URL of an API as id: its token would count as its
+  // own.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -147,7 +148,7 @@ export const issueAccessToken = (
 ): Promise<IssuedToken> => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
   const form = accessTokenForm(context, client, api)
-  // The admin API alone reads it; of the type JWT it would mark an ID token.
+  // Only the admin API reads it. In a token of type `JWT` it would mark an ID token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return issueToken(context, {
     ...form,

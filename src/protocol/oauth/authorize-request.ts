@@ -21,7 +21,9 @@ export type AuthorizeClient = Origin & {
   readonly organization_id: string
 }
 
-/** Destination of the answer, for success and errors. It goes into the query unless `response_mode` is set. */
+/**
+ * Destination of the answer, for success and errors. It goes into the query unless `response_mode` is set.
+ */
 export type AuthorizeTarget = {
   readonly redirect_uri: string
   readonly state: string | undefined
@@ -30,8 +32,9 @@ export type AuthorizeTarget = {
 
 /**
  * A validated authorization request as plain JSON. `scopes` are granted scopes of the client, `max_age` is in
- * seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet. With `any_organization`,
- * `organization_id` is a default: the request names neither organization nor user, and the client serves all.
+ * seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet. With
+ * `any_organization`, `organization_id` is a default: the request names neither organization nor user, and
+ * the client serves all.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'

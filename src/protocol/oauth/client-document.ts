@@ -7,8 +7,8 @@ import { OAuthError } from './error.ts'
 export const MAX_DOCUMENT_ID = 512
 
 /**
- * True when the client_id may be the URL of a metadata document: https, with a path, without user name, fragment
- * and dot segments. The text is compared as it is, so that nothing is normalized.
+ * True when the client_id may be the URL of a metadata document: https, with a path, without user name,
+ * fragment and dot segments. The text is compared as it is, so that nothing is normalized.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-3
  */
 export const isDocumentId = (client_id: string): boolean => {

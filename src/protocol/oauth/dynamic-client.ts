@@ -14,8 +14,8 @@ const MAX_URIS = 10
 const MAX_NAME = 128
 
 /**
- * Metadata of a client as registered: https://www.rfc-editor.org/rfc/rfc7591#section-2. Members that the request
- * leaves out, and those that this server does not use, are absent.
+ * Metadata of a client as registered: https://www.rfc-editor.org/rfc/rfc7591#section-2. Members that the
+ * request leaves out, and those that this server does not use, are absent.
  */
 export type Registration = {
   readonly redirect_uris: readonly string[]
@@ -30,7 +30,9 @@ export type Registration = {
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
-/** Returns a text; undefined when the member is absent or empty, as clients send members that they do not use. */
+/**
+ * Returns a text; undefined when the member is absent or empty, as clients send members that they do not use.
+ */
 const readText = (body: object, name: string, maxLength: number): string | undefined => {
   const value: unknown = Reflect.get(body, name)
   if (value === undefined || value === '') return undefined

@@ -1,6 +1,7 @@
 /**
  * Error codes of OAuth and OpenID Connect with their HTTP status and default description. Sources: RFC 6749
- * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9470 section 5, OpenID Connect Core section 3.1.2.6.
+ * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9470
+ * section 5, OpenID Connect Core section 3.1.2.6.
  */
 const errors = {
   invalid_request: [400, 'The request is malformed.'],

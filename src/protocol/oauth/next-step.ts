@@ -90,8 +90,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
   now - auth_time <= FRESH * 1000
 
 /**
- * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password, enrol,
- * attributes, consent, issue, in this order, each only while it is required.
+ * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
+ * enrol, attributes, consent, issue, in this order, each only while it is required.
  *
  * A new password or factor requires an authentication within this flow or just before it, so that a stolen
  * cookie is not enough, and follows the second factor.

@@ -4,8 +4,9 @@ import type { Registration } from './dynamic-client.ts'
 const LOCAL = ['http://localhost/callback', 'http://127.0.0.1/callback']
 
 /**
- * Documents as their makers published them in September 2026: name, redirect URIs, and the keys where they have
- * some. Some of their servers refuse calls from data centres, and a network without Internet has no other.
+ * Documents as their makers published them in September 2026: name, redirect URIs, and the keys where they
+ * have some. Some of their servers refuse calls from data centres, and a network without Internet has no
+ * other.
  */
 const published: Record<string, object> = {
   'https://claude.ai/oauth/mcp-oauth-client-metadata': {

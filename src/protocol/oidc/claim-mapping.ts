@@ -41,7 +41,7 @@ const reserved = new Set([
   '__proto__',
 ])
 
-/** Claims that come from memberships alone. */
+/** Claims that come only from memberships. */
 const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
 
 /** Returns why a mapping may not have this claim from this path. */
@@ -51,7 +51,7 @@ export const mappingProblem = (name: string, from: string): string | undefined =
   if (!PATH.test(from))
     return 'A path is user.attributes.NAME, client.attributes.NAME, user.username, user.email, user.email_verified, user.first_name, user.last_name, groups[].name or roles[].name.'
   const only = Object.hasOwn(memberships, name) ? memberships[name] : undefined
-  return only && from !== only ? `This claim comes from ${only} alone.` : undefined
+  return only && from !== only ? `This claim comes only from ${only}.` : undefined
 }
 
 /** Returns the path and the scope of each claim that the scopes give. */

@@ -84,7 +84,7 @@ const models = new Map(
   ]),
 )
 
-// xml-crypto finds some elements by local name alone, so foreign elements must not have the name of a listed
+// xml-crypto finds some elements by local name only, so foreign elements must not have the name of a listed
 // one.
 const listedNames = new Set(
   Object.keys(contents)

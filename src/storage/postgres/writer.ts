@@ -24,11 +24,11 @@ const MAX_CONCURRENT_TRIES = 4
 type Mode = 'together' | 'alone' | 'rehearsal'
 
 /**
- * Returns the statements that begin a transaction. Each write locks the table `write_lock` in a mode that admits others, or, when it runs alone, in one that does
- * not. LOCK takes no snapshot, so a transaction that waited sees all earlier commits. Waiting for exclusive
- * access blocks all later transactions, hence the short timeout.
- * The statements are prepared, so Bun sends them together with the first of the body. A rehearsal is rolled
- * back and needs no serializable isolation: it neither conflicts nor waits.
+ * Returns the statements that begin a transaction. Each write locks the table `write_lock` in a mode that
+ * admits others, or, when it runs alone, in one that does not. LOCK takes no snapshot, so a transaction that
+ * waited sees all earlier commits. Waiting for exclusive access blocks all later transactions, hence the
+ * short timeout. The statements are prepared, so Bun sends them together with the first of the body. A
+ * rehearsal is rolled back and needs no serializable isolation: it neither conflicts nor waits.
  */
 const begin = (connection: SQL, mode: Mode) =>
   mode === 'rehearsal'
@@ -196,7 +196,8 @@ export const postgresWriter = (
       const result: Done<T> | Failed = await writer.attempt(body, mode)
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
-      // A unique violation may come from a concurrent row; running alone decides it.
+      // A unique violation may come from a row of a transaction still open: a run under the exclusive lock
+      // tells.
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error

@@ -50,8 +50,8 @@ const lastUrl = (data_dir: string): string => {
 }
 
 /**
- * Runs `listen` under the lock. In a new directory it runs first: a wrong address then creates no directory. In an
- * existing one the lock comes first: its message names the other server, rather than a port in use.
+ * Runs `listen` under the lock. In a new directory it runs first: a wrong address then creates no directory.
+ * In an existing one the lock comes first: its message names the other server, rather than a port in use.
  */
 export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, unlock: () => void] => {
   const early = existsSync(data_dir) ? lockInstance(data_dir) : undefined

@@ -92,7 +92,8 @@ const unusable = (path: string, error: unknown): StorageError =>
 
 /** Calls `notify` after commits of other processes. */
 const watchOthers = (db: Database, notify: () => void) => {
-  // The version changes only with commits of other connections: https://www.sqlite.org/pragma.html#pragma_data_version
+  // The version changes only with commits of other connections:
+  // https://www.sqlite.org/pragma.html#pragma_data_version
   const dataVersion = db.prepare('PRAGMA data_version')
   const version = () => {
     try {

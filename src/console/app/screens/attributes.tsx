@@ -101,7 +101,7 @@ export const Definitions = (props: {
   </Card>
 )
 
-/** Refusals of the whole list alone. */
+/** Only the refusals of the whole list. */
 const topOf = (problem: Problem | undefined): Problem | undefined =>
   problem && {
     ...problem,
@@ -200,7 +200,9 @@ const Defined = (props: {
   )
 }
 
-/** Attributes that no definition names. Values that are no text keep their kind while they stay as they are. */
+/**
+ * Attributes that no definition names. Values that are no text keep their kind while they stay as they are.
+ */
 const Others = (props: { values: Values; onValues(values: Values): void; problem: Problem | undefined }) => {
   const [rows, setRows] = useState(() =>
     Object.entries(props.values).map(([name, value]) => ({ name, value, typed: shown(value) })),

@@ -94,8 +94,8 @@ export const consumeStep = async (
 }
 
 /**
- * Stores the counter of a passkey. False when it has not increased, which indicates a copy. Passkeys without
- * a counter always send 0. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
+ * Stores the counter of a passkey. Returns `copied` when it has not increased, and `gone` for a deleted
+ * passkey. Passkeys without a counter always send 0. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
   tx: Transaction,
