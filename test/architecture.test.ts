@@ -48,6 +48,7 @@ const inDirectory = [
   'clients',
   'identity-providers',
   'invitations',
+  'registrations',
 ]
 
 /** Code of the console that runs in the browser, with rules of its own. */

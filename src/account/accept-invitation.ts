@@ -4,7 +4,8 @@ import { mayActOn } from '#src/directory/access.ts'
 import { joinGroup } from '#src/directory/groups/service.ts'
 import { givenBy, groupsOf, inviterOf } from '#src/directory/invitations/service.ts'
 import { findOpenInvitation, type Invitation, useInvitation } from '#src/directory/invitations/store.ts'
-import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
+import { findOrganization, type Organization, readOrganization } from '#src/directory/organizations/store.ts'
+import { mayRegister, needsApproval, recordRegistration } from '#src/directory/registrations/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { costOf, rememberCost } from '#src/directory/users/hash-costs.ts'
 import { hashPassword } from '#src/directory/users/password.ts'
@@ -40,6 +41,7 @@ export const findInvited = async (context: Context, q: Queries, token: string): 
   const organization = invitation && (await findOrganization(context.store, invitation.organization_id))
   if (!organization) throw gone()
   const { user_id, email } = invitation
+  if (invitation.is_registration && !mayRegister(context, organization, email ?? '')) throw gone()
   const user = user_id ? await findUser(q, organization.id, user_id) : undefined
   if (user_id && !(user?.enabled && user.email === email && (await isWithoutCredential(q, user))))
     throw gone()
@@ -81,7 +83,7 @@ export const createInvited = async (
     ...values,
     id: user_id,
     organization_id: organization.id,
-    enabled: true,
+    enabled: !(invitation.is_registration && needsApproval(organization)),
     // The link reached the person at this address.
     email_verified: invitation.delivery === 'mail',
     roles: known.map(({ name }) => name),
@@ -135,6 +137,13 @@ export const useUp = async (
   user: UserRow,
 ): Promise<void> => {
   if (!(await useInvitation(tx, invitation, user.id, context.clock.now()))) throw gone()
+  if (invitation.is_registration) {
+    const organization = await readOrganization(tx, invitation.organization_id)
+    // The policy may have changed since the form was read.
+    if (!organization || needsApproval(organization) === user.enabled) throw gone()
+    if (!mayRegister(context, organization, user.email)) throw gone()
+    return recordRegistration(context, tx, user, call)
+  }
   const caller = await inviterOf(tx, invitation)
   mayActOn(caller, await givenBy(tx, invitation))
   await record(context, tx, {

@@ -1,9 +1,18 @@
 import { proceedAs } from '#src/authorize/authentication-result.ts'
-import { accountRequest, browserSessionOf, flowOf, storeFlow } from '#src/authorize/flow.ts'
+import {
+  accountRequest,
+  type BrowserSession,
+  browserSessionOf,
+  findFlow,
+  flowOf,
+  type StoredFlow,
+  storeFlow,
+} from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { INVITATION_PATH, invitationUrl } from '#src/directory/invitations/service.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
+import { isReservedName, needsApproval } from '#src/directory/registrations/service.ts'
 import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import { checkChosen } from '#src/directory/users/password.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
@@ -17,7 +26,7 @@ import { iso } from '#src/lib/text.ts'
 import { refusedEmail } from '#src/links/email-verification.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
-import type { InvitationPage } from '#src/pages/data.ts'
+import type { InvitationPage, NewUserErrors } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { translator } from '#src/pages/translate.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
@@ -37,6 +46,8 @@ interface Opened extends Found {
   token: string
   user_id: UserId
   csrf_token: string
+  /** Handle of the request that asked for a registration. */
+  request: string | undefined
 }
 
 // Neither a hash (base64url) nor an id contains a tilde.
@@ -55,14 +66,16 @@ const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): Ne
 export const getInvitationPage =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const token = new URL(call.request.url).searchParams.get('token') ?? ''
+    const { searchParams } = new URL(call.request.url)
+    const token = searchParams.get('token') ?? ''
     const found = await context.store.read(q => findInvited(context, q, token))
     const fresh = newSecret()
     const known = browserHash(context, call.request)
     const user_id = found.user?.id ?? newId('usr', context.clock.now())
     const subject = `${hashSecret(token)}${SEPARATOR}${user_id}`
     const csrf_token = issueCsrf(context, 'invitation', known ?? hashSecret(fresh), subject)
-    const opened = { ...found, token, user_id, csrf_token }
+    const request = searchParams.get('request') ?? undefined
+    const opened = { ...found, token, user_id, csrf_token, request }
     const { email } = found.invitation
     const values = email === null ? {} : { email, username: baseName({ email }) }
     const page = await (found.user
@@ -83,7 +96,7 @@ const signedInAs = async (
 const invitationPage = async (
   context: Context,
   call: Call,
-  { invitation, organization, user, token, csrf_token }: Opened,
+  { invitation, organization, user, token, csrf_token, request }: Opened,
   data: Pick<InvitationPage, 'values' | 'errors' | 'sign_in' | 'signed_in_as'>,
   status = 200,
 ): Promise<Response> =>
@@ -97,6 +110,8 @@ const invitationPage = async (
       csrf_token,
       ...(invitation.email !== null && { email: invitation.email }),
       is_new: user === undefined,
+      is_registration: invitation.is_registration,
+      ...(request !== undefined && { request }),
       ...data,
     },
     { locale: call.locale, status },
@@ -130,6 +145,22 @@ const credentialPage = async (
 const challengeFor = (context: Context, { csrf_token }: Opened): string =>
   challengeOf(context, 'invitation', csrf_token)
 
+/**
+ * Returns the errors of the person's fields; one who registers gets no name that looks like an
+ * administrator's.
+ */
+const errorsOf = async (
+  context: Context,
+  { invitation, organization }: Opened,
+  values: NewUserFields,
+): Promise<NewUserErrors> => {
+  const errors = await newUserErrors(context, organization.id, values)
+  const isReserved =
+    invitation.is_registration &&
+    (await context.store.read(q => isReservedName(q, organization, values.username)))
+  return isReserved ? { username: 'taken', ...errors } : errors
+}
+
 /** Takes the fields of the person, then a passkey or a password; then the user is created and signed in. */
 export const postInvitation =
   (context: Context) =>
@@ -142,12 +173,13 @@ export const postInvitation =
     const [link_hash, user_id] = subject.split(SEPARATOR)
     if (link_hash !== hashSecret(token)) throw new PageError('forbidden', 403)
     const found = await context.store.read(q => findInvited(context, q, token))
-    const opened: Opened = { ...found, token, user_id: user_id as UserId, csrf_token }
+    const request = form.get('request')
+    const opened: Opened = { ...found, token, user_id: user_id as UserId, csrf_token, request }
     const { invitation, organization, user } = opened
 
     const given = newUserOf(form)
     const values = user ? valuesOf(user) : { ...given, email: invitation.email ?? given.email }
-    const errors = user ? {} : await newUserErrors(context, organization.id, values)
+    const errors = user ? {} : await errorsOf(context, opened, values)
     if (Object.keys(errors).length > 0) return invitationPage(context, call, opened, { values, errors }, 400)
     if (form.has('edit') && !user) return invitationPage(context, call, opened, { values })
     const password = form.get('password')
@@ -180,7 +212,7 @@ const optionsFor = (context: Context, opened: Opened, values: NewUserFields): st
 
 type Credential = { password: string; passkey?: never } | { password?: never; passkey: UnnamedFactor }
 
-/** Stores the user with the credential, and begins the login. */
+/** Stores the user with the credential, and begins the login, unless the user waits for approval. */
 const accept = async (
   context: Context,
   call: Call,
@@ -188,7 +220,8 @@ const accept = async (
   values: NewUserFields,
   { password, passkey }: Credential,
 ): Promise<Response> => {
-  const { organization, user_id } = opened
+  const { invitation, organization, user_id } = opened
+  const waits = invitation.is_registration && needsApproval(organization)
   let codes: string[] = []
   const also = async (tx: Transaction, user: UserRow) => {
     await useUp(context, tx, call, opened, user)
@@ -196,7 +229,8 @@ const accept = async (
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }
     await addFactor(context, tx, user, { ...passkey, name }, { actor, client_info: call })
-    codes = await issueRecoveryCodes(context, tx, user.id)
+    // One who waits gets them on the security page later.
+    if (!waits) codes = await issueRecoveryCodes(context, tx, user.id)
   }
   try {
     await (opened.user
@@ -209,21 +243,24 @@ const accept = async (
       throw new PageError('expired', 400, { retry_url: invitationUrl(context, opened.token) })
     const code = refusedEmail(error)
     if (!code) return refuse(error)
-    const taken = await newUserErrors(context, organization.id, values)
+    const taken = await errorsOf(context, opened, values)
     const errors = code === 'domain' ? { ...taken, email: code } : taken
     return invitationPage(context, call, opened, { values, errors }, 400)
   }
+  const common = { brand: brandOf(context, organization), request_id: call.request_id }
+  if (waits) return render('registration-waiting', common, { locale: call.locale })
   const browser = browserSessionOf(context, call)
-  const { stored } = await storeFlow(context, browser, await flowOf(context, accountRequest(organization.id)))
+  const stored = await flowAfter(context, browser, opened)
   if (!passkey) return proceedAs(context, browser, stored, { user: { id: user_id }, ...PASSWORD })
   const saved = {
-    brand: brandOf(context, organization),
-    request_id: call.request_id,
+    ...common,
     user: values,
     codes,
     address: context.config.url,
     created_at: iso(context.clock.now()),
-    action: '/account',
+    ...(stored.handle === opened.request
+      ? { action: '/oauth/login', request: stored.handle }
+      : { action: '/account' }),
   }
   return proceedAs(context, browser, stored, {
     user: { id: user_id },
@@ -231,4 +268,18 @@ const accept = async (
     amr: [passkey.synced ? 'swk' : 'hwk', 'mfa'],
     show: async () => render('recovery-codes', saved, { locale: call.locale }),
   })
+}
+
+/**
+ * Returns the request that asked for the registration, in the browser that made it; in another one the
+ * account.
+ */
+const flowAfter = async (
+  context: Context,
+  browser: BrowserSession,
+  { organization, request }: Opened,
+): Promise<StoredFlow> => {
+  const asked = request && (await findFlow(context, browser, request).catch(() => undefined))
+  if (asked && asked.organization.id === organization.id) return asked
+  return (await storeFlow(context, browser, await flowOf(context, accountRequest(organization.id)))).stored
 }

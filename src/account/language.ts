@@ -25,7 +25,7 @@ const pages: ReadonlySet<string> = new Set([
     '/oauth',
     'attributes authorize change-password consent enrol excluded link-account login logout reset-password',
   ),
-  ...below('/oauth', 'second-factor select-account'),
+  ...below('/oauth', 'second-factor select-account sign-up'),
 ])
 
 /**

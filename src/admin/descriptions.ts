@@ -7,6 +7,7 @@ Each call carries an access token of a client (\`client_credentials\`) or of a u
 export const tags: Record<string, string> = {
   users: 'The users of an organization, their second factors, and help for locked-out users.',
   invitations: 'People who have no user yet.',
+  registrations: 'Users who have registered themselves and wait for approval.',
   organizations: 'The tenants of the instance and their settings.',
   roles: 'Named lists of permissions.',
   groups: 'Users that share roles.',
@@ -36,6 +37,7 @@ export const pathParameters: Record<string, string> = {
   client_id: '`client_id` of the client.',
   api_id: 'Id of the API.',
   invitation_id: 'Id of the invitation.',
+  registration_id: 'Id of the user who waits for approval.',
   provider_id: 'Id or alias of the identity provider.',
   session_id: 'Id of the session.',
   webhook_id: 'Id of the webhook.',

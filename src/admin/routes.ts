@@ -10,6 +10,7 @@ import { identityProviderRoutes } from '#src/directory/identity-providers/routes
 import { invitationRoutes } from '#src/directory/invitations/routes.ts'
 import { inviteUser } from '#src/directory/invitations/service.ts'
 import { organizationRoutes } from '#src/directory/organizations/routes.ts'
+import { registrationRoutes } from '#src/directory/registrations/routes.ts'
 import { roleRoutes } from '#src/directory/roles/routes.ts'
 import { sessionRoutes } from '#src/directory/sessions/routes.ts'
 import { factorRoutes } from '#src/directory/users/factors/routes.ts'
@@ -31,6 +32,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...userApplicationRoutes(context),
   ...helpRoutes(context),
   ...invitationRoutes(context),
+  ...registrationRoutes(context),
   ...organizationRoutes(context),
   ...roleRoutes(context),
   ...groupRoutes(context),

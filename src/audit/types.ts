@@ -5,6 +5,8 @@ export const eventTypes = [
   'user.deleted',
   'user.enabled',
   'user.disabled',
+  'user.registered',
+  'user.approved',
   'user.password_changed',
   'user.password_reset',
   'user.login',

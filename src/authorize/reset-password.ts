@@ -1,13 +1,10 @@
 import type { Context } from '#src/context.ts'
 import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { networkOf } from '#src/http/network.ts'
-import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { chargeBrowser, isKnownIn } from '#src/sign-in/devices.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
-import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
+import { askForMail } from './ask-for-mail.ts'
 import {
   type BrowserSession,
   browserSessionOf,
@@ -18,14 +15,6 @@ import {
 } from './flow.ts'
 import { homeOf, MAX_SLUG, nobody, typedSlug } from './login-organization.ts'
 import { asksOrganization, type Retry, show } from './step-pages.ts'
-
-/**
- * Limits of reset mails per account and network, per account, and per network. The wait is never longer than
- * a link is valid, so the owner always has a working link, whatever others request.
- */
-const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
-const PER_ACCOUNT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
-const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 * MINUTE }
 
 const page = async (
   context: Context,
@@ -86,24 +75,13 @@ export const postResetPassword =
     const organization_id = (organization ?? flow.organization).id
     const name = organization ? username : nobody(slug, username)
     const identifier = name.slice(0, MAX_IDENTIFIER).toWellFormed()
-    const network = networkOf(call.ip_address)
-    const account = `reset:${accountName({ organization_id, identifier })}`
-    const address = { key: `resets:${network}`, limit: PER_ADDRESS }
-    const mails = [
-      { key: account, limit: PER_ACCOUNT },
-      { key: `${account}:${network}`, limit: PER_NETWORK },
-    ]
-    await chargeBrowser(context, call, { organization_id, kind: 'mail' })
-    const wait = await context.store.write(async tx => {
-      const blocked = await checkThrottle(context, tx, [address])
-      if (blocked > 0 && !(await isKnownIn(tx, organization_id, call))) return blocked
-      await countFailure(context, tx, [address])
-      if ((await checkThrottle(context, tx, mails)) > 0) return 0
-      await countFailure(context, tx, mails)
-      const mail = { kind: 'reset_password', organization_id, user_id: null, data: { identifier } } as const
-      await enqueueMail(context, tx, mail, call)
-      return 0
-    })
+    const mail = { kind: 'reset_password', organization_id, user_id: null, data: { identifier } } as const
+    const wait = await askForMail(
+      context,
+      call,
+      mail,
+      `reset:${accountName({ organization_id, identifier })}`,
+    )
     if (wait === 0) return page(context, browser, flow, { data: { sent: true }, status: 200 })
     const seconds = Math.ceil(wait / SECOND)
     const data = { ...typed, username, error: { code: 'throttled', seconds } } as const

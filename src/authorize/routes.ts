@@ -15,6 +15,7 @@ import { postPasskey } from './passkey.ts'
 import { getResetPassword, postResetPassword } from './reset-password.ts'
 import { postSecondFactor } from './second-factor.ts'
 import { postSelectAccount } from './select-account.ts'
+import { getSignUp, postSignUp } from './sign-up.ts'
 
 /**
  * Pages of the interactive login. The URL of a step names the request, and a reload shows the step that is
@@ -30,6 +31,8 @@ export const browserRoutes = (context: Context) => {
     'POST /oauth/login': postLogin(context),
     'GET /oauth/reset-password': getResetPassword(context),
     'POST /oauth/reset-password': postResetPassword(context),
+    'GET /oauth/sign-up': getSignUp(context),
+    'POST /oauth/sign-up': postSignUp(context),
     'POST /oauth/passkey': postPasskey(context),
     'GET /oauth/second-factor': resume,
     'POST /oauth/second-factor': postSecondFactor(context),

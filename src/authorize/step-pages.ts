@@ -3,6 +3,7 @@ import { listAccounts } from '#src/directory/identity-providers/account-store.ts
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { hasTenants } from '#src/directory/organizations/store.ts'
+import { allowsRegistration } from '#src/directory/registrations/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
@@ -188,6 +189,9 @@ export const loginPage = async (
       ...((await asksOrganization(context, flow)) && { organization: '' }),
       providers,
       ...(context.mail && { reset_url: `/oauth/reset-password?${reset}` }),
+      ...(allowsRegistration(context, flow.organization) && {
+        sign_up_url: `/oauth/sign-up?request=${flow.handle}`,
+      }),
       ...(offersPasskeys(context.config) && {
         passkey: {
           action: '/oauth/passkey',

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { latestEvent } from '#src/audit/store.ts'
 import type { Config } from '#src/config.ts'
-import { usedThemes } from '#src/directory/organizations/store.ts'
+import { offersRegistration, usedThemes } from '#src/directory/organizations/store.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { smtpOptions } from '#src/mail/smtp.ts'
@@ -137,8 +137,19 @@ const loop: Check = async ({ url, metrics_token }) => {
   return Number(held) > LONG_HOLD ? warn(`${found}, and all requests waited`) : ok(found)
 }
 
-const mail: Check = async ({ smtp_url, mail_from }) => {
-  if (!smtp_url) return warn('no mail can be sent: set smtp_url and mail_from')
+const hasRegistration = async (config: Config): Promise<boolean> => {
+  if (!hasInstance(config)) return false
+  const { store } = await openExisting(config, pino({ level: 'silent' }))
+  return offersRegistration(store).finally(() => store.close())
+}
+
+const mail: Check = async config => {
+  const { smtp_url, mail_from } = config
+  if (!smtp_url || !mail_from) {
+    const lost = (await hasRegistration(config)) ? ', and nobody can register' : ''
+    if (!smtp_url) return warn(`no mail can be sent${lost}: set smtp_url and mail_from`)
+    if (lost) return warn(`mail has no sender${lost}: set mail_from`)
+  }
   const { createTransport } = await import('nodemailer')
   const transport = createTransport(smtpOptions(smtp_url))
   const refused = await transport.verify().then(
@@ -192,14 +203,17 @@ const checks: Record<string, Check> = {
   webhooks,
 }
 
+const hasInstance = ({ database_url, data_dir }: Config): boolean =>
+  Boolean(database_url) || existsSync(join(data_dir, DATABASE_FILE))
+
 /** Checks every dependency of `serve` and prints a line for each check. Exit code 1 when a check fails. */
 export const doctor = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadServerConfig(options)
   for (const warning of warnings) console.log(`warn  settings  ${warning}`)
-  const hasInstance = config.database_url || existsSync(join(config.data_dir, DATABASE_FILE))
+  const isMade = hasInstance(config)
   let failed = 0
   for (const [name, check] of Object.entries(checks)) {
-    const subject = hasInstance ? undefined : needInstance[name]
+    const subject = isMade ? undefined : needInstance[name]
     const { state, text } = subject
       ? skip(`${subject}: create an instance with \`gatehouse serve\` to have it checked`)
       : await runCheck(check, config)

@@ -51,8 +51,8 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 
 /**
  * Attempts the due messages, several at once, until none is left. Each look reads only due messages, and an
- * organization whose deliveries all hang delays no other. No message is lost; one is sent twice when the process
- * dies right after sending it. `more` resolves when there may be new messages.
+ * organization whose deliveries all hang delays no other. No message is lost; one is sent twice when the
+ * process dies right after sending it. `more` resolves when there may be new messages.
  *
  * @returns the number of attempts
  */

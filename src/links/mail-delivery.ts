@@ -1,9 +1,17 @@
 import type { Context } from '#src/context.ts'
 import { deliverDue, startDelivery } from '#src/delivery/queue.ts'
 import { invitationUrl } from '#src/directory/invitations/service.ts'
-import { findInvitation, replaceInvitationLink } from '#src/directory/invitations/store.ts'
-import { findOrganization, type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { findInvitation, insertInvitation, replaceInvitationLink } from '#src/directory/invitations/store.ts'
+import {
+  findOrganization,
+  type Organization,
+  readOrganization,
+  settingsOf,
+} from '#src/directory/organizations/store.ts'
+import { mayRegister } from '#src/directory/registrations/service.ts'
 import { findUser, findUserForLogin, takenName, type UserRow } from '#src/directory/users/store.ts'
+import { DAY } from '#src/lib/duration.ts'
+import { newId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { mailQueue } from '#src/mail/outbox.ts'
 import { isNotice, renderMail } from '#src/mail/render.ts'
@@ -104,6 +112,16 @@ const WITHOUT_BUTTON: ReadonlySet<MailRow['kind']> = new Set(['email_changed', '
 const securityUrl = ({ config }: Context, { slug }: { slug: string }): string =>
   `${config.url}/account/security?organization=${slug}`
 
+const signInUrl = ({ config }: Context, { slug }: { slug: string }): string =>
+  `${config.url}/account?organization=${slug}`
+
+const buttonUrl = (context: Context, kind: MailRow['kind'], organization: Organization) => {
+  if (WITHOUT_BUTTON.has(kind)) return undefined
+  return kind === 'registration_approved'
+    ? signInUrl(context, organization)
+    : securityUrl(context, organization)
+}
+
 /** Sends an invitation that may still be accepted, with a new link; a former one ends. */
 const deliverInvitation = async (
   context: Context,
@@ -130,6 +148,55 @@ const deliverInvitation = async (
   await context.mail.send({ to: invitation.email, ...message })
 }
 
+/** Longer than a reset link: the person may read mail on another day, and the link opens no account. */
+const REGISTER_WITHIN = DAY
+
+/** Sends the link with which a person registers, or tells the owner of the address that an account exists. */
+const deliverRegistration = async (context: Context, mail: MailRow): Promise<void> => {
+  const { organization_id, locale, data } = mail
+  const { email = '', request } = data
+  const token = newSecret()
+  const created_at = context.clock.now()
+  const expires_at = created_at + REGISTER_WITHIN
+  const sent = await context.store.write(async tx => {
+    const organization = await readOrganization(tx, organization_id)
+    if (!organization || !mayRegister(context, organization, email)) return undefined
+    if (await takenName(tx, { id: 'usr_', organization_id, username: '', email }))
+      return { organization, kind: 'registration_known', url: signInUrl(context, organization) } as const
+    await insertInvitation(tx, {
+      id: newId('inv', created_at),
+      organization_id,
+      delivery: 'mail',
+      is_registration: true,
+      user_id: null,
+      email,
+      link_hash: hashSecret(token),
+      roles: ['user'],
+      groups: [],
+      max_uses: 1,
+      uses: 0,
+      locale,
+      created_by: null,
+      created_at,
+      expires_at,
+      withdrawn_at: null,
+    })
+    const url = `${invitationUrl(context, token)}${request ? `&request=${request}` : ''}`
+    return { organization, kind: 'registration', url } as const
+  })
+  if (!sent || !context.mail) return
+  const message = renderMail({
+    kind: sent.kind,
+    locale,
+    brand: mailBrandOf(sent.organization),
+    accent: settingsOf(sent.organization).accent_color,
+    name: email,
+    data: { time: timeOf(locale, expires_at, [data.time_zone]) },
+    url: sent.url,
+  })
+  await context.mail.send({ to: email, ...message })
+}
+
 /**
  * Renders a queued mail and hands it to the mail server. Its link is created here, so that it is valid from
  * now on and exists only in the mail.
@@ -137,6 +204,7 @@ const deliverInvitation = async (
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
   if (kind === 'invitation') return deliverInvitation(context, mail)
+  if (kind === 'registration') return deliverRegistration(context, mail)
   // One write: otherwise a change of the user in between would leave a link that should have been revoked.
   const { user, url } = await context.store.write(async tx => {
     const user = context.mail && (await recipientOf(tx, mail))
@@ -171,7 +239,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
           application: isBare(application) ? application : '',
         },
       }),
-    url: url ?? (WITHOUT_BUTTON.has(kind) ? undefined : securityUrl(context, organization)),
+    url: url ?? buttonUrl(context, kind, organization),
   })
   await context.mail.send({ to, ...message })
 }

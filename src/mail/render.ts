@@ -59,11 +59,14 @@ export interface MailContent {
   url?: string | undefined
 }
 
-/** Texts of the buttons of mails that carry a single-use link. */
+/** Texts of the buttons of mails that do not report a change of the account. */
 const linkButtons = {
   reset_password: 'mail.reset_password.button',
   verify_email: 'mail.verify_email.button',
   invitation: 'mail.invitation.button',
+  registration: 'mail.invitation.button',
+  registration_known: 'mail.sign_in_button',
+  registration_approved: 'mail.sign_in_button',
 } as const
 
 /** True for the kinds that report a change of the account. Their button leads to the security page. */

@@ -1,4 +1,4 @@
-import { and, isNotNull, lte } from 'drizzle-orm'
+import { and, eq, isNotNull, lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Core } from '#src/context.ts'
 import { forgetUnused } from '#src/directory/clients/dynamic-use.ts'
@@ -67,6 +67,11 @@ export const removals: Removal[] = [
     return deleteBatch(tx, logouts, logouts.number, where, DELETE_BATCH)
   },
   expired('invitations', tx => tx.tables.invitations.id, INVITATION_KEPT),
+  (tx, now) => {
+    const { invitations: t } = tx.tables
+    const where = and(eq(t.is_registration, true), lte(t.expires_at, now))
+    return deleteBatch(tx, t, t.id, where, DELETE_BATCH)
+  },
   (tx, now) => {
     const { devices } = tx.tables
     return deleteBatch(

@@ -23,6 +23,7 @@ export type CsrfPurpose =
   | 'reset_password'
   | 'verify_email'
   | 'invitation'
+  | 'sign_up'
   | 'logout'
 
 const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: SecretHash, subject: string) =>

@@ -78,6 +78,8 @@ export interface LoginPage extends Common {
   providers?: { name: string; url: string; kind: string }[]
   /** Without it the page tells that an administrator can help. */
   reset_url?: string
+  /** Present where people may register themselves. */
+  sign_up_url?: string
   passkey?: { action: string; options: string }
 }
 
@@ -102,6 +104,20 @@ export interface ResetPasswordPage extends Common {
   /** True after the form was posted, whether or not the user exists. */
   sent?: boolean
   error?: FormError<MessageCode<'reset-password.error.'>>
+}
+
+/** Posts `request`, `csrf_token` and `email`. */
+export interface SignUpPage extends Common {
+  action: string
+  request: string
+  csrf_token: string
+  login_url: string
+  /** True where an administrator approves each registration. */
+  waits: boolean
+  email?: string
+  /** True after the form was posted, whether or not the address has a user. */
+  sent?: boolean
+  error?: FormError<'email' | 'domain' | 'throttled'>
 }
 
 /** Posts `token`. Without `form` the page reports success. */
@@ -320,6 +336,10 @@ export interface InvitationPage extends Common {
   is_new: boolean
   /** The invited address, which cannot be changed. */
   email?: string
+  /** True for a person who registers. */
+  is_registration: boolean
+  /** Handle of the request that continues afterwards, if this browser made it. */
+  request?: string
   /** The user who is signed in in this browser. */
   signed_in_as?: string
   /**
@@ -520,6 +540,8 @@ export interface Pages {
   login: LoginPage
   confirm: ConfirmPage
   'reset-password': ResetPasswordPage
+  'sign-up': SignUpPage
+  'registration-waiting': Common
   'verify-email': VerifyEmailPage
   'second-factor': SecondFactorPage
   enrol: EnrolPage

@@ -36,6 +36,7 @@ const isIsolated = (page: keyof Pages): boolean =>
 /** True for a page that no GET shows again; a choice of language would lose what it says. */
 const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
   page === 'recovery-codes' ||
+  page === 'registration-waiting' ||
   ('sent' in data && data.sent === true) ||
   (page === 'verify-email' && !('form' in data) && !('sign_in_url' in data))
 
@@ -49,6 +50,7 @@ export interface RenderOptions {
 
 const headingOf = (page: Exclude<keyof Pages, 'error'>, data: Pages[keyof Pages]): MessageKey => {
   if (page === 'reset-password' && isShownOnce(page, data)) return 'reset-password.sent_title'
+  if (page === 'sign-up' && isShownOnce(page, data)) return 'sign-up.sent_title'
   if (page === 'verify-email' && isShownOnce(page, data)) return 'verify-email.done_title'
   return `${page}.title`
 }

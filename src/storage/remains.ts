@@ -96,6 +96,7 @@ export const removeOrganizationParts = async (
     login_domains,
     organization_assets,
     roles,
+    waiting_users,
     webhooks,
   } = tx.tables
   for (const table of [
@@ -108,6 +109,7 @@ export const removeOrganizationParts = async (
     invitations,
     dynamic_clients,
     initial_access_tokens,
+    waiting_users,
     webhooks,
   ])
     await tx.delete(table).where(eq(table.organization_id, id))

@@ -842,6 +842,8 @@ export const tables = (kit: Kit) => {
       id: id<InvitationId>('id').primaryKey(),
       organization_id: organization_id(),
       delivery: text('delivery').$type<'mail' | 'link'>().notNull(),
+      /** True when the person asked for the link. */
+      is_registration: bool('is_registration').notNull().default(false),
       /**
        * The user who was created with the invitation, or by its one acceptance; null: acceptance creates one.
        */
@@ -882,6 +884,22 @@ export const tables = (kit: Kit) => {
       accepted_at: ms('accepted_at').notNull(),
     },
     t => [primaryKey({ columns: [t.invitation_id, t.user_id] }), index('invitation_uses_user').on(t.user_id)],
+  )
+
+  /** Disabled users who have registered themselves and wait for an administrator's approval. */
+  const waiting_users = table(
+    'waiting_users',
+    {
+      user_id: id<UserId>('user_id')
+        .primaryKey()
+        .references(() => users.id, cascade),
+      organization_id: organization_id(),
+      created_at: created_at(),
+    },
+    t => [
+      index('waiting_users_created').on(t.organization_id, t.created_at, t.user_id),
+      index('waiting_users_all_created').on(t.created_at, t.user_id),
+    ],
   )
 
   /** Failed attempts by account and by network, stored so that they survive restarts. */
@@ -1019,6 +1037,7 @@ export const tables = (kit: Kit) => {
     links,
     invitations,
     invitation_uses,
+    waiting_users,
     throttles,
     events,
     purges,

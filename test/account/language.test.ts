@@ -64,7 +64,8 @@ describe('PAG-31 the footer of a page', () => {
       const html = await render(page, data).text()
       const isShownOnce =
         page === 'recovery-codes' ||
-        ['reset-password.sent', 'verify-email.done', 'verify-email.changed'].includes(name)
+        page === 'registration-waiting' ||
+        ['reset-password.sent', 'sign-up.sent', 'verify-email.done', 'verify-email.changed'].includes(name)
       expect(html.includes('action="/language"')).toBe(!isShownOnce)
       const named = unescapeHtml(html.match(/name="page" value="([^"]+)"/)?.[1] ?? '')
       const isStep = /"(request|token)":"/.test(JSON.stringify(data))

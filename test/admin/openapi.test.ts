@@ -2,12 +2,13 @@ import { describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { ADMIN_PREFIX } from '#src/admin/routes.ts'
 import { insertFactor } from '#src/directory/users/factors/store.ts'
-import { newId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
+import { addWaiting } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
 const app = await startApp({}, { mail: captureMail() })
@@ -134,6 +135,7 @@ describe('real answers', async () => {
     group_id: () => group.id,
     api_id: () => api.id,
     invitation_id: () => invitation.id,
+    registration_id: async () => (await addWaiting(app, DEFAULT_ORGANIZATION)).id,
     client_id: () => client.client_id,
     provider_id: () => provider.id,
     session_id: session,
@@ -251,7 +253,7 @@ describe('requests', () => {
   }
 
   test('API-07 every list takes limit, cursor and order', () => {
-    expect(lists).toHaveLength(16)
+    expect(lists).toHaveLength(17)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
       expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])

@@ -25,6 +25,7 @@ test('API-23 the document is valid OpenAPI, and each example fits its schema', a
 test('API-24 operation ids are unique and stable', () => {
   expect(operations.map(({ operationId }) => operationId).sort()).toEqual([
     'addGroupMember',
+    'approveRegistration',
     'createApi',
     'createClient',
     'createGroup',
@@ -71,6 +72,7 @@ test('API-24 operation ids are unique and stable', () => {
     'listInvitations',
     'listKeys',
     'listOrganizations',
+    'listRegistrations',
     'listRoles',
     'listSessions',
     'listUserApplications',

@@ -252,6 +252,7 @@ describe('settings', () => {
       privacy_url: undefined,
       support_url: undefined,
       allowed_domains: [],
+      registration: 'off',
       step_up: undefined,
       password_policy,
       user_attributes: [],

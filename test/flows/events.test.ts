@@ -276,6 +276,9 @@ describe('each operation records its events, and no others', () => {
       'user.mfa_enabled',
       'user.mfa_disabled',
       'admin.settings_changed',
+      // test/account/registration.test.ts
+      'user.registered',
+      'user.approved',
       // test/account/invitations.test.ts
       'invitation.created',
       'invitation.sent',

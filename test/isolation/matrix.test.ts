@@ -37,6 +37,7 @@ const nobody: Tenant = {
   factor_id: newId('fac', START),
   api_id: newId('api', START),
   invitation_id: newId('inv', START),
+  registration_id: newId('usr', START),
   webhook_id: newId('hook', START),
 }
 
@@ -130,6 +131,8 @@ describe('the route table', () => {
       'GET /invitations/:invitation_id': 'users:read',
       'POST /invitations/:invitation_id/resend': 'users:create',
       'DELETE /invitations/:invitation_id': 'users:delete',
+      'GET /registrations': 'users:read',
+      'POST /registrations/:registration_id/approve': 'users:update',
     }
     const verbs = { GET: 'read', POST: 'create', PUT: 'update', DELETE: 'delete' }
     for (const route of app.routes) {
@@ -300,6 +303,7 @@ describe('the data of another tenant', () => {
       '/groups',
       '/identity-providers',
       '/invitations',
+      '/registrations',
       '/roles',
       '/sessions',
       '/users',
@@ -324,7 +328,7 @@ describe('the data of another tenant', () => {
     expect(body.id).toBe(acme.org_id)
     const listed = await listAll(app, '/organizations')
     for (const tenant of [acme, beta, home])
-      expect(listed.find(organization => organization.id === tenant.org_id)).toMatchObject({ user_count: 2 })
+      expect(listed.find(organization => organization.id === tenant.org_id)).toMatchObject({ user_count: 3 })
   })
 
   test('M-12 gives no role: a role name of another tenant is as unknown as a made-up one', async () => {

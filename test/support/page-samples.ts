@@ -95,6 +95,7 @@ const openInvitation: Pages['invitation'] = {
   action: '/account/invitation',
   token: 'invitation-token',
   is_new: true,
+  is_registration: false,
   values: {},
 }
 const invitation = {
@@ -136,6 +137,13 @@ const resetPassword: Pages['reset-password'] = {
   ...form,
   action: '/oauth/reset-password',
   login_url: '/oauth/login?request=request-8Qx',
+}
+const signUp: Pages['sign-up'] = {
+  brand,
+  ...form,
+  action: '/oauth/sign-up',
+  login_url: '/oauth/login?request=request-8Qx',
+  waits: false,
 }
 const recovery_codes = [
   'k3vq-8zt2-m0ax',
@@ -320,6 +328,11 @@ const data: Pages['account-data'] = {
 export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
   { page: 'login', state: 'no-mail', data: { brand, ...form, action: '/oauth/login' } },
+  {
+    page: 'login',
+    state: 'registration',
+    data: { ...login, sign_up_url: '/oauth/sign-up?request=request-8Qx' },
+  },
   { page: 'login', state: 'two-providers', data: { ...login, providers: providers.slice(0, 2) } },
   { page: 'login', state: 'providers', data: { ...login, providers, username: 'ada@northwind.example' } },
   { page: 'login', state: 'organization', data: { ...login, username: 'ada', organization: '' } },
@@ -377,6 +390,16 @@ export const samples: Sample[] = [
     status: 429,
     data: { ...resetPassword, username: 'ada', error: { code: 'throttled', seconds: 600 }, request_id },
   },
+  { page: 'sign-up', state: 'usual', data: signUp },
+  { page: 'sign-up', state: 'approval', data: { ...signUp, waits: true } },
+  { page: 'sign-up', state: 'sent', data: { ...signUp, sent: true } },
+  {
+    page: 'sign-up',
+    state: 'refused',
+    status: 400,
+    data: { ...signUp, email: 'ada@home.example', error: { code: 'domain' } },
+  },
+  { page: 'registration-waiting', state: 'done', data: { brand } },
   {
     page: 'verify-email',
     state: 'usual',
@@ -597,6 +620,7 @@ export const samples: Sample[] = [
     },
   },
   { page: 'invitation', state: 'empty', data: invitation },
+  { page: 'invitation', state: 'registration', data: { ...invitation, is_registration: true } },
   {
     page: 'invitation',
     state: 'signed-in',
@@ -910,6 +934,9 @@ export const mailKinds: Record<MailKind, boolean> = {
   reset_password: true,
   verify_email: true,
   invitation: true,
+  registration: true,
+  registration_known: true,
+  registration_approved: true,
   password_changed: false,
   email_change: false,
   email_changed: false,

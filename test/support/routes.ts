@@ -1,6 +1,7 @@
 /** Every admin route with a valid input, and a tenant that has one resource of each kind. */
 import { asDocumentClient } from '#src/directory/clients/dynamic.ts'
 import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
+import { insertWaiting } from '#src/directory/registrations/store.ts'
 import { insertFactor } from '#src/directory/users/factors/store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
@@ -18,6 +19,7 @@ export interface Tenant {
   group_id: string
   api_id: string
   invitation_id: string
+  registration_id: string
   webhook_id: string
   client_id: string
   provider_id: string
@@ -125,6 +127,14 @@ const addDynamicClient = (app: TestApp, organization_id: OrganizationId): Promis
   )
 }
 
+/** Adds a user who has registered and waits for approval. */
+export const addWaiting = async (app: TestApp, organization_id: OrganizationId): Promise<{ id: UserId }> => {
+  const { id } = await addUser(app, fresh(), { organization_id, enabled: false })
+  const waiting = { user_id: id as UserId, organization_id, created_at: START }
+  await app.context.store.write(tx => insertWaiting(tx, waiting))
+  return { id: waiting.user_id }
+}
+
 /**
  * Creates a tenant with one resource of each kind. Its session belongs to another user and client, so it
  * outlives `user_id` and `client_id`.
@@ -153,6 +163,7 @@ export const addTenant = async (
     organization_id,
   })
   const invitation = await create(app, '/invitations', { delivery: 'link', organization_id })
+  const waiting = await addWaiting(app, organization_id)
   const provider = await create(app, '/identity-providers', { ...google, alias: fresh(), organization_id })
   const hook = await create(app, '/webhooks', { ...webhook, name: fresh(), organization_id })
   await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
@@ -169,6 +180,7 @@ export const addTenant = async (
     provider_id: provider.id,
     api_id: api.id,
     invitation_id: invitation.id,
+    registration_id: waiting.id,
     webhook_id: hook.id,
     session_id,
     event_id: body.data[0].id,

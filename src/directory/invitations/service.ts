@@ -163,6 +163,7 @@ const add = async (
     id: newId('inv', now),
     link_hash: invited.delivery === 'link' ? hashSecret(token) : null,
     uses: 0,
+    is_registration: false,
     locale: locale ?? by.client_info.locale ?? 'en',
     created_by: id ? { kind, id } : null,
     created_at: now,

@@ -18,8 +18,9 @@ const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t
 /** Condition for invitations that may still be accepted at `now` (ms). */
 const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.invitations.expires_at, now))
 
+/** Condition for the invitations that administrators made. */
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
-  organization_id && eq(t.organization_id, organization_id)
+  and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))
 
 /** Returns an invitation by id, limited to the organization if present. */
 export const findInvitation = async (

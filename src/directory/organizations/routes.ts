@@ -84,7 +84,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: OrganizationAnswer,
     errors: [404, 409],
-    review: (q, input, good) => judgeChange(q, input.params.org_id, good, input),
+    review: (q, input, good) => judgeChange(context, q, input.params.org_id, good, input),
     handle: async input =>
       organizationAnswer(await updateOrganization(context, input.params.org_id, input.body, input)),
   }),

@@ -134,6 +134,9 @@ export const Settings = z
       privacy_url: nullable(link).describe('Privacy policy, linked from each page.'),
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
+      registration: nullable(oneOf(['off', 'open', 'domains', 'approval'])).describe(
+        'Whether people may register themselves: `open`: with any address; `domains`: with an address of `allowed_domains`, which must not be empty; `approval`: an administrator approves each; default `off`. Needs a mail server. `allowed_domains` holds for all.',
+      ),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
         'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can set it.',
       ),

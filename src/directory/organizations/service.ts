@@ -11,7 +11,7 @@ import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isSlugNamed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, forbidden, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { insertAssets, removeAssets } from './asset-store.ts'
@@ -70,6 +70,20 @@ const mergeSettings = (stored: Settings, change: Settings): Settings => {
 const searchableIn = ({ user_attributes }: Settings) => searchableNames(definitionsOf(user_attributes))
 const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
 const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
+
+/** Returns the problems of a policy of registration that is set, or whose domains are removed. */
+const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: Settings): Detail[] => {
+  const refuse = (message: string): Detail[] => [
+    { field: 'settings.registration', code: 'not_allowed', message },
+  ]
+  const { registration = 'off', allowed_domains } = now
+  if (registration === 'domains' && !allowed_domains?.length)
+    return refuse('Registration by domain needs `allowed_domains`.')
+  return registration === 'off' || registration === old.registration || mail
+    ? []
+    : refuse('Registration needs a mail server: smtp_url and mail_from are not set.')
+}
+
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
 /** Creates an organization with the built-in roles `admin` and `user`, and a new id unless one is passed. */
@@ -83,7 +97,7 @@ export const createOrganization = (
     const { name, slug, display_name = name } = input
     const id = input.id ?? newId('org', now)
     const { settings, assets, problems } = takeAssets(id, {}, input.settings)
-    throwProblems(problems)
+    throwProblems([...problems, ...registrationProblems(context, {}, settings)])
     const organization = {
       id,
       name,
@@ -112,6 +126,7 @@ export const createOrganization = (
  * @throws AppError 404; 403 when a caller of another organization than the default one changes login domains
  */
 export const judgeChange = async (
+  context: Pick<Core, 'mail'>,
   q: Queries,
   reference: string,
   change: UpdateOrganization,
@@ -133,7 +148,11 @@ export const judgeChange = async (
     settings,
     moved,
     fields,
-    problems: [...readOnlyProblems(fields, writable), ...problems],
+    problems: [
+      ...readOnlyProblems(fields, writable),
+      ...problems,
+      ...registrationProblems(context, organization.settings, settings),
+    ],
   }
 }
 
@@ -145,7 +164,7 @@ export const updateOrganization = async (
   by: ChangedBy,
 ): Promise<Organization> => {
   const { before, organization, mark } = await writeAs(context, by.caller, async tx => {
-    const judged = await judgeChange(tx, reference, change, by)
+    const judged = await judgeChange(context, tx, reference, change, by)
     const { organization, assets, settings, moved, fields, problems } = judged
     throwProblems(problems)
     if (fields.length === 0) return { before: organization, organization, mark: undefined }

@@ -77,6 +77,10 @@ const anyPolicy = cached('organizations', async (q, key) => {
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
   anyPolicy(store, `client_registration ${policy ?? 'open initial_access_token'}`)
 
+/** True when an organization lets people register themselves. */
+export const offersRegistration = (store: Store): Promise<boolean> =>
+  anyPolicy(store, 'registration open domains approval')
+
 /** True when an organization lets in clients that their metadata document describes. */
 export const acceptsDocuments = (store: Store): Promise<boolean> =>
   anyPolicy(store, 'client_metadata_documents allowlist any')
@@ -117,6 +121,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     privacy_url,
     support_url,
     allowed_domains,
+    registration,
     step_up,
     password_policy: policy,
     user_attributes,
@@ -138,6 +143,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     privacy_url: privacy_url ?? undefined,
     support_url: support_url ?? undefined,
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
+    registration: registration ?? 'off',
     step_up: step_up ?? undefined,
     password_policy: passwordPolicyOf(policy, mfa_required ?? false),
     user_attributes: definitionsOf(user_attributes),

@@ -1,0 +1,49 @@
+import type { Caller, Context } from '#src/context.ts'
+import { UserAnswer, userAnswer } from '#src/directory/users/schema.ts'
+import { byCaller } from '#src/directory/users/service.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { answerPage } from '#src/http/list.ts'
+import { scopeOf, within } from '#src/http/tenant.ts'
+import { ListRegistrations, RegistrationList, registrationAnswer } from './schema.ts'
+import { approveRegistration } from './service.ts'
+import { countWaiting, listWaiting } from './store.ts'
+
+const list = (context: Context, caller: Caller, query: ListRegistrations) => {
+  const organization_id = scopeOf(caller, query.organization_id)
+  return answerPage(context, {
+    name: 'registrations',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) =>
+      context.store.read(q => listWaiting(q, organization_id, { order: query.order, after, limit })),
+    total: () => context.store.read(q => countWaiting(q, organization_id)),
+    keyset: ({ created_at, user_id }) => [created_at, user_id],
+    item: registrationAnswer,
+  })
+}
+
+export const registrationRoutes = (context: Context): AdminRoute[] => [
+  route({
+    id: 'listRegistrations',
+    method: 'GET',
+    path: '/registrations',
+    permission: 'users:read',
+    summary: 'List users who wait for approval',
+    query: ListRegistrations,
+    status: 200,
+    answer: RegistrationList,
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    id: 'approveRegistration',
+    method: 'POST',
+    path: '/registrations/:registration_id/approve',
+    permission: 'users:update',
+    summary: 'Approve a user who waits; to refuse one, delete the user',
+    status: 200,
+    answer: UserAnswer,
+    errors: [404, 429],
+    handle: async ({ caller, params, client_info }) =>
+      userAnswer(await approveRegistration(context, params.registration_id, byCaller(caller, client_info))),
+  }),
+]

@@ -1,0 +1,81 @@
+import { and, eq } from 'drizzle-orm'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+type Waiting = Tables['waiting_users']['$inferSelect']
+
+export const insertWaiting = async (tx: Transaction, waiting: Waiting): Promise<void> => {
+  await tx.insert(tx.tables.waiting_users).values(waiting)
+}
+
+/** Ends a user's waiting; false when the user does not wait. */
+export const endWaiting = async (tx: Transaction, user_id: UserId): Promise<boolean> => {
+  const { waiting_users: t } = tx.tables
+  const ended = await tx.delete(t).where(eq(t.user_id, user_id)).returning({ id: t.user_id })
+  return ended.length > 0
+}
+
+/** Joins users who wait: an administrator may have enabled one without an approval. */
+const waiting = (q: Queries, organization_id: OrganizationId | undefined) => {
+  const { waiting_users: t, users } = q.tables
+  return {
+    joined: and(eq(users.id, t.user_id), eq(users.organization_id, t.organization_id)),
+    where: and(eq(users.enabled, false), organization_id && eq(t.organization_id, organization_id)),
+  }
+}
+
+const columns = ({ waiting_users: t, users }: Tables) => ({
+  user_id: t.user_id,
+  organization_id: t.organization_id,
+  username: users.username,
+  email: users.email,
+  first_name: users.first_name,
+  last_name: users.last_name,
+  created_at: t.created_at,
+})
+
+export type WaitingUser = Awaited<ReturnType<typeof listWaiting>>[number]
+
+export const listWaiting = (q: Queries, organization_id: OrganizationId | undefined, range: Range) => {
+  const { waiting_users: t, users } = q.tables
+  const { joined, where } = waiting(q, organization_id)
+  return q
+    .select(columns(q.tables))
+    .from(t)
+    .innerJoin(users, joined)
+    .where(and(where, beyond(range, t.created_at, t.user_id)))
+    .orderBy(...byCreation(range.order, t.created_at, t.user_id))
+    .limit(range.limit)
+}
+
+export const countWaiting = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
+  const { waiting_users: t, users } = q.tables
+  const { joined, where } = waiting(q, organization_id)
+  const found = q
+    .select({ id: t.user_id })
+    .from(t)
+    .innerJoin(users, joined)
+    .where(where)
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
+}
+
+/** Returns the names of up to `limit` users who hold the role `admin` of the organization directly. */
+export const administratorNames = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  limit: number,
+): Promise<string[]> => {
+  const { roles, user_roles, users } = q.tables
+  const found = await q
+    .select({ username: users.username })
+    .from(roles)
+    .innerJoin(user_roles, eq(user_roles.role_id, roles.id))
+    .innerJoin(users, eq(users.id, user_roles.user_id))
+    .where(and(eq(roles.organization_id, organization_id), eq(roles.name, 'admin')))
+    .limit(limit)
+  return found.map(({ username }) => username)
+}

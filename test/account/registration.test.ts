@@ -1,0 +1,276 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { DAY, HOUR } from '#src/lib/duration.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { sweep } from '#src/operations/sweep.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { newPasskey } from '#test/support/authenticator.ts'
+import { answerOf, type Browser, openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
+import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+await addClient(app, 'shop')
+const chosen = { password: PASSWORD, password_repeat: PASSWORD }
+
+let made = 0
+const somebody = () => {
+  const username = `person-${++made}`
+  return { first_name: 'Bob', last_name: 'Roe', username, email: `${username}@example.com` }
+}
+
+const allow = async (settings: Json, slug = 'default') =>
+  expect((await app.admin('PUT', `/organizations/${slug}`, { settings })).status).toBe(200)
+
+const users = () => app.context.store.read(async q => q.select().from(q.tables.users))
+const userAt = async (email: string) => (await users()).find(user => user.email === email)
+
+/** Sends the mail that waits, and returns it. */
+const letters = async () => {
+  const before = mail.mails.length
+  while ((await deliverMails(app.context)) > 0);
+  return mail.mails.slice(before)
+}
+
+const urlIn = ({ text }: { text: string }): string => /http:\S+/.exec(text)?.[0] ?? ''
+
+/** Opens the form from a login page and returns it. */
+const openForm = async (browser: Browser, url = '/account'): Promise<Page> => {
+  const login = await browser.get(url)
+  const link = unescapeHtml(/href="(\/oauth\/sign-up[^"]*)"/.exec(login.html)?.[1] ?? '/none')
+  return browser.get(link)
+}
+
+/** Asks for a registration and returns its answer and the link of the mail. */
+const register = async (browser: Browser, email: string, url?: string) => {
+  const answer = await browser.submit(await openForm(browser, url), { email })
+  const [letter] = await letters()
+  return { answer, letter, link: letter ? urlIn(letter) : '' }
+}
+
+/** Sends the form of the page that has this field. */
+const send = (browser: Browser, page: Page, field: string, fields: Record<string, string>) =>
+  browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
+
+const accept = (browser: Browser, page: Page) => send(browser, page, 'password', chosen)
+
+beforeEach(async () => {
+  await letters()
+  app.clock.advance(2 * HOUR)
+  await allow({ registration: 'open', allowed_domains: null })
+  await app.events()
+})
+
+describe('a registration', () => {
+  test('PEO-07 verifies the address, and makes a user with the role user', async () => {
+    const who = somebody()
+    const browser = openBrowser(app)
+    const { answer, letter, link } = await register(browser, who.email)
+    expect(answer).toMatchObject({ status: 200, heading: 'Check your email' })
+    expect(letter).toMatchObject({ to: who.email, subject: 'Create your account at Gatehouse' })
+    expect(await userAt(who.email)).toBeUndefined()
+    expect(await app.events()).toEqual([])
+    const page = await browser.submit(await browser.get(link), { ...who, email: 'other@example.com' })
+    expect((await browser.follow(await accept(browser, page))).heading).toBe('Your account')
+    const user = await userAt(who.email)
+    const id = user?.id ?? ''
+    expect(user).toMatchObject({ email_verified: true, enabled: true, username: who.username })
+    expect((await app.admin('GET', `/users/${id}`)).body.roles).toEqual(['user'])
+    const events = await app.events()
+    expect(events.map(({ type, actor_id }) => [type, actor_id])).toEqual([
+      ['user.created', id],
+      ['user.registered', id],
+      ['user.login', id],
+    ])
+    expect((await openBrowser(app).get(link)).status).toBe(410)
+    expect((await app.admin('GET', '/invitations')).body.data).toEqual([])
+  })
+
+  test('PEO-07 is offered and taken only where the organization allows it', async () => {
+    const browser = openBrowser(app)
+    const form = await openForm(browser)
+    const { link } = await register(browser, somebody().email)
+    await allow({ registration: null })
+    expect((await openBrowser(app).get('/account')).html).not.toContain('/oauth/sign-up')
+    expect((await browser.submit(form, { email: somebody().email })).status).toBe(404)
+    expect((await browser.get(link)).status).toBe(410)
+  })
+
+  test('PEO-07 that is open when the policy changes makes nobody', async () => {
+    const who = somebody()
+    const browser = openBrowser(app)
+    const { link } = await register(browser, who.email)
+    const page = await browser.submit(await browser.get(link), who)
+    await allow({ registration: 'off' })
+    expect((await accept(browser, page)).status).toBe(410)
+    expect(await userAt(who.email)).toBeUndefined()
+  })
+
+  test('PEO-07 by domain takes no other address, and needs a domain', async () => {
+    const refused = { status: 422, body: { details: [{ field: 'settings.registration' }] } }
+    expect(
+      await app.admin('PUT', '/organizations/default', { settings: { registration: 'domains' } }),
+    ).toMatchObject(refused)
+    await allow({ registration: 'domains', allowed_domains: ['example.com'] })
+    expect(
+      await app.admin('PUT', '/organizations/default', { settings: { allowed_domains: null } }),
+    ).toMatchObject(refused)
+    const browser = openBrowser(app)
+    for (const email of [
+      'bob@other.example',
+      'bob@sub.example.com',
+      'bob',
+      '',
+      `${'a'.repeat(250)}@example.com`,
+    ])
+      expect([email, (await browser.submit(await openForm(browser), { email })).status]).toEqual([email, 400])
+    expect(await letters()).toEqual([])
+    expect((await register(browser, somebody().email)).link).not.toBe('')
+    await allow({ registration: 'open' })
+  })
+
+  test('PEO-07 needs a mail server', async () => {
+    const silent = await startApp()
+    const answer = await silent.admin('PUT', '/organizations/default', { settings: { registration: 'open' } })
+    expect(answer).toMatchObject({ status: 422, body: { details: [{ field: 'settings.registration' }] } })
+    const created = { name: 'Acme', slug: 'acme', settings: { registration: 'open' } }
+    expect((await silent.admin('POST', '/organizations', created)).status).toBe(422)
+  })
+
+  test('PEO-08 answers alike for an address that has a user, who gets a mail', async () => {
+    const { email, username } = somebody()
+    await addUser(app, username, { email })
+    const known = await register(openBrowser(app), email.toUpperCase())
+    const unknown = await register(openBrowser(app), somebody().email)
+    const shown = ({ answer }: typeof known) => ({
+      status: answer.status,
+      html: answer.html.replaceAll(/[\w-]{40,}/g, ''),
+      cookies: answer.headers.getSetCookie().length,
+    })
+    expect(shown(known)).toEqual(shown(unknown))
+    expect(known.letter).toMatchObject({ subject: 'You already have an account at Gatehouse' })
+    expect(known.link).toBe('http://localhost:8080/account?organization=default')
+  })
+
+  test('PEO-09 continues in the application, with a passkey and recovery codes', async () => {
+    const who = somebody()
+    const browser = openBrowser(app)
+    const { link } = await register(browser, who.email, authorizeUrl('shop'))
+    const page = await browser.submit(await browser.get(link), who)
+    const options = JSON.parse(unescapeHtml(/data-options="([^"]*)"/.exec(page.html)?.[1] ?? '{}'))
+    const codes = await send(browser, page, 'credential', { credential: newPasskey().create(options) })
+    expect(codes.heading).toBe('Save your recovery codes')
+    expect(answerOf(await browser.follow(await browser.submit(codes, {})))).toMatchObject({
+      code: expect.any(String),
+    })
+  })
+
+  test('PEO-09 ends at the account in another browser', async () => {
+    const who = somebody()
+    const { link } = await register(openBrowser(app), who.email, authorizeUrl('shop'))
+    const other = openBrowser(app)
+    const page = await other.submit(await other.get(link), who)
+    expect((await other.follow(await accept(other, page))).heading).toBe('Your account')
+  })
+
+  test('PEO-11 takes no name that looks like one of the staff', async () => {
+    await addUser(app, 'maria', { roles: ['admin'] })
+    const who = somebody()
+    const browser = openBrowser(app)
+    const { link } = await register(browser, who.email)
+    for (const username of ['Adm1n', 'supp0rt', 'no_reply', 'mar1a', 'd3fault']) {
+      const page = await browser.submit(await browser.get(link), { ...who, username })
+      expect([username, page.status]).toEqual([username, 400])
+      expect(page.html).toContain('This is already taken.')
+    }
+    expect((await browser.submit(await browser.get(link), who)).status).toBe(200)
+  })
+
+  test('PEO-13 that nobody completes is forgotten after a day', async () => {
+    const { link } = await register(openBrowser(app), somebody().email)
+    app.clock.advance(DAY)
+    expect((await openBrowser(app).get(link)).status).toBe(410)
+    await sweep(app.context)
+    expect(await app.context.store.read(async q => q.select().from(q.tables.invitations))).toEqual([])
+  })
+})
+
+describe('approval', () => {
+  const waiting = async () => (await app.admin('GET', '/registrations')).body.data as Json[]
+
+  const wait = async () => {
+    await allow({ registration: 'approval' })
+    const who = somebody()
+    const browser = openBrowser(app)
+    const { link } = await register(browser, who.email)
+    const page = await browser.submit(await browser.get(link), who)
+    const answer = await accept(browser, page)
+    const user = await userAt(who.email)
+    return { who, answer, id: user?.id ?? '' }
+  }
+
+  test('PEO-10 is waited for, and lets the user in', async () => {
+    const { who, answer, id } = await wait()
+    expect(answer).toMatchObject({ status: 200, heading: 'Almost done' })
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'organization.updated',
+      'user.created',
+      'user.registered',
+    ])
+    expect(await waiting()).toMatchObject([{ id, username: who.username, email: who.email }])
+    const browser = openBrowser(app)
+    expect((await signIn(browser, await browser.get('/account'), who.username)).status).toBe(401)
+    await app.events()
+    const approved = await app.admin('POST', `/registrations/${id}/approve`)
+    expect(approved).toMatchObject({ status: 200, body: { id, enabled: true } })
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.approved', 'user.enabled'])
+    expect(await letters()).toMatchObject([{ to: who.email, subject: 'You can sign in to Gatehouse now' }])
+    expect(await waiting()).toEqual([])
+    expect((await signIn(browser, await browser.get('/account'), who.username)).heading).toBe('Your account')
+    expect((await app.admin('POST', `/registrations/${id}/approve`)).status).toBe(404)
+  })
+
+  test('PEO-10 ends with the user, and with a change of `enabled`', async () => {
+    const [first, second] = [await wait(), await wait()]
+    expect((await app.admin('DELETE', `/users/${first.id}`)).status).toBe(204)
+    expect((await app.admin('PUT', `/users/${second.id}`, { enabled: true })).status).toBe(200)
+    expect(await waiting()).toEqual([])
+    for (const { id } of [first, second])
+      expect((await app.admin('POST', `/registrations/${id}/approve`)).status).toBe(404)
+  })
+
+  test('PEO-10 that begins while a form is open makes nobody who is enabled', async () => {
+    const who = somebody()
+    const browser = openBrowser(app)
+    const { link } = await register(browser, who.email)
+    const page = await browser.submit(await browser.get(link), who)
+    await allow({ registration: 'approval' })
+    expect((await accept(browser, page)).heading).toBe('Almost done')
+    expect(await userAt(who.email)).toMatchObject({ enabled: false })
+  })
+})
+
+describe('PEO-12 mails of registration are bounded', () => {
+  test('for a mailbox, with the same answer, also across organizations and tags', async () => {
+    await addOrganization(app, 'acme', { settings: { registration: 'open' } })
+    let count = 0
+    for (let n = 0; n < 15; n++) {
+      const browser = openBrowser(app, { ip: `198.51.${n}.1` })
+      const url = n % 2 ? '/account' : '/account?organization=acme'
+      const { answer, letter } = await register(browser, `carol+${n}@example.com`, url)
+      expect(answer.heading).toBe('Check your email')
+      if (letter) count++
+    }
+    expect(count).toBe(10)
+  })
+
+  test('for a network, which is told to wait', async () => {
+    const browser = openBrowser(app, { ip: '203.0.113.7' })
+    const form = await openForm(browser)
+    const statuses = []
+    for (let n = 0; n < 21; n++)
+      statuses.push((await browser.submit(form, { email: somebody().email })).status)
+    expect(statuses).toEqual([...Array(20).fill(200), 429])
+    await letters()
+  })
+})
