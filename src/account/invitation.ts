@@ -258,9 +258,9 @@ const accept = async (
     codes,
     address: context.config.url,
     created_at: iso(context.clock.now()),
-    ...(stored.handle === opened.request
-      ? { action: '/oauth/login', request: stored.handle }
-      : { action: '/account' }),
+    // The login is recorded when its request ends.
+    action: '/oauth/login',
+    request: stored.handle,
   }
   return proceedAs(context, browser, stored, {
     user: { id: user_id },

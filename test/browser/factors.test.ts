@@ -1,12 +1,17 @@
 import { afterAll, beforeAll, expect } from 'bun:test'
-import type { AddressInfo } from 'node:net'
 import { generateSync } from 'otplib'
 import type { Page } from 'playwright-core'
-import { SMTPServer } from 'smtp-server'
 import type { Json } from '#test/support/app.ts'
-import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
+import {
+  closeChromium,
+  openPage,
+  startClient,
+  testInChromium,
+  withAuthenticator,
+} from '#test/support/chromium.ts'
 import { type Running, serveExecutable } from '#test/support/executable.ts'
 import { CHALLENGE, PASSWORD } from '#test/support/people.ts'
+import { startPostOffice } from '#test/support/post-office.ts'
 
 const NEW = 'Another-Horse-8'
 const site = startClient()
@@ -15,45 +20,10 @@ let server: Running & AsyncDisposable
 let users = 0
 const seen = new Set<string>()
 
-/** Mails received by SMTP, and the promise of the next one. */
-const letters: string[] = []
-let arrived = Promise.withResolvers<void>()
-const postOffice = new SMTPServer({
-  authOptional: true,
-  disabledCommands: ['STARTTLS'],
-  onData: (stream, _, done) => {
-    let text = ''
-    stream.on('data', chunk => {
-      text += chunk
-    })
-    stream.on('end', () => {
-      letters.push(text.replace(/=\r?\n/g, '').replace(/=3D/g, '='))
-      arrived.resolve()
-      done()
-    })
-  },
-})
-
-/** The link of the next mail whose subject has this in it. */
-const linkIn = async (subject: string): Promise<string> => {
-  for (;;) {
-    const at = letters.findIndex(letter => /^Subject: (.*)$/m.exec(letter)?.[1]?.includes(subject))
-    if (at >= 0) {
-      const [letter = ''] = letters.splice(at, 1)
-      return /http:\/\/localhost:\d+\/account\/[\w-]+\?token=[\w-]{43}/.exec(letter)?.[0] ?? ''
-    }
-    arrived = Promise.withResolvers()
-    await arrived.promise
-  }
-}
+const post = await startPostOffice()
 
 beforeAll(async () => {
-  await new Promise<void>(listening => postOffice.listen(0, '127.0.0.1', listening))
-  const { port } = postOffice.server.address() as AddressInfo
-  server = await serveExecutable({
-    GATEHOUSE_SMTP_URL: `smtp://127.0.0.1:${port}`,
-    GATEHOUSE_MAIL_FROM: 'Gatehouse <id@example.com>',
-  })
+  server = await serveExecutable(post.settings)
   await made('/clients', {
     client_id: 'notes',
     name: 'Orbit Notes',
@@ -69,7 +39,7 @@ afterAll(async () => {
   await closeChromium()
   await server[Symbol.asyncDispose]()
   await site.stop()
-  postOffice.close()
+  post.close()
 })
 
 const made = async (path: string, body: Json): Promise<Json> => {
@@ -116,27 +86,6 @@ const atClient = async (page: Page): Promise<URLSearchParams> => {
   return new URL(page.url()).searchParams
 }
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
-
-/** Adds a virtual authenticator to the page. It answers every request until `answer(false)`. */
-const withAuthenticator = async (page: Page) => {
-  const session = await page.context().newCDPSession(page)
-  await session.send('WebAuthn.enable')
-  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  })
-  return {
-    answer: (enabled: boolean) =>
-      session.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
-    credentials: async () => (await session.send('WebAuthn.getCredentials', { authenticatorId })).credentials,
-  }
-}
 
 /** From the own security page to the offer of a kind of factor. */
 const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator app') => {
@@ -303,17 +252,17 @@ testInChromium(
     await page.getByRole('button', { name: 'Send link' }).click()
     expect(await page.getByRole('status').textContent()).toContain('sent an email to its address')
     expect(await eventsOf(user)).toEqual([])
-    await page.goto(await linkIn('Choose a new password'))
+    await page.goto(await post.linkIn('Choose a new password'))
     await page.getByLabel('New password', { exact: true }).fill(NEW)
     await page.getByRole('button', { name: 'Save password' }).click()
     await heading(page, 'Your account')
     expect(await eventsOf(user)).toEqual(['user.password_changed', 'user.login'])
-    await linkIn('Your password for Gatehouse was changed')
+    await post.linkIn('Your password for Gatehouse was changed')
 
     await page.goto(`${server.url}/account/profile`)
     await page.getByRole('button', { name: 'Send verification email' }).click()
     await page.getByRole('status').waitFor()
-    await page.goto(await linkIn('Confirm your email address'))
+    await page.goto(await post.linkIn('Confirm your email address'))
     await page.getByRole('button', { name: 'Confirm address' }).click()
     await page.getByText('Email address confirmed').waitFor()
     expect(await eventsOf(user)).toEqual(['user.updated'])

@@ -41,6 +41,27 @@ export const openPage = async (options: BrowserContextOptions = {}): Promise<Ope
   return { page, close: () => context.close() }
 }
 
+/** Adds a virtual authenticator to the page. It answers every request until `answer(false)`. */
+export const withAuthenticator = async (page: Page) => {
+  const session = await page.context().newCDPSession(page)
+  await session.send('WebAuthn.enable')
+  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
+  return {
+    answer: (enabled: boolean) =>
+      session.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
+    credentials: async () => (await session.send('WebAuthn.getCredentials', { authenticatorId })).credentials,
+  }
+}
+
 /** The client's side of a redirect: a real server that shows an empty page at every address. */
 export const startClient = (): { origin: string; stop(): Promise<void> } => {
   const server = Bun.serve({
