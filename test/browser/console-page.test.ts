@@ -53,7 +53,10 @@ testInChromium(
   60_000,
 )
 
-const languages = { de: ['Übersicht', 'Benutzer', '4 von 4', 'ltr'] } as const
+const languages = {
+  de: ['Übersicht', 'Benutzer', '4 von 4', 'ltr'],
+  fr: ['Vue d’ensemble', 'Utilisateurs', '4 sur 4', 'ltr'],
+} as const
 
 testInChromium(
   'CON-22 the console is shown in the language of the browser',

@@ -13,7 +13,11 @@ type Words<T> = {
 type Load = () => Promise<{ default: Words<typeof english> }>
 
 const loadEnglish: Load = () => import('./words/en.json')
-const languages: Record<string, Load> = { en: loadEnglish, de: () => import('./words/de.json') }
+const languages: Record<string, Load> = {
+  en: loadEnglish,
+  de: () => import('./words/de.json'),
+  fr: () => import('./words/fr.json'),
+}
 
 const { lang: language, dir } = document.documentElement
 
