@@ -55,6 +55,7 @@ testInChromium(
 
 const languages = {
   de: ['Übersicht', 'Benutzer', '4 von 4', 'ltr'],
+  es: ['Resumen', 'Usuarios', '4 de 4', 'ltr'],
   fr: ['Vue d’ensemble', 'Utilisateurs', '4 sur 4', 'ltr'],
 } as const
 

@@ -16,6 +16,7 @@ const loadEnglish: Load = () => import('./words/en.json')
 const languages: Record<string, Load> = {
   en: loadEnglish,
   de: () => import('./words/de.json'),
+  es: () => import('./words/es.json'),
   fr: () => import('./words/fr.json'),
 }
 
