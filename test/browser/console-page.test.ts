@@ -57,6 +57,7 @@ const languages = {
   de: ['Übersicht', 'Benutzer', '4 von 4', 'ltr'],
   es: ['Resumen', 'Usuarios', '4 de 4', 'ltr'],
   fr: ['Vue d’ensemble', 'Utilisateurs', '4 sur 4', 'ltr'],
+  it: ['Panoramica', 'Utenti', '4 di 4', 'ltr'],
 } as const
 
 testInChromium(

@@ -18,6 +18,7 @@ const languages: Record<string, Load> = {
   de: () => import('./words/de.json'),
   es: () => import('./words/es.json'),
   fr: () => import('./words/fr.json'),
+  it: () => import('./words/it.json'),
 }
 
 const { lang: language, dir } = document.documentElement
