@@ -25,6 +25,7 @@ export const tags: Record<string, string> = {
   settings: 'Settings of the server, for callers of the default organization.',
   keys: 'Signing keys of the server, for callers of the default organization.',
   backups: 'Backups of the server, for callers of the default organization.',
+  health: 'Checks of the server, for callers of the default organization.',
 }
 
 /** Parameters of paths. */

@@ -18,6 +18,7 @@ import { userRoutes } from '#src/directory/users/routes.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { helpRoutes } from '#src/links/admin-routes.ts'
 import { backupRoutes } from '#src/operations/backups.ts'
+import { healthRoutes } from '#src/operations/health.ts'
 import { settingsRoutes } from '#src/operations/settings.ts'
 import { keyRoutes } from '#src/tokens/admin-routes.ts'
 import { webhookRoutes } from '#src/webhooks/routes.ts'
@@ -47,5 +48,6 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...settingsRoutes(context),
   ...keyRoutes(context),
   ...backupRoutes(context),
+  ...healthRoutes(context),
   ...meRoutes,
 ]

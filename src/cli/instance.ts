@@ -6,7 +6,7 @@ import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
-import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
+import { MASTER_KEY_FILE, type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import { openCore } from '#src/operations/core.ts'
 import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
@@ -15,8 +15,6 @@ import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
 
-/** File of the master key in the data directory. */
-export const MASTER_KEY_FILE = 'master.key'
 /** File of the next master key while `gatehouse keys rekey` runs. */
 export const NEXT_MASTER_KEY_FILE = 'master.key.next'
 

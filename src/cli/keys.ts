@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
+import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
 import { iso } from '#src/lib/text.ts'
 import { changeMasterKey } from '#src/operations/instance-key.ts'
 import { exportKey, importKey } from '#src/tokens/key-import.ts'
@@ -10,7 +11,6 @@ import { listKeys } from '#src/tokens/key-store.ts'
 import { revokeKey, rotateKeys } from '#src/tokens/rotation.ts'
 import {
   finishChange,
-  MASTER_KEY_FILE,
   makeMasterKey,
   NEXT_MASTER_KEY_FILE,
   openExisting,

@@ -4,7 +4,7 @@ import { type Config, ConfigError } from '#src/config.ts'
 import { socketOptions } from '#src/http/socket.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
-import { type Certificate, readCertificate } from './certificate.ts'
+import { type Certificate, readCertificate } from '#src/operations/certificate.ts'
 
 /** Milliseconds between two checks of the certificate files. */
 const CHECK_INTERVAL = 2 * SECOND

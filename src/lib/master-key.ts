@@ -1,5 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
+/** File of the master key in the data directory. */
+export const MASTER_KEY_FILE = 'master.key'
+
 /**
  * Keys derived from the master key. Each purpose has its own, so a value sealed for one purpose cannot be
  * opened for another.

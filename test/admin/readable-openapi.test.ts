@@ -51,6 +51,7 @@ test('API-24 operation ids are unique and stable', () => {
     'getClient',
     'getEvent',
     'getGroup',
+    'getHealth',
     'getIdentityProvider',
     'getInvitation',
     'getMe',

@@ -271,6 +271,7 @@ test('CLI-12 the list filters by type and organization, with exact totals', asyn
   expect(await ids('?')).toEqual(['gatehouse-admin', 'machine', 'other', 'spa'])
   expect(await ids('?type=public')).toEqual(['other', 'spa'])
   expect(await ids('?type=confidential')).toEqual(['gatehouse-admin', 'machine'])
+  expect(await ids('?grant_type=client_credentials')).toEqual(['gatehouse-admin', 'machine'])
   expect(await ids(`?organization_id=${id}`)).toEqual(['other'])
   expect(await ids(`?type=confidential&organization_id=${id}`)).toEqual([])
   expect(refused(await app.admin('GET', '/clients?type=secret'))).toEqual(['type'])

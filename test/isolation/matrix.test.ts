@@ -107,6 +107,7 @@ describe('the route table', () => {
       'POST /keys/rotate': 'settings:update',
       'GET /backups': 'settings:read',
       'POST /backups': 'settings:update',
+      'GET /health': 'settings:read',
       'GET /users/:user_id/applications': 'sessions:read',
       'GET /statistics': 'events:read',
       'GET /me': 'profile:read',

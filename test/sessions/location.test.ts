@@ -2,10 +2,10 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { checkFiles } from '#src/cli/config-check.ts'
 import { loadConfig } from '#src/config.ts'
+import { checkFiles } from '#src/operations/files.ts'
 import { readPlaces } from '#src/sessions/location.ts'
-import { startApp } from '#test/support/app.ts'
+import { START, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { mmdb, mmdbOf } from '#test/support/mmdb.ts'
 import { addClient, addUser, logInTo } from '#test/support/people.ts'
@@ -165,7 +165,7 @@ test('H-26 the file is tested when it is opened, and its fault is reported', asy
 })
 
 test('H-26 the check of the settings refuses such a file, and names it', async () => {
-  const check = (geoip_file: string) => checkFiles({ ...loadConfig({}).config, geoip_file })
+  const check = (geoip_file: string) => checkFiles({ ...loadConfig({}).config, geoip_file }, START)
   const path = file('vendor.mmdb', mmdb(SAMPLED, { city: 'Reykjavík', country: 'IS' }))
   await expect(check(path)).rejects.toThrow(
     `geoip_file: ${path} has neither city nor country where MaxMind's files have them.`,

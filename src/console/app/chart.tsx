@@ -61,11 +61,17 @@ export const Chart = ({ points }: { points: Point[] }) => {
         })}
       </svg>
       <div class="axis" aria-hidden="true">
-        {points
-          .filter((_, n) => n % Math.ceil(points.length / 5) === 0)
-          .map(({ start }) => (
-            <span key={start}>{dayOf(start)}</span>
-          ))}
+        {[0, 7, 14, 21].map(ago => {
+          const { start } = points.at(-1 - ago) ?? {}
+          const right = `${(ago / points.length) * 100}%`
+          return (
+            start && (
+              <span key={ago} style={{ right }}>
+                {dayOf(start)}
+              </span>
+            )
+          )
+        })}
       </div>
       <span class="scale" aria-hidden="true">
         {number(top)}

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { openRenewal, renewal } from './api.ts'
 import { useObject } from './hooks.ts'
+import { type Me, may, mayOnServer, me } from './me.ts'
 import { openPalette, Palette } from './palette.tsx'
 import { Avatar, Dialog, Failure, Icon, type IconName } from './parts.tsx'
 import { path } from './router.ts'
@@ -27,15 +28,9 @@ const screens: [name: Name, href: string, permission: string][] = [
   ['settings', '/console/settings', 'settings:read'],
 ]
 
-/** The caller, as the admin API knows it. */
-interface Me {
-  instance: boolean
-  permissions: string[]
-}
-
 /** Settings of the server belong to administrators of the default organization. */
-const isOpenTo = ({ instance, permissions }: Me, [name, , permission]: (typeof screens)[number]): boolean =>
-  name === 'overview' || (permissions.includes(permission) && (instance || name !== 'settings'))
+const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
+  name === 'overview' || (name === 'settings' ? mayOnServer : may)(permission)
 
 const isOwnOnly = ({ permissions }: Me): boolean => permissions.every(name => name.startsWith('profile:'))
 
@@ -74,9 +69,12 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
   const { nav } = words
   const [isOpen, setOpen] = useState(false)
   const who = person.value
-  const me = useObject<Me>('/me')
-  const isShut = me.problem?.status === 403 || (me.data !== undefined && isOwnOnly(me.data))
-  const open = isShut ? [] : screens.filter(screen => me.data && isOpenTo(me.data, screen))
+  const read = useObject<Me>('/me')
+  useEffect(() => {
+    if (read.data) me.value = read.data
+  }, [read.data])
+  const isShut = read.problem?.status === 403 || (me.value !== undefined && isOwnOnly(me.value))
+  const open = isShut || !me.value ? [] : screens.filter(isAllowed)
   const here = path.value
   useEffect(() => setOpen(false), [here])
   return (
@@ -128,9 +126,9 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
         {isShut ? (
           <Failure problem={{ status: 403, error: 'forbidden', error_description: '' }} />
         ) : (
-          me.data && children
+          me.value && children
         )}
-        {me.problem && !isShut && <Failure problem={me.problem} retry={me.reload} />}
+        {read.problem && !isShut && <Failure problem={read.problem} retry={read.reload} />}
       </main>
       <Toast />
       <RenewalDialog />

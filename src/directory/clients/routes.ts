@@ -27,9 +27,9 @@ import {
 import { countClients, listClients } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListClients) => {
-  const { type, order } = query
+  const { type, grant_type, order } = query
   const organization_id = scopeOf(caller, query.organization_id)
-  const filter = { type, organization_id }
+  const filter = { type, grant_type, organization_id }
   return answerPage(context, {
     name: 'clients',
     query,
@@ -37,7 +37,7 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
     fetch: (after, limit) => context.store.read(q => listClients(q, filter, { order, after, limit })),
     total: () =>
       context.store.read(q =>
-        type === undefined
+        type === undefined && grant_type === undefined
           ? countAll(q, 'clients', organization_id, query.organization_id !== undefined)
           : countClients(q, filter),
       ),

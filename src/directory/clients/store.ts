@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, like, sql } from 'drizzle-orm'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
@@ -12,6 +12,7 @@ import {
   type Origin,
   registeredItself,
 } from '#src/protocol/oauth/dynamic-id.ts'
+import type { GrantType } from '#src/protocol/oauth/token-request.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
@@ -164,10 +165,15 @@ export const isNameTaken = async (
 export interface ClientFilter {
   organization_id: OrganizationId | undefined
   type: Client['type'] | undefined
+  grant_type?: GrantType | undefined
 }
 
-const matching = ({ clients }: Tables, { organization_id, type }: ClientFilter) =>
-  and(organization_id && eq(clients.organization_id, organization_id), type && eq(clients.type, type))
+const matching = ({ clients }: Tables, { organization_id, type, grant_type }: ClientFilter) =>
+  and(
+    organization_id && eq(clients.organization_id, organization_id),
+    type && eq(clients.type, type),
+    grant_type && like(clients.grant_types, `%"${grant_type}"%`),
+  )
 
 export const listClients = (q: Queries, filter: ClientFilter, range: Range): Promise<Client[]> => {
   const { clients } = q.tables

@@ -1,9 +1,12 @@
 import { Chart, type Point } from '../chart.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
-import { Card, Empty, Failure, Heading, Icon, Loading } from '../parts.tsx'
+import { may, mayOnServer } from '../me.ts'
+import { Badge, Card, Empty, Failure, Heading, Icon, Loading } from '../parts.tsx'
 import { person } from '../session.ts'
 import { number, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
+
+const { health } = words
 
 const Figure = ({ label, value, tone }: { label: string; value: number; tone?: string }) => (
   <div class="figure">
@@ -75,12 +78,14 @@ const Step = (props: { href: string; title: string; text: string }) => (
   </li>
 )
 
-/** The next steps of a new instance; the first admin client is no application. */
+/** The next steps of a new instance; a client that nobody logs in to is no application. */
 const NextSteps = () => {
-  const clients = useObject<PageOf<{ kind: string | null }>>('/clients?limit=2').data
-  const users = useObject<PageOf<unknown>>('/users?limit=1').data
-  const needsClient = clients && clients.data.every(({ kind }) => kind === 'service')
-  const needsUser = users && users.pagination.total < 2
+  const clients = useObject<PageOf<unknown>>(
+    may('clients:create') ? '/clients?limit=1&grant_type=authorization_code' : undefined,
+  ).data
+  const users = useObject<PageOf<unknown>>(may('users:create') ? '/users?limit=2' : undefined).data
+  const needsClient = clients?.data.length === 0
+  const needsUser = users && users.data.length < 2
   if (!needsClient && !needsUser) return null
   return (
     <Card title={words.overview.steps} flush>
@@ -96,6 +101,55 @@ const NextSteps = () => {
   )
 }
 
+interface Health {
+  version: string
+  data: { name: keyof typeof health.names; state: 'ok' | 'warn' | 'fail' | 'skip'; text: string }[]
+}
+
+const tones = { ok: 'good', warn: 'warn', fail: 'bad', skip: 'plain' } as const
+
+const Findings = ({ found }: { found: Health['data'] }) => (
+  <ul class="rows findings">
+    {found.map(({ name, state, text }) => (
+      <li key={name}>
+        <Badge tone={tones[state]}>{health.states[state]}</Badge>
+        <span>
+          <strong>{health.names[name]}</strong>
+          <span class="hint" lang="en" dir="ltr">
+            {text}
+          </span>
+        </span>
+      </li>
+    ))}
+  </ul>
+)
+
+/** Findings of `gatehouse doctor` about the server: troubles at once, the rest behind a click. */
+const HealthCard = () => {
+  const { data, problem, reload } = useObject<Health>('/health')
+  const troubles = data?.data.filter(({ state }) => state === 'warn' || state === 'fail') ?? []
+  const others = data?.data.filter(finding => !troubles.includes(finding)) ?? []
+  return (
+    <Card title={health.title} flush aside={data && <span class="hint">Gatehouse {data.version}</span>}>
+      {problem ? (
+        <Failure problem={problem} retry={reload} />
+      ) : !data ? (
+        <Loading rows={2} />
+      ) : (
+        <>
+          <Findings found={troubles} />
+          <details>
+            <summary>
+              {say(troubles.length > 0 ? health.others : health.fine, { count: others.length })}
+            </summary>
+            <Findings found={others} />
+          </details>
+        </>
+      )}
+    </Card>
+  )
+}
+
 export const OverviewScreen = () => {
   const [first] = person.value?.name.split(' ') ?? []
   return (
@@ -103,8 +157,13 @@ export const OverviewScreen = () => {
       <Heading title={words.nav.overview} lead={first && say(words.overview.welcome, { name: first })} />
       <div class="stack">
         <NextSteps />
-        <Activity />
-        <Newest />
+        {mayOnServer('settings:read') && <HealthCard />}
+        {may('events:read') && (
+          <>
+            <Activity />
+            <Newest />
+          </>
+        )}
       </div>
     </>
   )

@@ -1,0 +1,16 @@
+import { signal } from '@preact/signals'
+
+/** The caller, as the admin API knows it. */
+export interface Me {
+  instance: boolean
+  permissions: string[]
+}
+
+/** Set before the first screen is shown. */
+export const me = signal<Me | undefined>(undefined)
+
+/** True when the caller has the permission. */
+export const may = (permission: string): boolean => me.value?.permissions.includes(permission) ?? false
+
+/** True when the caller has the permission and may act on the whole server. */
+export const mayOnServer = (permission: string): boolean => (me.value?.instance ?? false) && may(permission)

@@ -1,0 +1,23 @@
+import { type Config, ConfigError } from '#src/config.ts'
+import { readPlaces } from '#src/sessions/location.ts'
+import { readCertificate } from './certificate.ts'
+
+/**
+ * @param now milliseconds since the epoch
+ * @throws ConfigError for the first file of the settings that is missing or invalid
+ */
+export const checkFiles = async (config: Config, now: number): Promise<void> => {
+  const certificate = readCertificate(config)
+  if (certificate && certificate.expires_at < now)
+    throw new ConfigError(`tls_cert: the certificate in ${config.tls_cert} has expired.`)
+  if (config.geoip_file !== undefined) await checkPlaces(config.geoip_file)
+}
+
+const checkPlaces = async (file: string): Promise<void> => {
+  try {
+    await readPlaces(file)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new ConfigError(`geoip_file: ${file} ${code ? `cannot be read (${code})` : message}.`)
+  }
+}

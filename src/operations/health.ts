@@ -1,0 +1,225 @@
+import { readFileSync, statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { latestEvent } from '#src/audit/store.ts'
+import type { Config } from '#src/config.ts'
+import type { Context } from '#src/context.ts'
+import { offersRegistration, usedThemes } from '#src/directory/organizations/store.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { DAY } from '#src/lib/duration.ts'
+import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
+import { iso } from '#src/lib/text.ts'
+import { VERSION } from '#src/lib/version.ts'
+import { smtpOptions } from '#src/mail/smtp.ts'
+import { checkThemes } from '#src/pages/themes.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
+import type { Store } from '#src/storage/store.ts'
+import { troubledWebhooks } from '#src/webhooks/store.ts'
+import { readCertificate } from './certificate.ts'
+import { EVENT_LOOP_HOLD } from './event-loop.ts'
+import { checkFiles } from './files.ts'
+
+/** Result of one check: works, should be known, does not work, could not be checked. */
+export interface Finding {
+  state: 'ok' | 'warn' | 'fail' | 'skip'
+  text: string
+}
+export const ok = (text: string): Finding => ({ state: 'ok', text })
+export const warn = (text: string): Finding => ({ state: 'warn', text })
+export const fail = (text: string): Finding => ({ state: 'fail', text })
+/** @param text what to do to have it checked */
+export const skip = (text: string): Finding => ({ state: 'skip', text })
+
+/** The instance that is checked: by the server itself, or by a command beside it. */
+export interface Inspected {
+  config: Config
+  /** Milliseconds since the epoch. */
+  now: number
+  /** Lends the open store. */
+  withStore<T>(use: (store: Store) => Promise<T>): Promise<T>
+}
+
+/** Webhooks that one line names. */
+const NAMED = 10
+const GB = 1e9
+/** Milliseconds. Certificates are usually renewed a month before they expire. */
+const CERTIFICATE_LEFT = 14 * DAY
+/** Milliseconds. A larger difference between clocks breaks logins at providers and tokens of this server. */
+export const SKEW = 5_000
+
+export type Check = (checked: Inspected) => Finding | Promise<Finding>
+
+const files: Check = async ({ config, now }) => {
+  await checkFiles(config, now)
+  return ok('the files that the settings name can be read')
+}
+
+const modes: Check = ({ config: { data_dir } }) => {
+  const secret = [DATABASE_FILE, MASTER_KEY_FILE, 'admin-client.json'].map(name => join(data_dir, name))
+  const open = [data_dir, ...secret].filter(path => (modeOf(path) & 0o077) !== 0)
+  return open.length === 0
+    ? ok('only the owner can read the data directory')
+    : warn(`other users can read ${open.join(', ')}: run chmod go= on them`)
+}
+
+const modeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+
+const database: Check = ({ now, withStore }) =>
+  withStore(async store => {
+    const ahead = ((await store.read(latestEvent)) ?? 0) - now
+    return ahead > SKEW
+      ? fail(`the clock is behind the latest event (${iso(now + ahead)}): correct the clock`)
+      : ok('the database opens with this master key')
+  })
+
+const disk: Check = ({ config: { data_dir } }) => {
+  const { bavail, bsize } = statfsSync(data_dir)
+  const free = (bavail * bsize) / GB
+  return (free < 0.1 ? fail : free < 1 ? warn : ok)(`${free.toFixed(1)} GB free for ${data_dir}`)
+}
+
+const sockets: Check = () => {
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
+  return (limit < 4_096 ? warn : ok)(`${limit} files and connections can be open at once`)
+}
+
+const scheme: Check = ({ config, now }) => {
+  const { hostname, protocol } = new URL(config.url)
+  if (protocol === 'http:')
+    return ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
+      ? ok('plain http, reachable from this machine only')
+      : warn(`${config.url}: without https, passwords and tokens are sent unencrypted`)
+  const certificate = readCertificate(config)
+  if (certificate) {
+    const left = certificate.expires_at - now
+    const until = `https ends here; the certificate expires at ${iso(certificate.expires_at)}`
+    return left < 0 ? fail(until) : left < CERTIFICATE_LEFT ? warn(until) : ok(until)
+  }
+  return config.trusted_proxies.length > 0
+    ? ok('https ends at a trusted proxy')
+    : warn(
+        'https ends at a proxy, but trusted_proxies is empty: set it, or all clients share the address of the proxy',
+      )
+}
+
+const mail: Check = async ({ config: { smtp_url, mail_from }, withStore }) => {
+  if (!smtp_url || !mail_from) {
+    const lost = (await withStore(offersRegistration).catch(() => false)) ? ', and nobody can register' : ''
+    if (!smtp_url) return warn(`no mail can be sent${lost}: set smtp_url and mail_from`)
+    if (lost) return warn(`mail has no sender${lost}: set mail_from`)
+  }
+  const { createTransport } = await import('nodemailer')
+  const transport = createTransport(smtpOptions(smtp_url))
+  const refused = await transport.verify().then(
+    () => undefined,
+    (error: Error) => error.message,
+  )
+  if (refused) return fail(`the mail server of smtp_url refuses the connection (${refused})`)
+  return mail_from ? ok('the mail server accepts the connection') : warn('mail has no sender: set mail_from')
+}
+
+const themes: Check = ({ config, withStore }) =>
+  withStore(async store => {
+    const findings = checkThemes(config, await store.read(usedThemes))
+    return findings.length > 0 ? warn(findings.join('; ')) : ok('all themes in use exist')
+  })
+
+const webhooks: Check = ({ withStore }) =>
+  withStore(async store => {
+    const names = await store.read(q => troubledWebhooks(q, NAMED))
+    return names.length === 0
+      ? ok('no webhook fails')
+      : warn(`events do not arrive at ${names.join(', ')}: the deliveries of each webhook say why`)
+  })
+
+/** Checks that a command beside the server can make as well as the server itself. */
+export const checks = { files, modes, database, themes, disk, sockets, scheme, mail, webhooks }
+
+/** Seconds for which the event loop may be blocked before it is a warning. */
+const LONG_HOLD = 0.5
+
+/** Judges the event loop by the metrics of the server; undefined when they lack its gauge. */
+export const judgeLoop = (metrics: string): Finding | undefined => {
+  const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]
+  if (held === undefined) return undefined
+  const found = `the event loop was held for at most ${Number(held).toFixed(3)} s in the last minute`
+  return Number(held) > LONG_HOLD ? warn(`${found}, and all requests waited`) : ok(found)
+}
+
+/** Makes a check; one that throws has failed. */
+export const runCheck = async (check: Check, checked: Inspected): Promise<Finding> => {
+  try {
+    return await check(checked)
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const names = [...(Object.keys(checks) as (keyof typeof checks)[]), 'loop'] as const
+
+const Health = z
+  .object({
+    version: z.string().describe('Version of the server.'),
+    data: z
+      .array(
+        z.object({
+          name: z.enum(names).describe('What was checked.'),
+          state: z
+            .enum(['ok', 'warn', 'fail', 'skip'])
+            .describe(
+              '`ok`: it works. `warn`: it should be known. `fail`: it does not work. `skip`: unchecked.',
+            ),
+          text: z
+            .string()
+            .describe('The finding and what to do, in English, as `gatehouse doctor` prints it.'),
+        }),
+      )
+      .describe('One finding for each check.'),
+  })
+  .meta({
+    id: 'Health',
+    description: 'Findings of the checks that `gatehouse doctor` makes.',
+    example: {
+      version: '1.0.0',
+      data: [
+        { name: 'database', state: 'ok', text: 'the database opens with this master key' },
+        { name: 'mail', state: 'warn', text: 'no mail can be sent: set smtp_url and mail_from' },
+      ],
+    },
+  })
+
+/** Milliseconds for which an answer serves further callers; a check may connect to the mail server. */
+const KEPT = 30_000
+
+/** The route by which administrators of the instance learn what is wrong with the server that answers. */
+export const healthRoutes = ({ config, store, clock }: Context): AdminRoute[] => {
+  const inspect = async (now: number) => {
+    const made: [string, Check][] = [
+      ...Object.entries(checks),
+      ['loop', () => judgeLoop(store.metrics.render()) ?? skip('the event loop is not watched')],
+    ]
+    const checked: Inspected = { config, now, withStore: use => use(store) }
+    const found = await Promise.all(
+      made.map(async ([name, check]) => ({ name, ...(await runCheck(check, checked)) })),
+    )
+    return { version: VERSION, data: found }
+  }
+  let kept: { until: number; answer: ReturnType<typeof inspect> } | undefined
+  return [
+    route({
+      id: 'getHealth',
+      method: 'GET',
+      path: '/health',
+      permission: 'settings:read',
+      instance_only: true,
+      summary: 'Check the server that answers: its files, database, mail, certificate and webhooks',
+      status: 200,
+      answer: Health,
+      handle: () => {
+        const now = clock.now()
+        if (!kept || kept.until <= now) kept = { until: now + KEPT, answer: inspect(now) }
+        return kept.answer
+      },
+    }),
+  ]
+}

@@ -1,0 +1,72 @@
+/** The overview of the console in a browser. */
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
+import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { addClient, addUser } from '#test/support/people.ts'
+
+let served: Awaited<ReturnType<typeof serveConsole>>
+let opened: Opened
+let page: Page
+
+beforeEach(async () => {
+  served = await serveConsole()
+  opened = await openPage({ viewport: { width: 1280, height: 900 } })
+  page = opened.page
+})
+afterEach(async () => {
+  await opened.close()
+  await served.stop()
+})
+afterAll(closeChromium)
+
+const overview = () => page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+
+testInChromium(
+  'CON-23 what is wrong with the server stands on the overview, and the other checks behind a click',
+  async () => {
+    await enterConsole(page, served.url)
+    await page.getByText('no mail can be sent: set smtp_url and mail_from').waitFor()
+    expect(await page.getByText('the database opens with this master key').isVisible()).toBe(false)
+    await page.getByText('further checks').click()
+    await page.getByText('the database opens with this master key').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await opened.close()
+
+    await create(served.app, '/roles', { name: 'helper', permissions: ['users:read'] })
+    await addUser(served.app, 'helen', { roles: ['user', 'helper'] })
+    opened = await openPage()
+    page = opened.page
+    await enterConsole(page, served.url, '/console', 'helen')
+    await overview()
+    expect(await page.locator('h2').count()).toBe(0)
+    expect(await page.getByText('No permission').count()).toBe(0)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-23 an application is the next step until there is one that people log in to',
+  async () => {
+    await served.app.admin('DELETE', '/clients/shop')
+    for (const client_id of ['worker', 'reports', 'sync'])
+      await addClient(served.app, client_id, {
+        kind: null,
+        redirect_uris: [],
+        grant_types: ['client_credentials'],
+        scopes: [],
+      })
+    await enterConsole(page, served.url)
+    await page.getByRole('link', { name: 'Connect an application' }).waitFor()
+    await addClient(served.app, 'shop')
+    const read = page.waitForResponse(answer => answer.url().includes('/admin/clients'))
+    await page.reload()
+    await read
+    await page.getByText('Newest events').waitFor()
+    await overview()
+    expect(await page.getByRole('link', { name: 'Connect an application' }).count()).toBe(0)
+  },
+  60_000,
+)

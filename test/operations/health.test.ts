@@ -1,0 +1,59 @@
+import { expect, test } from 'bun:test'
+import { chmodSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MINUTE } from '#src/lib/duration.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { callerOf } from '#test/support/callers.ts'
+import { addOrganization } from '#test/support/people.ts'
+
+const findingOf = (body: Json, name: string): Json => body.data.find((each: Json) => each.name === name)
+
+test('RUN-38 the checks of doctor are made by the server itself, and again after a while', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const app = await startApp({ data_dir })
+  const { status, body } = await app.admin('GET', '/health')
+  await app.events()
+  expect(status).toBe(200)
+  expect(body.data.map(({ name }: Json) => name)).toEqual([
+    ...['files', 'modes', 'database', 'themes', 'disk', 'sockets', 'scheme', 'mail', 'webhooks', 'loop'],
+  ])
+  expect(findingOf(body, 'database')).toEqual({
+    name: 'database',
+    state: 'ok',
+    text: 'the database opens with this master key',
+  })
+  expect(findingOf(body, 'mail')).toEqual({
+    name: 'mail',
+    state: 'warn',
+    text: 'no mail can be sent: set smtp_url and mail_from',
+  })
+  expect(findingOf(body, 'modes').state).toBe('ok')
+
+  chmodSync(data_dir, 0o755)
+  expect(findingOf((await app.admin('GET', '/health')).body, 'modes').state).toBe('ok')
+  app.clock.advance(MINUTE)
+  const later = findingOf((await app.admin('GET', '/health')).body, 'modes')
+  expect(later).toEqual({
+    name: 'modes',
+    state: 'warn',
+    text: `other users can read ${data_dir}: run chmod go= on them`,
+  })
+  expect(await app.events()).toEqual([])
+})
+
+test('RUN-38 a mail server that is out of reach is a failure with its reason', async () => {
+  const app = await startApp({ smtp_url: 'smtp://127.0.0.1:1', mail_from: 'id@example.com' })
+  const { body } = await app.admin('GET', '/health')
+  expect(findingOf(body, 'mail')).toMatchObject({
+    state: 'fail',
+    text: expect.stringContaining('the mail server of smtp_url refuses the connection (connect ECONNREFUSED'),
+  })
+})
+
+test('RUN-38 administrators of a tenant learn nothing about the server', async () => {
+  const app = await startApp()
+  const { id } = await addOrganization(app, 'acme')
+  const token = await callerOf(app, id, ['settings:read'])
+  expect((await app.admin('GET', '/health', undefined, token)).status).toBe(403)
+})
