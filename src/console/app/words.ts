@@ -19,6 +19,7 @@ const languages: Record<string, Load> = {
   es: () => import('./words/es.json'),
   fr: () => import('./words/fr.json'),
   it: () => import('./words/it.json'),
+  pt: () => import('./words/pt.json'),
 }
 
 const { lang: language, dir } = document.documentElement
