@@ -19,6 +19,7 @@ const languages: Record<string, Load> = {
   es: () => import('./words/es.json'),
   fr: () => import('./words/fr.json'),
   it: () => import('./words/it.json'),
+  ja: () => import('./words/ja.json'),
   pt: () => import('./words/pt.json'),
 }
 
