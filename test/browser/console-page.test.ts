@@ -59,6 +59,7 @@ const languages = {
   fr: ['Vue d’ensemble', 'Utilisateurs', '4 sur 4', 'ltr'],
   it: ['Panoramica', 'Utenti', '4 di 4', 'ltr'],
   ja: ['概要', 'ユーザー', '4 件中 4 件', 'ltr'],
+  pl: ['Przegląd', 'Użytkownicy', '4 z 4', 'ltr'],
   pt: ['Resumo', 'Usuários', '4 de 4', 'ltr'],
 } as const
 

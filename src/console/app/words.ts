@@ -20,6 +20,7 @@ const languages: Record<string, Load> = {
   fr: () => import('./words/fr.json'),
   it: () => import('./words/it.json'),
   ja: () => import('./words/ja.json'),
+  pl: () => import('./words/pl.json'),
   pt: () => import('./words/pt.json'),
 }
 
