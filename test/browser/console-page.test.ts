@@ -54,6 +54,7 @@ testInChromium(
 )
 
 const languages = {
+  ar: ['نظرة عامة', 'المستخدمون', '4 من 4', 'rtl'],
   de: ['Übersicht', 'Benutzer', '4 von 4', 'ltr'],
   es: ['Resumen', 'Usuarios', '4 de 4', 'ltr'],
   fr: ['Vue d’ensemble', 'Utilisateurs', '4 sur 4', 'ltr'],
@@ -81,6 +82,10 @@ testInChromium(
           'Math.max(0, document.documentElement.scrollWidth - innerWidth)',
         )
         expect([language, path, over, await axeFindings(other.page)]).toEqual([language, path, 0, []])
+        if (path === '/clients/shop') {
+          const code = other.page.locator('pre').first()
+          expect(await code.evaluate(pre => getComputedStyle(pre).direction)).toBe('ltr')
+        }
         if (path !== '/users') continue
         await other.page.getByRole('heading', { level: 1, name: users }).waitFor()
         await other.page.getByText(shown).waitFor()

@@ -53,8 +53,7 @@ test('CON-22 each language has each word of the console, with the same names in 
 })
 
 test('CON-22 the console speaks the languages of the pages', () => {
-  expect(languages).toEqual(expect.arrayContaining(['de', 'en', 'es', 'fr', 'it', 'ja', 'pl', 'pt']))
-  expect(locales).toEqual(expect.arrayContaining(languages))
+  expect(languages).toEqual([...locales].sort())
 })
 
 test('CON-22 each event type has a title', async () => {

@@ -15,6 +15,7 @@ type Load = () => Promise<{ default: Words<typeof english> }>
 const loadEnglish: Load = () => import('./words/en.json')
 const languages: Record<string, Load> = {
   en: loadEnglish,
+  ar: () => import('./words/ar.json'),
   de: () => import('./words/de.json'),
   es: () => import('./words/es.json'),
   fr: () => import('./words/fr.json'),
