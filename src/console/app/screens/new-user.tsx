@@ -61,7 +61,7 @@ export const NewUserScreen = () => {
         {problem && !problem.details && <Refused problem={problem} />}
         <Card>
           {field('username', words.users.username)}
-          {field('email', 'E-mail', 'email')}
+          {field('email', words.users.email, 'email')}
           <div class="pair">
             {field('first_name', words.users.firstName)}
             {field('last_name', words.users.lastName)}

@@ -65,7 +65,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
         </div>
         <div class="pair">
           {field('username', words.users.username)}
-          {field('email', 'E-mail')}
+          {field('email', words.users.email)}
         </div>
         <Check
           label={words.users.verified}

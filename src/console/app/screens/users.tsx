@@ -97,7 +97,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
 
 const columns = [
   ['username', words.common.name],
-  ['email', 'E-mail'],
+  ['email', words.users.email],
   ['last_login', words.user.lastLogin],
   ['created_at', words.users.created],
 ] as const
