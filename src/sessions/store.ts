@@ -1,4 +1,17 @@
-import { and, type Column, eq, gt, inArray, isNull, lte, ne, notInArray, type SQL, sql } from 'drizzle-orm'
+import {
+  and,
+  type Column,
+  desc,
+  eq,
+  gt,
+  inArray,
+  isNull,
+  lte,
+  ne,
+  notInArray,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
@@ -175,6 +188,38 @@ export const refreshSession = async (
   if (change.expires_at < due_at)
     await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, session_id))
   return true
+}
+
+/**
+ * Extends the newest active session of the login at the client, of the same scopes, by `lifetime` ms, as far
+ * as `ends_by` allows. Returns its former state; undefined without such a session.
+ */
+export const extendSession = async (
+  tx: Transaction,
+  of: Pick<Session, 'login_id' | 'client_id' | 'scope'>,
+  now: number,
+  lifetime: number,
+): Promise<Session | undefined> => {
+  const { sessions } = tx.tables
+  const { login_id, client_id } = of
+  const [found] = await tx
+    .select()
+    .from(sessions)
+    .where(
+      and(
+        matching(tx.tables, { login_id, client_id }),
+        eq(sessions.scope, of.scope),
+        isNull(sessions.resources),
+        isActive(tx.tables, now),
+      ),
+    )
+    .orderBy(desc(sessions.id))
+    .limit(1)
+  if (!found) return undefined
+  const expires_at = Math.min(now + lifetime, found.ends_by ?? Number.POSITIVE_INFINITY)
+  // `due_at` stays: the sweep postpones it.
+  await tx.update(sessions).set({ last_active_at: now, expires_at }).where(eq(sessions.id, found.id))
+  return found
 }
 
 /** Undefined values add no condition; an empty text, as a form may send it, matches no row. */

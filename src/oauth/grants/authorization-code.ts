@@ -5,7 +5,8 @@ import { settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
 import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { hashSecret } from '#src/lib/secrets.ts'
+import { CONSOLE_CLIENT, type SessionId } from '#src/lib/ids.ts'
+import { hashSecret, type Secret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
 import { furtherClaims } from '#src/oauth/further-claims.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
@@ -14,10 +15,10 @@ import { verifies } from '#src/protocol/oauth/pkce.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { idTokenClaims } from '#src/protocol/oidc/claims.ts'
-import { findSubject } from '#src/sessions/login-store.ts'
+import { findSessionOf, findSubject } from '#src/sessions/login-store.ts'
 import { newRefreshToken } from '#src/sessions/refresh-tokens.ts'
 import { recordSession, revokeSession } from '#src/sessions/service.ts'
-import { createSession } from '#src/sessions/store.ts'
+import { createSession, extendSession, type NewSession } from '#src/sessions/store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { burnCode, findCode } from '#src/tokens/code-store.ts'
 import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
@@ -44,6 +45,7 @@ export const authorizationCode: Grant<'authorization_code'> = async (context, ca
   return answer(context, call, redeemed)
 }
 
+type Subject = NonNullable<Awaited<ReturnType<typeof findSubject>>>
 type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
 
 /**
@@ -56,8 +58,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const now = context.clock.now()
   const code = await findCode(context, tx, { code: request.code, client_id })
   if (!code) return new CredentialError('invalid_grant')
-  if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used with a wrong verifier.')
-  const { session_id } = code
+  if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used.')
   const user = await findSubject(tx, code)
   if (!user) return refuseUsed(context, tx, call, code)
   const fault = findFault(code, call, now) ?? (await findExclusion(tx, client, user.organization_id))
@@ -81,6 +82,64 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     since: code.issued_at,
   }
   const target = await targetOf(tx, client, granted, request.resource)
+  const started =
+    (await continueSession(context, tx, call, code, user)) ??
+    (await beginSession(context, tx, call, code, user, locate))
+  if (!started) return refuseUsed(context, tx, call, code)
+  const { session_id, ends_by, refresh_token } = started
+  const about = {
+    actor: { id: user.id, email: user.email },
+    organization_id: user.organization_id,
+    subject_id: user.id,
+  }
+  const by = { client_id, grant_type: request.grant_type }
+  const active = await markActive(tx, user, now)
+  if (started.isLogin)
+    await record(context, tx, {
+      ...about,
+      type: 'user.login',
+      target_id: user.id,
+      target_type: 'user',
+      client_info: code.client_info ?? user,
+      metadata: { ...by, session_id },
+      active,
+    })
+  if (started.row) await recordSession(context, tx, { ...started.row, email: user.email })
+  if (isDynamic(client)) await noteUse(tx, client_id, now)
+  await record(context, tx, {
+    ...about,
+    type: 'token.issued',
+    target_id: session_id,
+    target_type: 'session',
+    client_info,
+    metadata: { ...by, ...describeTarget(target) },
+    ...(!started.isLogin && { active }),
+  })
+  const further = await furtherClaims(tx, client, user.id, target.scopes, { roles, api: target.api })
+  return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
+}
+
+/** The session of a code's tokens; `row` when the code has begun it. */
+interface Started {
+  session_id: SessionId
+  ends_by: number | null
+  refresh_token?: Secret | undefined
+  row?: NewSession
+  /** False when the person has proven nothing since the session's last code. */
+  isLogin: boolean
+}
+
+/** Begins the session that the code names, which uses up the code; undefined when that was used before. */
+const beginSession = async (
+  context: Context,
+  tx: Transaction,
+  { client }: CodeCall,
+  code: AuthorizationCode,
+  user: Subject,
+  locate: Locate,
+): Promise<Started | undefined> => {
+  const now = context.clock.now()
+  const { session_id } = code
   const { ip_address, user_agent } = code.client_info ?? user
   const { session_ttl } = settingsOf(user)
   const ends_by = session_ttl === undefined ? null : now + session_ttl
@@ -90,7 +149,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const row = {
     id: session_id,
     user_id: user.id,
-    client_id,
+    client_id: client.client_id,
     organization_id: user.organization_id,
     login_id: code.login_id,
     scope: code.scope,
@@ -103,31 +162,31 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     ends_by,
     refresh_hash: refresh_token ? hashSecret(refresh_token) : null,
   }
-  if (!(await createSession(tx, row))) return refuseUsed(context, tx, call, code)
-  const actor = { id: user.id, email: user.email }
-  const about = { actor, organization_id: user.organization_id, subject_id: user.id }
-  const { grant_type } = request
-  await record(context, tx, {
-    ...about,
-    type: 'user.login',
-    target_id: user.id,
-    target_type: 'user',
-    client_info: row,
-    metadata: { client_id, grant_type, session_id },
-    active: await markActive(tx, user, now),
-  })
-  await recordSession(context, tx, { ...row, email: user.email })
-  if (isDynamic(client)) await noteUse(tx, client_id, now)
-  await record(context, tx, {
-    ...about,
-    type: 'token.issued',
-    target_id: session_id,
-    target_type: 'session',
-    client_info,
-    metadata: { client_id, grant_type, ...describeTarget(target) },
-  })
-  const further = await furtherClaims(tx, client, user.id, target.scopes, { roles, api: target.api })
-  return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
+  if (!(await createSession(tx, row))) return undefined
+  return { session_id, ends_by, refresh_token, row, isLogin: true }
+}
+
+/**
+ * The console keeps its token in memory only and asks for another with each page that is loaded: its session
+ * in this browser goes on instead. undefined for other clients, and without such a session.
+ */
+const continueSession = async (
+  { clock }: Context,
+  tx: Transaction,
+  { client, request }: CodeCall,
+  code: AuthorizationCode,
+  subject: Subject,
+): Promise<Started | undefined> => {
+  const { client_id, access_token_ttl } = client
+  if (client_id !== CONSOLE_CLIENT || code.resources) return undefined
+  const { login_id, scope, session_id } = code
+  const isUsed = await findSessionOf(tx, { session_id, user_id: subject.id })
+  const of = { login_id, client_id, scope }
+  const session = isUsed ? undefined : await extendSession(tx, of, clock.now(), access_token_ttl * SECOND)
+  if (!session) return undefined
+  await burnCode(tx, request.code, code)
+  const { id, ends_by, last_active_at } = session
+  return { session_id: id, ends_by, isLogin: code.auth_time > last_active_at }
 }
 
 const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, code: AuthorizationCode) => {
