@@ -8,7 +8,8 @@ import {
 } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { hasExpired, isActive, matching, type Session, type SessionFilter } from './store.ts'
+import { hasExpired, isActive, matching, type SessionFilter } from './filter-store.ts'
+import type { Session } from './store.ts'
 
 export type ListedSession = Session & { username: string }
 

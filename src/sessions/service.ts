@@ -3,6 +3,7 @@ import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import type { SessionFilter } from './filter-store.ts'
 import { endLogins, revokeCodes } from './login-store.ts'
 import { enqueueLogouts } from './logout-store.ts'
 import {
@@ -13,7 +14,6 @@ import {
   postponeSessions,
   refuseTokens,
   type Session,
-  type SessionFilter,
 } from './store.ts'
 
 /** Actor, client and reason recorded in `session.revoked`. */

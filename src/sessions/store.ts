@@ -1,24 +1,11 @@
-import {
-  and,
-  type Column,
-  desc,
-  eq,
-  gt,
-  inArray,
-  isNull,
-  lte,
-  ne,
-  notInArray,
-  type SQL,
-  sql,
-} from 'drizzle-orm'
-import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import { and, desc, eq, gt, inArray, isNull, lte, sql } from 'drizzle-orm'
+import type { SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
+import { hasExpired, isActive, matching, type SessionFilter } from './filter-store.ts'
 
 export type Session = Tables['sessions']['$inferSelect']
 export type NewSession = Omit<
@@ -27,31 +14,7 @@ export type NewSession = Omit<
 > &
   Partial<Pick<Session, 'resources'>>
 
-/** Selects the sessions that match every field present. */
-export interface SessionFilter {
-  session_id?: SessionId | undefined
-  user_id?: UserId | undefined
-  client_id?: string | undefined
-  /** First four characters of the client's id. */
-  client_prefixes?: readonly string[] | undefined
-  /** Only those of clients that their metadata document describes. */
-  from_document?: boolean | undefined
-  except_client_ids?: readonly string[] | undefined
-  organization_id?: OrganizationId | undefined
-  login_id?: LoginId | undefined
-  /** Excludes the sessions of this login. */
-  except_login_id?: LoginId | undefined
-}
-
 const placeholder = sql.placeholder
-
-/** Condition for sessions that are neither ended nor expired at `now` (ms). */
-export const isActive = ({ sessions }: Tables, now: number) =>
-  and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
-
-/** Condition for expired sessions. `due_at` is never later than `expires_at`, so its index finds them. */
-export const hasExpired = ({ sessions }: Tables, now: number) =>
-  and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
 const insertSession = prepared((q, { sessions }) =>
   q
@@ -222,26 +185,6 @@ export const extendSession = async (
   return found
 }
 
-/** Undefined values add no condition; an empty text, as a form may send it, matches no row. */
-const equal = (column: Column, value: string | undefined): SQL | undefined =>
-  value === undefined ? undefined : eq(column, value)
-
-/** Condition for sessions that match every field of the filter. */
-export const matching = ({ sessions, clients }: Tables, filter: SessionFilter): SQL | undefined =>
-  and(
-    equal(sessions.id, filter.session_id),
-    equal(sessions.user_id, filter.user_id),
-    equal(sessions.client_id, filter.client_id),
-    filter.client_prefixes && inArray(sql`substr(${sessions.client_id}, 1, 4)`, [...filter.client_prefixes]),
-    filter.from_document
-      ? sql`${sessions.client_id} LIKE ${`${DOCUMENT_DYNAMIC}%`} AND NOT EXISTS (SELECT 1 FROM ${clients} WHERE ${clients.client_id} = ${sessions.client_id})`
-      : undefined,
-    filter.except_client_ids && notInArray(sessions.client_id, [...filter.except_client_ids]),
-    equal(sessions.organization_id, filter.organization_id),
-    equal(sessions.login_id, filter.login_id),
-    filter.except_login_id && ne(sessions.login_id, filter.except_login_id),
-  )
-
 /** Ends the matching active sessions, at most `limit`, and invalidates their access tokens. */
 export const endSessions = async (
   tx: Transaction,
@@ -324,7 +267,6 @@ export const expireSessions = (tx: Transaction, now: number, limit: number): Pro
  * Removes sessions that ended before `ended_before`, when their access tokens have expired too. Returns their
  * number.
  */
-
 export const removeEndedSessions = (
   tx: Transaction,
   ended_before: number,

@@ -8,8 +8,8 @@ import {
   type Origin,
   TOKEN_DYNAMIC,
 } from '#src/protocol/oauth/dynamic-id.ts'
+import type { SessionFilter } from '#src/sessions/filter-store.ts'
 import { revokeSessionsAlone } from '#src/sessions/service.ts'
-import type { SessionFilter } from '#src/sessions/store.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Settings } from './schema.ts'
 import { type Organization, settingsOf } from './store.ts'
