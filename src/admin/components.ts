@@ -20,6 +20,10 @@ const ErrorAnswer = z
     request_id: z.string().describe('Also in the header `x-request-id` and in the log.'),
     details: z.array(ErrorDetail).optional().describe('One for each refused field (422).'),
     current: z.record(z.string(), z.unknown()).optional().describe('The object as it is stored (412).'),
+    confirm: z
+      .string()
+      .optional()
+      .describe('The name that, as the parameter `confirm`, confirms the change (409 `last_administrator`).'),
   })
   .meta({
     id: 'Error',

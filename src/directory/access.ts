@@ -41,6 +41,8 @@ export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
 export interface ChangedBy {
   caller: Caller
   client_info: ClientInfo
+  /** The name with which the caller gives up the last administrator; true for the host. */
+  confirmed?: string | true | undefined
 }
 
 /** Records the event of a change to a resource of the admin API. */
@@ -78,6 +80,7 @@ export const serverActor: ChangedBy = {
     confirm: async () => {},
   },
   client_info: hostActor.client_info,
+  confirmed: true,
 }
 
 /** Throws 422 with all details, if there are any. */

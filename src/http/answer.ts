@@ -9,6 +9,7 @@ export interface ErrorBody {
   request_id: string
   details?: Detail[]
   current?: unknown
+  confirm?: string
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -31,6 +32,7 @@ export const errorBody = (call: Pick<Call, 'request_id'>, error: AppError): Erro
   request_id: call.request_id,
   ...(error.details && { details: error.details }),
   ...(error.current !== undefined && { current: error.current }),
+  ...(error.confirm !== undefined && { confirm: error.confirm }),
 })
 
 /** Turns a refusal into an HTTP answer of a JSON endpoint. */

@@ -15,6 +15,7 @@ const statuses = {
   method_not_allowed: 405,
   request_timeout: 408,
   conflict: 409,
+  last_administrator: 409,
   precondition_failed: 412,
   payload_too_large: 413,
   unsupported_media_type: 415,
@@ -33,6 +34,8 @@ interface AppErrorOptions {
   headers?: Record<string, string>
   /** The object as it is stored (412). */
   current?: unknown
+  /** The name that confirms the change (409 `last_administrator`). */
+  confirm?: string
   /** For the log only, never for the answer. */
   cause?: unknown
 }
@@ -46,6 +49,7 @@ export class AppError extends Error {
   readonly details: Detail[] | undefined
   readonly headers: Record<string, string>
   readonly current: unknown
+  readonly confirm: string | undefined
 
   constructor(code: AppErrorCode, description: string, options: AppErrorOptions = {}) {
     super(description, { cause: options.cause })
@@ -55,6 +59,7 @@ export class AppError extends Error {
     this.details = options.details
     this.headers = options.headers ?? {}
     this.current = options.current
+    this.confirm = options.confirm
   }
 }
 

@@ -276,14 +276,14 @@ describe('an invitation that must not work', () => {
     const { access_token: token } = await grantTokens(app, client, maker, { scope: 'openid admin' })
     const { body } = await app.admin('POST', '/invitations', { delivery: 'link', roles: ['admin'] }, token)
     const late = await introduce(body.invitation_url)
-    await app.admin('PUT', `/users/${maker.id}`, { roles: ['user'] })
+    await app.admin('PUT', `/users/${maker.id}?confirm=maker`, { roles: ['user'] })
     expect((await open(body.invitation_url)).page).toMatchObject(gone)
     const before = (await users()).length
     expect(await accept(late.browser, late.page)).toMatchObject(gone)
     expect(await users()).toHaveLength(before)
     await app.admin('PUT', `/users/${maker.id}`, { roles: ['admin'] })
     expect((await open(body.invitation_url)).page.status).toBe(200)
-    await app.admin('PUT', `/users/${maker.id}`, { enabled: false })
+    await app.admin('PUT', `/users/${maker.id}?confirm=maker`, { enabled: false })
     expect((await open(body.invitation_url)).page).toMatchObject(gone)
   })
 

@@ -75,9 +75,9 @@ test('H-11 a caller who lost rights during the request cannot grant them', async
 })
 
 const dismissals: [string, number, (user: Json, token: string) => Promise<{ status: number }>][] = [
-  ['whose role is taken', 403, user => app.admin('PUT', `/users/${user.id}`, { roles: [] })],
-  ['who is disabled', 401, user => app.admin('PUT', `/users/${user.id}`, { enabled: false })],
-  ['who is deleted', 401, user => app.admin('DELETE', `/users/${user.id}`)],
+  ['whose role is taken', 403, user => app.admin('PUT', `/users/${user.id}?confirm=leaving`, { roles: [] })],
+  ['who is disabled', 401, user => app.admin('PUT', `/users/${user.id}?confirm=leaving`, { enabled: false })],
+  ['who is deleted', 401, user => app.admin('DELETE', `/users/${user.id}?confirm=leaving`)],
   [
     'whose session is revoked',
     401,

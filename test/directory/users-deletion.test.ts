@@ -100,7 +100,7 @@ describe('deleting a user', () => {
     const others = await grantTokens(app, client, bob)
     await addCode(app, client, user)
     await app.events()
-    const { status } = await app.admin('DELETE', `/users/${user.id}`)
+    const { status } = await app.admin('DELETE', `/users/${user.id}?confirm=Alice`)
     expect(status).toBe(204)
     expect(await app.events()).toEqual([event('user.deleted', user.id)])
     const dump = JSON.stringify(
@@ -132,7 +132,8 @@ describe('deleting a user', () => {
     const client = await addClient(app, 'console', { scopes: ['openid', 'admin'] })
     const { access_token } = await grantTokens(app, client, root, { scope: 'openid admin' })
     await app.events()
-    expect((await app.admin('DELETE', `/users/${root.id}`, undefined, access_token)).status).toBe(204)
+    const itself = `/users/${root.id}?confirm=Alice`
+    expect((await app.admin('DELETE', itself, undefined, access_token)).status).toBe(204)
     const [last] = (await rows('events')).slice(-1)
     expect(last).toMatchObject({
       type: 'user.deleted',
@@ -148,7 +149,7 @@ describe('deleting a user', () => {
     const old = await create(app, '/users', { ...alice, roles: ['user', 'admin'], organization_id: acme.id })
     const client = await addClient(app, 'shop', { organization_id: acme.id })
     const tokens = await grantTokens(app, client, old)
-    await app.admin('DELETE', `/users/${old.id}`)
+    await app.admin('DELETE', `/users/${old.id}?confirm=Alice`)
     const fresh = await create(app, '/users', { ...alice, organization_id: acme.id })
     expect(fresh.id).not.toBe(old.id)
     expect(fresh.roles).toEqual(['user'])

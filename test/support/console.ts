@@ -1,5 +1,7 @@
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { startApp } from './app.ts'
+import { closeChromium, type Opened, openPage } from './chromium.ts'
 import { addClient, addUser, PASSWORD } from './people.ts'
 
 /** A server at its own address with users, a client and the administrator `ada`. */
@@ -32,4 +34,51 @@ export const enterConsole = async (
   await page.locator('[name=password]').fill(PASSWORD)
   await page.locator('[name=password]').press('Enter')
   await page.waitForURL(`${url}${path}`)
+}
+
+/**
+ * Serves the console and opens a page for each test of a file. A breach of the page's policy, or an error of
+ * its script, fails the test.
+ */
+export const inConsole = () => {
+  let served: Awaited<ReturnType<typeof serveConsole>>
+  let opened: Opened
+  let faults: string[]
+  beforeEach(async () => {
+    served = await serveConsole()
+    opened = await openPage({ viewport: { width: 1280, height: 900 } })
+    faults = []
+    opened.page.on('pageerror', error => faults.push(error.message))
+    opened.page.on('console', message => {
+      if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text()))
+        faults.push(message.text())
+    })
+  })
+  afterEach(async () => {
+    expect(faults).toEqual([])
+    await opened.close()
+    await served.stop()
+  })
+  afterAll(closeChromium)
+  return {
+    get served() {
+      return served
+    },
+    get page() {
+      return opened.page
+    },
+    button: (name: string | RegExp) =>
+      opened.page.getByRole('button', { name, exact: typeof name === 'string' }),
+    heading: (name: string | RegExp) => opened.page.getByRole('heading', { level: 1, name }).waitFor(),
+    /** An object as the admin API answers it. */
+    stored: async (path: string) => (await served.app.admin('GET', path)).body,
+    /** The message of an earlier change may still be shown, so the answer counts. */
+    save: async () => {
+      const answered = opened.page.waitForResponse(
+        answer => answer.request().method() === 'PUT' && answer.ok(),
+      )
+      await opened.page.getByRole('button', { name: 'Save changes' }).click()
+      await answered
+    },
+  }
 }

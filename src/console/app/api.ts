@@ -11,6 +11,8 @@ export interface Problem {
   details?: { field: string; message: string }[]
   /** The object as it is stored (412). */
   current?: Record<string, unknown>
+  /** The name that confirms the change (409 `last_administrator`). */
+  confirm?: string
 }
 
 export class ApiError extends Error {
@@ -47,16 +49,36 @@ const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolea
 /** Opens the window; called by the button, since browsers open none without a click. */
 export const openRenewal = async ({ max_age, answer }: Renewal): Promise<void> => answer(await renew(max_age))
 
+/** A question to the person: may the last administrator go? */
+export interface Confirmation {
+  name: string
+  answer(granted: boolean): void
+}
+export const confirmation = signal<Confirmation | undefined>(undefined)
+
+const askToConfirm = (name: string): Promise<boolean> =>
+  new Promise<boolean>(answer => {
+    confirmation.value = { name, answer }
+  }).finally(() => {
+    confirmation.value = undefined
+  })
+
 /** Options of a call. */
 export interface CallOptions {
   body?: unknown
   /** Entity tag of the object as it was read. */
   if_match?: string
+  /** The name of the last administrator, as the person typed it. */
+  confirm?: string
 }
 
-const send = async (method: string, path: string, { body, if_match }: CallOptions): Promise<Response> => {
+const send = async (
+  method: string,
+  path: string,
+  { body, if_match, confirm }: CallOptions,
+): Promise<Response> => {
   try {
-    return await fetch(`/api/v1/admin${path}`, {
+    return await fetch(`/api/v1/admin${withQuery(path, { confirm })}`, {
       method,
       headers: {
         authorization: `Bearer ${accessToken()}`,
@@ -85,7 +107,7 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 
 /**
  * Calls the admin API. When the API demands a newer authentication, the person is asked for it and the call
- * is repeated once.
+ * is repeated once, as after a question about the last administrator.
  *
  * @throws ApiError
  */
@@ -102,7 +124,13 @@ export const callApi = async <T>(
     const granted = await askForToken(max_age ? 'step_up' : 'ended', max_age ? Number(max_age) - 60 : 86_400)
     if (granted) answer = await send(method, path, options)
   }
-  if (!answer.ok) throw new ApiError(await problemOf(answer))
+  if (!answer.ok) {
+    const problem = await problemOf(answer)
+    const { confirm } = problem
+    if (confirm !== undefined && options.confirm === undefined && (await askToConfirm(confirm)))
+      return callApi(method, path, { ...options, confirm })
+    throw new ApiError(problem)
+  }
   const data = (answer.status === 204 ? undefined : await answer.json()) as T
   return { data, etag: answer.headers.get('etag') ?? '' }
 }

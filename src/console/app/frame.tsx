@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { openRenewal, renewal } from './api.ts'
+import { confirmation, openRenewal, renewal } from './api.ts'
 import { useObject } from './hooks.ts'
 import { type Me, may, mayOnServer, me } from './me.ts'
 import { openPalette, Palette } from './palette.tsx'
-import { Avatar, Dialog, Failure, Icon, type IconName } from './parts.tsx'
+import { Avatar, Confirm, Dialog, Failure, Icon, type IconName } from './parts.tsx'
 import { path } from './router.ts'
 import { person } from './session.ts'
 import { Toast } from './toast.tsx'
@@ -62,6 +62,22 @@ const RenewalDialog = () => {
         </button>
       </div>
     </Dialog>
+  )
+}
+
+/** Asks for the name before an organization loses its last administrator. */
+const LastAdmin = () => {
+  const asked = confirmation.value
+  return (
+    asked && (
+      <Confirm
+        {...words.lastAdmin}
+        typed={asked.name}
+        isBusy={false}
+        onConfirm={() => asked.answer(true)}
+        onClose={() => asked.answer(false)}
+      />
+    )
   )
 }
 
@@ -132,6 +148,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
       </main>
       <Toast />
       <RenewalDialog />
+      <LastAdmin />
       <Palette />
     </div>
   )

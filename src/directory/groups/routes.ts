@@ -1,10 +1,12 @@
 import type { Caller, Context } from '#src/context.ts'
+import type { ChangedBy } from '#src/directory/access.ts'
+import { ConfirmQuery } from '#src/directory/administrators.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { countAll } from '#src/directory/store.ts'
 import { asShown } from '#src/directory/users/attributes.ts'
 import { UserList, userAnswer } from '#src/directory/users/schema.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
-import { type AdminRoute, route } from '#src/http/guard.ts'
+import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
 import { answerPage, COUNT_LIMIT } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import {
@@ -67,6 +69,12 @@ const members = async (context: Context, caller: Caller, group_id: string, query
   })
 }
 
+const confirmedBy = ({ caller, client_info, query }: RouteInput<unknown, ConfirmQuery>): ChangedBy => ({
+  caller,
+  client_info,
+  confirmed: query.confirm,
+})
+
 export const groupRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createGroup',
@@ -109,12 +117,14 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     path: '/groups/:group_id',
     permission: 'groups:update',
     summary: 'Change the given fields of a group',
+    query: ConfirmQuery,
     body: UpdateGroup,
     status: 200,
     answer: GroupAnswer,
     errors: [404, 409],
     review: (q, input, good) => judgeChange(q, input.params.group_id, good, input),
-    handle: async input => groupAnswer(await updateGroup(context, input.params.group_id, input.body, input)),
+    handle: async input =>
+      groupAnswer(await updateGroup(context, input.params.group_id, input.body, confirmedBy(input))),
   }),
   route({
     id: 'deleteGroup',
@@ -123,9 +133,10 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     permission: 'groups:delete',
     fresh: true,
     summary: 'Delete a group: its members lose the roles that they inherited',
+    query: ConfirmQuery,
     status: 204,
-    errors: [404],
-    handle: input => deleteGroup(context, input.params.group_id, input),
+    errors: [404, 409],
+    handle: input => deleteGroup(context, input.params.group_id, confirmedBy(input)),
   }),
   route({
     id: 'listGroupMembers',
@@ -155,8 +166,9 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     path: '/groups/:group_id/members/:user_id',
     permission: 'groups:update',
     summary: 'Remove a user from a group',
+    query: ConfirmQuery,
     status: 204,
-    errors: [404],
-    handle: input => deleteMember(context, input.params.group_id, input.params.user_id, input),
+    errors: [404, 409],
+    handle: input => deleteMember(context, input.params.group_id, input.params.user_id, confirmedBy(input)),
   }),
 ]

@@ -9,6 +9,7 @@ import {
   requireOrganization,
   throwProblems,
 } from '#src/directory/access.ts'
+import { adminKeeper } from '#src/directory/administrators.ts'
 import { effectiveRoles, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
@@ -124,7 +125,11 @@ export const updateGroup = (
     const { name = group.name, description = group.description } = change
     const changed = { ...group, name, description, updated_at: context.clock.now() }
     await saveGroup(tx, changed).catch(NAME_TAKEN)
-    if (fields.includes('roles')) await replaceGroupRoles(tx, group.id, ids)
+    if (fields.includes('roles')) {
+      const keepAdmin = await adminKeeper(tx, by, group.organization_id, group.name)
+      await replaceGroupRoles(tx, group.id, ids)
+      await keepAdmin()
+    }
     await recordGroup(context, tx, by, 'group.updated', group, {
       name,
       fields,
@@ -137,7 +142,9 @@ export const updateGroup = (
 export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const group = await getGroupToChange(tx, by, id)
+    const keepAdmin = await adminKeeper(tx, by, group.organization_id, group.name)
     await removeGroup(tx, group.id, context.clock.now())
+    await keepAdmin()
     await recordGroup(context, tx, by, 'group.deleted', group, { name: group.name })
   })
 
@@ -185,7 +192,9 @@ export const deleteMember = (
 ): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
+    const keepAdmin = await adminKeeper(tx, by, group.organization_id, user.username)
     if (!(await removeMember(tx, group.id, user.id))) throw notFound('The user')
+    await keepAdmin()
     await touch(context, tx, by, group, user, 'member_removed')
   })
 

@@ -40,6 +40,28 @@ export const countAdmins = async (q: Queries): Promise<number> => {
   return Math.min(new Set([...direct, ...inherited].map(({ id }) => id)).size, 2)
 }
 
+/** True when an enabled user has the role `admin` of the organization, directly or by a group. */
+export const hasAdmin = async (q: Queries, organization_id: OrganizationId): Promise<boolean> => {
+  const { group_members, group_roles, roles, user_roles, users } = q.tables
+  const isAdmin = and(eq(roles.organization_id, organization_id), eq(roles.name, 'admin'))
+  const direct = await q
+    .select({ id: user_roles.user_id })
+    .from(roles)
+    .innerJoin(user_roles, and(eq(user_roles.role_id, roles.id), eq(user_roles.enabled, true)))
+    .where(isAdmin)
+    .limit(1)
+  if (direct.length > 0) return true
+  const inherited = await q
+    .select({ id: users.id })
+    .from(roles)
+    .innerJoin(group_roles, eq(group_roles.role_id, roles.id))
+    .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
+    .innerJoin(users, and(eq(users.id, group_members.user_id), eq(users.enabled, true)))
+    .where(isAdmin)
+    .limit(1)
+  return inherited.length > 0
+}
+
 /** Rejects with a unique violation when the organization has a role of this name. */
 export const insertRole = async (tx: Transaction, role: Omit<Role, 'user_count'>): Promise<void> => {
   await tx.insert(tx.tables.roles).values(role)

@@ -21,6 +21,8 @@ export interface UserChangedBy {
   actor: Actor
   client_info: ClientInfo
   caller?: Caller
+  /** The name with which the caller gives up the last administrator. */
+  confirmed?: string | undefined
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import { type ChangedBy, throwProblems } from '#src/directory/access.ts'
+import { ConfirmQuery } from '#src/directory/administrators.ts'
 import { findOrganization, readOrganization } from '#src/directory/organizations/store.ts'
 import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
@@ -143,13 +144,15 @@ export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute
     path: '/users/:user_id',
     permission: 'users:update',
     summary: 'Change the given fields of a user',
+    query: ConfirmQuery,
     body: UpdateUser,
     status: 200,
     answer: UserAnswer,
     errors: [404, 409, 429],
     review: (q, { caller, params }, good) => judgeChange(q, params.user_id, good, { caller }),
-    handle: async ({ caller, params, body, client_info }) => {
-      const user = await updateUser(context, params.user_id, body, byCaller(caller, client_info))
+    handle: async ({ caller, params, query, body, client_info }) => {
+      const by = byCaller(caller, client_info, query.confirm)
+      const user = await updateUser(context, params.user_id, body, by)
       return context.store.read(q => answerOf(q, user))
     },
   }),
@@ -174,10 +177,11 @@ export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute
     permission: 'users:delete',
     fresh: true,
     summary: 'Delete a user with the sessions, tokens and events that name the user',
+    query: ConfirmQuery,
     status: 204,
-    errors: [404],
-    handle: ({ caller, params, client_info }) =>
-      deleteUser(context, params.user_id, byCaller(caller, client_info)),
+    errors: [404, 409],
+    handle: ({ caller, params, query, client_info }) =>
+      deleteUser(context, params.user_id, byCaller(caller, client_info, query.confirm)),
   }),
   route({
     id: 'revokeUserSessions',

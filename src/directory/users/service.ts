@@ -1,6 +1,7 @@
 import { record } from '#src/audit/record.ts'
 import type { Caller, Core } from '#src/context.ts'
 import { requireOrganization, throwProblems } from '#src/directory/access.ts'
+import { adminKeeper } from '#src/directory/administrators.ts'
 import { indexAttributes } from '#src/directory/organizations/attribute-store.ts'
 import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
@@ -38,10 +39,11 @@ import {
 } from './store.ts'
 
 /** Returns the actor of a change through the admin API. */
-export const byCaller = (caller: Caller, client_info: ClientInfo): UserChangedBy => ({
+export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: string): UserChangedBy => ({
   actor: { id: caller.id, email: caller.email },
   client_info,
   caller,
+  confirmed,
 })
 
 /**
@@ -124,6 +126,8 @@ export const createUser = async (
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
  * the same write, once the changed fields are known. Disabling a user (`enabled: false`) ends pending links
  * but keeps sessions on purpose: revoking them is a call of its own.
+ *
+ * @throws AppError 409 `last_administrator`
  */
 export const updateUser = (
   context: Core,
@@ -141,11 +145,16 @@ export const updateUser = (
     const row = changedUser(user, change, context.clock.now())
     const after = { ...row, roles: change.roles ?? before.roles }
     await refuseTaken(tx, after)
+    const keepAdmin =
+      roles || changed.includes('enabled')
+        ? await adminKeeper(tx, by, user.organization_id, user.username)
+        : undefined
     await saveUser(tx, row)
     // A rebuild of the index may have passed the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
+    await keepAdmin?.()
     if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
     if (is_moved) {
       const { email } = row
@@ -175,11 +184,17 @@ export const notify = (
   return enqueueNotice(context, tx, kind, user, caller ? { locale: client_info.locale } : client_info, data)
 }
 
-/** Deletes a user with roles and memberships at once; other data is removed in batches (operations/purge). */
+/**
+ * Deletes a user with roles and memberships at once; other data is removed in batches (operations/purge).
+ *
+ * @throws AppError 409 `last_administrator`
+ */
 export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
+    const keepAdmin = await adminKeeper(tx, by, user.organization_id, user.username)
     await removeUsers(tx, [user.id])
+    await keepAdmin()
     const ended = await releaseSessions(context, tx, { user_id: user.id }, DELETE_BATCH)
     const removed = await removeRemains(tx, 'user', [user.id])
     if (ended.length === DELETE_BATCH || removed === DELETE_BATCH)

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
-import { asProblem, callApi, type Problem, read } from '../api.ts'
+import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
@@ -237,21 +237,12 @@ const Log = ({ id }: { id: string }) => {
   )
 }
 
-/** True when no other enabled user has the role `admin`. */
-const isLastAdmin = async (user: UserAnswer): Promise<boolean> => {
-  if (!user.roles.includes('admin')) return false
-  const { organization_id } = user
-  const path = `/users?role=admin&enabled=true&limit=1&organization_id=${organization_id}`
-  return (await read<PageOf<UserAnswer>>(path)).pagination.total < 2
-}
-
 type GroupsOfUser = ReturnType<typeof useGroups>
 
 type Step = 'disable' | 'delete' | 'sign_out'
 
 const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }) => {
   const [step, setStep] = useState<Step>()
-  const [isLast, setLast] = useState(false)
   const [link, setLink] = useState<string>()
   const [problem, setProblem] = useState<Problem>()
   const name = nameOf(user)
@@ -263,10 +254,6 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
     } else loaded.reload()
   })
   const quick = useAction(() => loaded.reload())
-  const ask = async (wanted: Step): Promise<void> => {
-    setLast(wanted !== 'sign_out' && (await isLastAdmin(user).catch(() => true)))
-    setStep(wanted)
-  }
   const makeLink = async (): Promise<void> => {
     try {
       setProblem(undefined)
@@ -309,11 +296,11 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
         <button type="button" onClick={() => void makeLink()}>
           {words.user.makeLink}
         </button>
-        <button type="button" onClick={() => void ask('sign_out')}>
+        <button type="button" onClick={() => setStep('sign_out')}>
           {words.user.signOutAction}
         </button>
         {user.enabled ? (
-          <button type="button" onClick={() => void ask('disable')}>
+          <button type="button" onClick={() => setStep('disable')}>
             {words.users.disable}
           </button>
         ) : (
@@ -326,15 +313,14 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
             {words.users.enable}
           </button>
         )}
-        <button type="button" class="danger" onClick={() => void ask('delete')}>
+        <button type="button" class="danger" onClick={() => setStep('delete')}>
           {words.common.delete}
         </button>
       </div>
       {step && (
         <Confirm
           {...steps[step]}
-          text={isLast ? `${steps[step].text} ${words.user.lastAdministrator}` : steps[step].text}
-          {...(isLast || step === 'delete' ? { typed: user.username } : {})}
+          {...(step === 'delete' && { typed: user.username })}
           {...action.dialog}
           onConfirm={steps[step].run}
           onClose={() => setStep(undefined)}

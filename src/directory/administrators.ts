@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import type { Caller } from '#src/context.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { line } from './fields.ts'
+import { hasAdmin } from './roles/store.ts'
+
+/** Query of each call that may take the role `admin` from the last user who has it. */
+export const ConfirmQuery = z.strictObject({
+  confirm: line(128)
+    .optional()
+    .describe(
+      'User name of the user, or name of the group, when the change leaves the organization without an administrator.',
+    ),
+})
+export type ConfirmQuery = z.output<typeof ConfirmQuery>
+
+interface ConfirmedBy {
+  /** Absent when the user or the server itself acts. */
+  caller?: Caller
+  confirmed?: string | true | undefined
+}
+
+/**
+ * Begins a change that may take the role `admin` from users of the organization. The returned function,
+ * called in the same write after the change, refuses it when the organization had an enabled administrator
+ * and has none left, unless the caller confirmed it with `name`, the name of what is changed.
+ *
+ * @throws AppError 409 `last_administrator`
+ */
+export const adminKeeper = async (
+  tx: Transaction,
+  { caller, confirmed }: ConfirmedBy,
+  organization_id: OrganizationId,
+  name: string,
+): Promise<() => Promise<void>> => {
+  if (!caller || confirmed === true || !(await hasAdmin(tx, organization_id))) return async () => {}
+  return async () => {
+    if (confirmed === name || (await hasAdmin(tx, organization_id))) return
+    throw new AppError(
+      'last_administrator',
+      'The organization would have no administrator. Repeat the call with the query parameter `confirm` and the name in `confirm`.',
+      { confirm: name },
+    )
+  }
+}
