@@ -1,8 +1,9 @@
 import { ConfigError } from '#src/config.ts'
 import { serverActor } from '#src/directory/access.ts'
-import { CreateClient, clientKinds } from '#src/directory/clients/schema.ts'
+import { type Kind, proposed } from '#src/directory/clients/kinds.ts'
+import { CreateClient } from '#src/directory/clients/schema.ts'
 import { createClient } from '#src/directory/clients/service.ts'
-import { type Application, applicationOf, type Kind, snippets } from '#src/directory/clients/snippets.ts'
+import { type Application, applicationOf, snippets } from '#src/directory/clients/snippets.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { organizationNamed, type UserOptions, withInstance } from './user.ts'
@@ -63,7 +64,6 @@ const inputOf = (
   name: string,
   { kind, redirect = [], postLogoutRedirect, scope, consent }: Options,
 ): CreateClient => {
-  const { type, grant } = clientKinds[kind]
   const isService = kind === 'service'
   if (isService && redirect.length > 0)
     throw new ConfigError('--redirect: a service logs no one in. Leave it out, or choose another --kind.')
@@ -76,19 +76,17 @@ const inputOf = (
     )
   if (!isService && redirect.length === 0)
     throw new ConfigError('--redirect: missing; name the address of the application that a login returns to.')
+  if (kind === 'spa' && redirect.some(uri => !/^https?:/.test(uri)))
+    throw new ConfigError(
+      '--redirect: a single-page application has an https address, or http on a loopback host.',
+    )
   const parsed = CreateClient.safeParse({
     client_id: name,
     name,
-    type,
-    kind,
-    redirect_uris: redirect,
-    post_logout_redirect_uris: postLogoutRedirect ?? [
-      ...new Set(redirect.filter(uri => /^https?:/.test(uri)).flatMap(rootOf)),
-    ],
-    consent_required: consent,
-    web_origins: kind === 'spa' ? redirect.flatMap(originOf) : [],
-    grant_types: isService ? [grant] : [grant, 'refresh_token'],
-    scopes: scope ?? (isService ? [] : ['openid', 'profile', 'email']),
+    ...proposed(kind, redirect),
+    ...(!isService && !consent && { consent_required: false }),
+    ...(postLogoutRedirect && { post_logout_redirect_uris: postLogoutRedirect }),
+    ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
   // A wrong redirect URI makes a wrong front page, which nobody has typed.
@@ -102,22 +100,6 @@ const inputOf = (
 }
 
 const isLoopback = (uri: string): boolean => /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(uri)
-
-/** A web application is left signed out at its front page. */
-const rootOf = (uri: string): string[] => {
-  const url = URL.parse(uri)
-  return url ? [`${url.origin}/`] : []
-}
-
-/** Scripts call the token endpoint from the origin of the page that a login returns to. */
-const originOf = (uri: string): string[] => {
-  const url = URL.parse(uri)
-  if (url && !/^https?:$/.test(url.protocol))
-    throw new ConfigError(
-      '--redirect: a single-page application has an https address, or http on a loopback host.',
-    )
-  return url ? [url.origin] : []
-}
 
 /** The settings in a column, and the snippet of the kind. */
 const report = (application: Application): string => {

@@ -125,7 +125,10 @@ export const commands: readonly CommandRow[] = [
         'addresses that a logout may return to; default: the front page of each http(s) redirect URL',
       ],
       ['--no-consent', 'do not ask people before the application learns who they are: for one of your own'],
-      ['--scope <scope...>', 'scopes that it may request; default: openid profile email, for a service none'],
+      [
+        '--scope <scope...>',
+        'scopes that it may request; default: openid profile email offline_access, for a service none',
+      ],
       ['--organization <slug>', 'organization of the application', 'default'],
       ['--json', 'print one JSON object'],
     ],

@@ -1,6 +1,7 @@
 /** The main tasks of the console in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { proposed } from '#src/directory/clients/kinds.ts'
 import { FRESH } from '#src/protocol/oauth/next-step.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
@@ -55,8 +56,14 @@ testInChromium(
     await button('Connect').click()
     await heading('Pet clinic is connected')
     const { body } = await served.app.admin('GET', '/clients/pet-clinic')
-    expect(body.redirect_uris).toEqual(['http://localhost:3000/callback'])
-    const secret = await page.locator('dd code').nth(1).innerText()
+    expect(body).toMatchObject(proposed('web', ['http://localhost:3000/callback']))
+    const values = await page.locator('dd code').allInnerTexts()
+    expect(values.slice(0, 3)).toEqual([
+      served.url,
+      `${served.url}/.well-known/openid-configuration`,
+      'pet-clinic',
+    ])
+    const secret = values[3] ?? ''
     await served.app
       .tokenOf('pet-clinic', secret)
       .catch(error => expect(String(error)).toContain('unauthorized_client'))

@@ -68,7 +68,7 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
     'Client secret': expect.stringMatching(/^[\w-]{43} {2}\(shown once: keep it now\)$/),
     'Redirect URL': redirect,
     'After logout': 'http://localhost:4000/',
-    Scopes: 'openid profile email',
+    Scopes: 'openid profile email offline_access',
     'Authorize URL': `${url}/oauth/authorize`,
     'Token URL': `${url}/oauth/token`,
     'Userinfo URL': `${url}/oauth/userinfo`,
@@ -93,7 +93,7 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
     consent_required: true,
     web_origins: [],
     grant_types: ['authorization_code', 'refresh_token'],
-    scopes: ['openid', 'profile', 'email'],
+    scopes: ['openid', 'profile', 'email', 'offline_access'],
   })
   expect((await server.admin('GET', '/events?target_id=shop')).body.data).toMatchObject([
     { type: 'client.created', actor_id: null },
@@ -299,7 +299,7 @@ test('RUN-29 --json prints one object, also in another organization', async () =
     redirect_uris: ['https://wiki.example/cb'],
     post_logout_redirect_uris: ['https://wiki.example/out'],
     web_origins: [],
-    scopes: ['openid', 'profile', 'email'],
+    scopes: ['openid', 'profile', 'email', 'offline_access'],
     authorization_endpoint: `${server.url}/oauth/authorize`,
     token_endpoint: `${server.url}/oauth/token`,
     userinfo_endpoint: `${server.url}/oauth/userinfo`,

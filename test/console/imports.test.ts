@@ -3,7 +3,7 @@ import { Glob } from 'bun'
 
 const allowed = [/^\.\.?\//, /^(?:preact|preact\/hooks|@preact\/signals|oauth4webapi)$/]
 /** Files of the server without imports of their own. */
-const pure = ['directory/clients/snippets.ts']
+const pure = ['directory/clients/kinds.ts', 'directory/clients/snippets.ts']
 
 const importsOf = (text: string): string[] =>
   [

@@ -281,7 +281,7 @@ export const Refusals = ({ name, problem }: { name: string; problem: Problem | u
 const refusalsOf = (name: string, problem: Problem | undefined) =>
   (problem?.details ?? []).filter(({ field }) => field === name || field.startsWith(`${name}.`))
 
-/** A labelled field with its refusal. */
+/** A labelled field with its refusal; `copied` adds a button that copies the value. */
 export const Field = (props: {
   label: string
   name: string
@@ -294,8 +294,9 @@ export const Field = (props: {
   required?: boolean
   autocomplete?: 'off'
   spellcheck?: boolean
+  copied?: boolean
 }) => {
-  const { label, name, hint, problem, multiline, value, onValue, ...more } = props
+  const { label, name, hint, problem, multiline, value, onValue, copied, ...more } = props
   const about = `${name}-about`
   const common = {
     id: name,
@@ -315,7 +316,10 @@ export const Field = (props: {
           onInput={event => onValue(event.currentTarget.value)}
         />
       ) : (
-        <input {...(common as object)} onInput={event => onValue(event.currentTarget.value)} />
+        <div class="input">
+          <input {...(common as object)} onInput={event => onValue(event.currentTarget.value)} />
+          {copied && <Copy text={value} label={words.common.copy} />}
+        </div>
       )}
       <div id={about}>
         {hint && <p class="hint">{hint}</p>}

@@ -3,7 +3,7 @@ import { rolesNamed } from '#src/directory/users/store.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { clientKinds } from './schema.ts'
+import { clientKinds } from './kinds.ts'
 import type { Client } from './store.ts'
 
 type Shape = {

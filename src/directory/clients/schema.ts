@@ -24,22 +24,13 @@ import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
+import type { Kind } from './kinds.ts'
 import { logoutDefaults, logoutFields, noLogouts } from './logout-fields.ts'
 import type { Client as Row } from './store.ts'
 
 export const clientTypes = ['confidential', 'public'] as const
 
-/**
- * The type and the grant that each kind of application implies:
- * https://www.rfc-editor.org/rfc/rfc6749#section-2.1
- */
-export const clientKinds = {
-  web: { type: 'confidential', grant: 'authorization_code' },
-  spa: { type: 'public', grant: 'authorization_code' },
-  native: { type: 'public', grant: 'authorization_code' },
-  service: { type: 'confidential', grant: 'client_credentials' },
-} as const
-const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies (keyof typeof clientKinds)[]
+const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /** A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
 const client_id = z

@@ -1,6 +1,4 @@
-import type { clientKinds } from './schema.ts'
-
-export type Kind = keyof typeof clientKinds
+import type { Kind } from './kinds.ts'
 
 /** A registered client, as `gatehouse client create --json` prints it. */
 export interface Application {
@@ -63,6 +61,9 @@ export interface Snippet {
   code: string
 }
 
+/** The scopes that a program asks for; refresh tokens come without `offline_access`. */
+const wanted = ({ scopes }: Application): string[] => scopes.filter(scope => scope !== 'offline_access')
+
 /** Libraries refuse plain http unless it is enabled. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
@@ -101,7 +102,7 @@ const startLogin = async session => {
   Object.assign(session, { verifier, state })
   return client.buildAuthorizationUrl(config, {
     redirect_uri,
-    scope: ${quoted(application.scopes.join(' '))},
+    scope: ${quoted(wanted(application).join(' '))},
     state,
     code_challenge: await client.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
@@ -162,7 +163,7 @@ const startLogin = async () => {
     ...client,
     redirect_uri,
     response_type: 'code',
-    scope: ${quoted(application.scopes.join(' '))},
+    scope: ${quoted(wanted(application).join(' '))},
     state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
@@ -189,11 +190,16 @@ ${exporting('finishLogin, startLogin')}`,
   }
 }
 
-const native = ({ issuer, client_id, redirect_uris: [redirectUrl], scopes }: Application): Snippet => ({
-  title: 'Settings of AppAuth for React Native; AppAuth for iOS and Android takes the same values:',
-  language: 'json',
-  code: JSON.stringify({ issuer, clientId: client_id, redirectUrl, scopes, usePKCE: true }, null, 2),
-})
+const native = (application: Application): Snippet => {
+  const { issuer, client_id: clientId } = application
+  const [redirectUrl] = application.redirect_uris
+  const settings = { issuer, clientId, redirectUrl, scopes: wanted(application), usePKCE: true }
+  return {
+    title: 'Settings of AppAuth for React Native; AppAuth for iOS and Android takes the same values:',
+    language: 'json',
+    code: JSON.stringify(settings, null, 2),
+  }
+}
 
 const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Snippet[] => [
   {

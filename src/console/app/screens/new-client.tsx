@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks'
+import { type Kind, proposed } from '#src/directory/clients/kinds.ts'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
 import { curlOf } from '../forms.tsx'
-import { AsCurl, Card, Field, Heading, Icon, Refused, Value } from '../parts.tsx'
+import { AsCurl, Card, Check, Field, Heading, Icon, Refused, Value } from '../parts.tsx'
+import { issuer } from '../session.ts'
 import { say, words } from '../words.ts'
 import { kindNames } from './clients.tsx'
 import { Snippets } from './snippets.tsx'
 
 type Client = (typeof ClientAnswer)['_output'] & { client_secret?: string }
-type Kind = keyof typeof kindNames
 
 const kinds: [Kind, text: string, redirect: string][] = [
   ['web', words.newClient.web, 'http://localhost:3000/callback'],
@@ -27,24 +28,21 @@ const idOf = (name: string): string =>
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+|-+$/g, '')
 
-const originOf = (uri: string): string[] => {
-  const { origin = 'null' } = URL.parse(uri) ?? {}
-  return origin === 'null' ? [] : [origin]
-}
+const Fact = ({ name, value }: { name: string; value: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>
+      <Value text={value} />
+    </dd>
+  </div>
+)
 
-const bodyOf = (kind: Kind, values: { name: string; client_id: string; redirects: string }) => {
-  const redirect_uris = lines(values.redirects)
-  const isService = kind === 'service'
-  return {
-    client_id: values.client_id,
-    name: values.name,
-    kind,
-    type: kind === 'web' || isService ? 'confidential' : 'public',
-    grant_types: isService ? ['client_credentials'] : ['authorization_code', 'refresh_token'],
-    scopes: isService ? [] : ['openid', 'profile', 'email', 'offline_access'],
-    ...(!isService && { redirect_uris, consent_required: false }),
-    ...(kind === 'spa' && { web_origins: [...new Set(redirect_uris.flatMap(originOf))] }),
-  }
+interface Values {
+  name: string
+  client_id?: string
+  redirects?: string
+  /** True when people are asked for consent. */
+  asks: boolean
 }
 
 /** The application that was made: its secret, once, and a program that uses it. */
@@ -56,18 +54,15 @@ const Made = ({ client }: { client: Client }) => (
       lead={words.newClient.doneLead}
     >
       <a class="button" href={`/console/clients/${encodeURIComponent(client.client_id)}`}>
-        {words.newClient.open}
+        {words.common.settings}
       </a>
     </Heading>
-    <div class="stack narrow">
+    <div class="stack medium">
       <Card>
         <dl class="facts">
-          <div>
-            <dt>{words.newClient.id}</dt>
-            <dd>
-              <Value text={client.client_id} />
-            </dd>
-          </div>
+          <Fact name={words.providers.issuer} value={issuer} />
+          <Fact name={words.newClient.discovery} value={`${issuer}/.well-known/openid-configuration`} />
+          <Fact name={words.newClient.id} value={client.client_id} />
           {client.client_secret && (
             <div>
               <dt>{words.newClient.secret}</dt>
@@ -77,6 +72,9 @@ const Made = ({ client }: { client: Client }) => (
               </dd>
             </div>
           )}
+          {client.redirect_uris.map(uri => (
+            <Fact key={uri} name={words.client.redirectUris} value={uri} />
+          ))}
         </dl>
       </Card>
       <Snippets client={client} secret={client.client_secret} />
@@ -86,15 +84,20 @@ const Made = ({ client }: { client: Client }) => (
 
 export const NewClientScreen = () => {
   const [kind, setKind] = useState<Kind>('web')
-  const [values, setValues] = useState<{ name: string; client_id?: string; redirects?: string }>({ name: '' })
+  const [values, setValues] = useState<Values>({ name: '', asks: true })
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
   const [made, setMade] = useState<Client>()
   if (made) return <Made client={made} />
   const redirect = kinds.find(([name]) => name === kind)?.[2] ?? ''
-  const { name, client_id = idOf(name), redirects = redirect } = values
-  const body = bodyOf(kind, { name, client_id, redirects })
-  const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
+  const { name, client_id = idOf(name), redirects = redirect, asks } = values
+  const body = {
+    client_id,
+    name,
+    ...proposed(kind, lines(redirects)),
+    ...(kind !== 'service' && { consent_required: asks }),
+  }
+  const set = (change: Partial<Values>) => setValues({ ...values, ...change })
   const submit = async (event: Event) => {
     event.preventDefault()
     setBusy(true)
@@ -162,6 +165,14 @@ export const NewClientScreen = () => {
               value={redirects}
               problem={problem}
               onValue={value => set({ redirects: value })}
+            />
+          )}
+          {kind !== 'service' && (
+            <Check
+              label={words.client.consent}
+              hint={words.client.consentHint}
+              checked={asks}
+              onChecked={value => set({ asks: value })}
             />
           )}
         </Card>

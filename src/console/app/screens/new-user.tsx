@@ -72,6 +72,7 @@ export const NewUserScreen = () => {
             hint={words.newUser.passwordHint}
             autocomplete="off"
             spellcheck={false}
+            copied
             value={values.password}
             problem={problem}
             onValue={password => set({ password })}

@@ -17,7 +17,9 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
       <div class="stack">
         {all.map(({ title, code }) => (
           <div key={title}>
-            <p class="hint">{title}</p>
+            <p class="hint" lang="en" dir="ltr">
+              {title.split('`').map((part, i) => (i % 2 ? <code key={part}>{part}</code> : part))}
+            </p>
             <Code text={code} />
           </div>
         ))}

@@ -1,0 +1,39 @@
+/**
+ * The type and the grant that each kind of application implies:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-2.1
+ */
+export const clientKinds = {
+  web: { type: 'confidential', grant: 'authorization_code' },
+  spa: { type: 'public', grant: 'authorization_code' },
+  native: { type: 'public', grant: 'authorization_code' },
+  service: { type: 'confidential', grant: 'client_credentials' },
+} as const
+
+export type Kind = keyof typeof clientKinds
+
+/** Origins of the http and https URIs, each once. */
+const originsOf = (uris: string[]): string[] => {
+  const urls = uris.flatMap(uri => URL.parse(uri) ?? [])
+  return [...new Set(urls.flatMap(({ protocol, origin }) => (/^https?:$/.test(protocol) ? origin : [])))]
+}
+
+/**
+ * The fields of a new application of this kind, which the console and `gatehouse client create` propose.
+ * Libraries ask for `offline_access` on their own; a logout leads to the front page; scripts call the token
+ * endpoint from the origin of the page that a login returns to.
+ */
+export const proposed = (kind: Kind, redirect_uris: string[]) => {
+  const { type, grant } = clientKinds[kind]
+  if (kind === 'service') return { kind, type, grant_types: [grant], scopes: [] as string[] }
+  const origins = originsOf(redirect_uris)
+  return {
+    kind,
+    type,
+    grant_types: [grant, 'refresh_token' as const],
+    scopes: ['openid', 'profile', 'email', 'offline_access'],
+    redirect_uris,
+    post_logout_redirect_uris: origins.map(origin => `${origin}/`),
+    web_origins: kind === 'spa' ? origins : [],
+    consent_required: true,
+  }
+}
