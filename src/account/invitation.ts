@@ -9,6 +9,9 @@ import {
   storeFlow,
 } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
+import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
+import { findEnabledProviders } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { INVITATION_PATH, invitationUrl } from '#src/directory/invitations/service.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
@@ -17,33 +20,42 @@ import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/serv
 import { checkChosen } from '#src/directory/users/password.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { baseName } from '#src/federation/provisioning.ts'
+import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { browserHash, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
 import { newId, type UserId } from '#src/lib/ids.ts'
-import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { iso } from '#src/lib/text.ts'
 import { refusedEmail } from '#src/links/email-verification.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
-import type { InvitationPage, NewUserErrors } from '#src/pages/data.ts'
+import type { InvitationPage, NewUserErrors, NewUserFields } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { translator } from '#src/pages/translate.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { listLogins } from '#src/sessions/logins.ts'
+import {
+  completeUser,
+  createInvited,
+  type Found,
+  findInvited,
+  refuse,
+  useUp,
+} from '#src/sign-in/accept-invitation.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
 import { challengeOf, creationOptions, offersPasskeys, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { completeUser, createInvited, type Found, findInvited, refuse, useUp } from './accept-invitation.ts'
-import { type NewUserFields, newUserErrors, newUserOf } from './new-user.ts'
+import { newUserErrors, newUserOf } from './new-user.ts'
 
 /**
  * An invitation as a page shows it. `user_id` is the id that a new user will have, which a new passkey names.
  */
 interface Opened extends Found {
   token: string
+  link_hash: SecretHash
   user_id: UserId
   csrf_token: string
   /** Handle of the request that asked for a registration. */
@@ -68,14 +80,15 @@ export const getInvitationPage =
   async (call: Call): Promise<Response> => {
     const { searchParams } = new URL(call.request.url)
     const token = searchParams.get('token') ?? ''
-    const found = await context.store.read(q => findInvited(context, q, token))
+    const link_hash = hashSecret(token)
+    const found = await context.store.read(q => findInvited(context, q, link_hash))
     const fresh = newSecret()
     const known = browserHash(context, call.request)
     const user_id = found.user?.id ?? newId('usr', context.clock.now())
-    const subject = `${hashSecret(token)}${SEPARATOR}${user_id}`
+    const subject = `${link_hash}${SEPARATOR}${user_id}`
     const csrf_token = issueCsrf(context, 'invitation', known ?? hashSecret(fresh), subject)
     const request = searchParams.get('request') ?? undefined
-    const opened = { ...found, token, user_id, csrf_token, request }
+    const opened = { ...found, token, link_hash, user_id, csrf_token, request }
     const { email } = found.invitation
     const values = email === null ? {} : { email, username: baseName({ email }) }
     const page = await (found.user
@@ -96,11 +109,14 @@ const signedInAs = async (
 const invitationPage = async (
   context: Context,
   call: Call,
-  { invitation, organization, user, token, csrf_token, request }: Opened,
+  opened: Opened,
   data: Pick<InvitationPage, 'values' | 'errors' | 'sign_in' | 'signed_in_as'>,
   status = 200,
-): Promise<Response> =>
-  render(
+): Promise<Response> => {
+  const { invitation, organization, user, token, csrf_token, request } = opened
+  // The first form offers them.
+  const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
+  return render(
     'invitation',
     {
       brand: brandOf(context, organization),
@@ -112,10 +128,32 @@ const invitationPage = async (
       is_new: user === undefined,
       is_registration: invitation.is_registration,
       ...(request !== undefined && { request }),
+      ...(providers.length > 0 && {
+        providers: providers.map(each => ({ alias: each.alias, name: each.name, kind: kindOf(each) })),
+      }),
       ...data,
     },
     { locale: call.locale, status },
   )
+}
+
+/** Returns the providers by which an invited person may come. */
+const providersFor = async (
+  { store }: Context,
+  { invitation, organization }: Opened,
+): Promise<IdentityProvider[]> =>
+  invitation.is_registration ? [] : findEnabledProviders(store, organization.id)
+
+/** Redirects to a provider; the login there uses the invitation up. */
+const toProvider = async (context: Context, call: Call, opened: Opened, alias: string): Promise<Response> => {
+  const { invitation, organization, link_hash } = opened
+  const provider = (await providersFor(context, opened)).find(each => each.alias === alias)
+  if (!provider) throw new PageError('not_found', 404)
+  const invited = { link_hash, email: invitation.email }
+  const flow = await flowOf(context, accountRequest(organization.id, { invited }))
+  const { stored, cookies } = await storeFlow(context, browserSessionOf(context, call), flow)
+  return withCookies(seeOther(`${entryPath(provider)}?request=${stored.handle}`), cookies)
+}
 
 /** Asks for a passkey or a password. `broken` are the rules that a refused password broke. */
 const credentialPage = async (
@@ -170,12 +208,15 @@ export const postInvitation =
     const csrf_token = form.get('csrf_token') ?? ''
     const token = form.get('token') ?? ''
     const subject = verifyCsrf(context, 'invitation', browserHash(context, call.request), csrf_token)
-    const [link_hash, user_id] = subject.split(SEPARATOR)
-    if (link_hash !== hashSecret(token)) throw new PageError('forbidden', 403)
-    const found = await context.store.read(q => findInvited(context, q, token))
+    const [named, user_id] = subject.split(SEPARATOR)
+    const link_hash = hashSecret(token)
+    if (named !== link_hash) throw new PageError('forbidden', 403)
+    const found = await context.store.read(q => findInvited(context, q, link_hash))
     const request = form.get('request')
-    const opened: Opened = { ...found, token, user_id: user_id as UserId, csrf_token, request }
+    const opened: Opened = { ...found, token, link_hash, user_id: user_id as UserId, csrf_token, request }
     const { invitation, organization, user } = opened
+    const alias = form.get('provider')
+    if (alias !== undefined) return toProvider(context, call, opened, alias)
 
     const given = newUserOf(form)
     const values = user ? valuesOf(user) : { ...given, email: invitation.email ?? given.email }
@@ -238,7 +279,7 @@ const accept = async (
       : createInvited(context, call, opened, values, password, also))
   } catch (error) {
     // The same form was sent before: its request has made the user, and may have used the invitation up.
-    await context.store.read(q => findInvited(context, q, opened.token))
+    await context.store.read(q => findInvited(context, q, opened.link_hash))
     if (!opened.user && (await context.store.read(q => findUser(q, organization.id, user_id))))
       throw new PageError('expired', 400, { retry_url: invitationUrl(context, opened.token) })
     const code = refusedEmail(error)

@@ -2,12 +2,9 @@ import type { Context } from '#src/context.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { takenName } from '#src/directory/users/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
-import type { NewUserErrors } from '#src/pages/data.ts'
+import type { NewUserErrors, NewUserFields } from '#src/pages/data.ts'
 
-const fields = ['username', 'email', 'first_name', 'last_name'] as const
-
-/** The fields by which a page asks for a new user. */
-export type NewUserFields = Record<(typeof fields)[number], string>
+const fields = ['username', 'email', 'first_name', 'last_name'] as const satisfies (keyof NewUserFields)[]
 
 /** Reads the fields of a new user from a form; an absent one is empty. */
 export const newUserOf = (form: ReadonlyMap<string, string>): NewUserFields => ({

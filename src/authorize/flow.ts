@@ -127,7 +127,10 @@ export const consentScopes = ({ request, apis }: Pick<Flow, 'request' | 'apis'>)
 export const accountRequest = (
   organization_id: OrganizationId,
   own: Partial<
-    Pick<FlowRequest, 'back' | 'confirm' | 'enrol' | 'max_age' | 'hinted_user_id' | 'any_organization'>
+    Pick<
+      FlowRequest,
+      'back' | 'confirm' | 'enrol' | 'invited' | 'max_age' | 'hinted_user_id' | 'any_organization'
+    >
   > = {},
 ): FlowRequest => ({
   response_type: 'code',

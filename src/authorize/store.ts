@@ -23,6 +23,8 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly choose?: boolean
   /** Set in a flow without a client whose user wants to add a factor. */
   readonly enrol?: boolean
+  /** Set in a flow without a client that may use up an invitation: the hash of its link, and its address. */
+  readonly invited?: { readonly link_hash: SecretHash; readonly email: string | null }
 }
 
 /**

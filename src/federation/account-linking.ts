@@ -1,3 +1,5 @@
+import type { FlowRequest } from '#src/authorize/store.ts'
+import type { Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { findAccount, listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
@@ -7,6 +9,7 @@ import { isAllowedDomain } from '#src/directory/users/rules.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
+import { findInvited } from '#src/sign-in/accept-invitation.ts'
 import type { ExternalIdentity } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { UpstreamProfile } from './profile.ts'
@@ -18,6 +21,8 @@ export interface UpstreamIdentity {
   profile: UpstreamProfile
   /** The user who links this account on the account page. */
   linking?: UserId | undefined
+  /** The invitation that a new user, or the user who was made with it, accepts by this login. */
+  invited?: FlowRequest['invited']
   /** True when the user filled in a form after the callback; each form works for one login. */
   is_form?: boolean
 }
@@ -36,8 +41,12 @@ export type LinkingResult =
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
 /** Decides how an upstream identity maps to a local user; the one rule for all providers. */
-export const resolveAccount = async (q: Queries, identity: UpstreamIdentity): Promise<LinkingResult> => {
-  const { provider, organization, profile, linking } = identity
+export const resolveAccount = async (
+  context: Context,
+  q: Queries,
+  identity: UpstreamIdentity,
+): Promise<LinkingResult> => {
+  const { provider, organization, profile, linking, invited } = identity
   const account = await findAccount(q, { provider_id: provider.id, subject: profile.subject })
   const known_id = account?.user_id ?? linking
   if (account && linking && account.user_id !== linking) return { step: 'refuse', reason: 'linked_elsewhere' }
@@ -46,33 +55,46 @@ export const resolveAccount = async (q: Queries, identity: UpstreamIdentity): Pr
     if (!user?.enabled) return { step: 'refuse', reason: 'user_disabled', user_id: known_id }
     return { step: account ? 'enter' : 'link', user }
   }
+  const invitation = invited && (await findInvited(context, q, invited.link_hash))
+  if (invitation?.user) return { step: 'create' }
   const user = profile.email ? await findUserForLogin(q, organization.id, profile.email) : undefined
-  if (!user) return newUserOrQuestion(identity)
+  if (!user) return newUserOrQuestion(q, identity)
   if (!(await maySkipPassword(q, identity, user))) return { step: 'prove', user }
   return user.enabled ? { step: 'link', user } : { step: 'refuse', reason: 'user_disabled', user_id: user.id }
 }
 
-const newUserOrQuestion = ({ provider, organization, profile }: UpstreamIdentity): LinkingResult => {
-  if (!provider.allow_registration) return { step: 'refuse', reason: 'registration_closed' }
-  const reason = refusedAddress(organization, profile)
+const newUserOrQuestion = async (q: Queries, identity: UpstreamIdentity): Promise<LinkingResult> => {
+  const { provider, organization, profile, invited } = identity
+  if (!(provider.allow_registration || invited)) return { step: 'refuse', reason: 'registration_closed' }
+  const email = addressOf(identity)
+  const reason = refusedAddress(organization, { ...profile, email }, invited?.email != null)
   if (reason) return { step: 'refuse', reason }
-  const isWhole = profile.email && (profile.first_name || profile.last_name)
+  if (invited?.email && (await findUserForLogin(q, organization.id, invited.email)))
+    return { step: 'refuse', reason: 'address_taken' }
+  const isWhole = email && (profile.first_name || profile.last_name)
   return { step: isWhole ? 'create' : 'complete' }
 }
 
+/** Returns the address of a new user: that of the invitation, or the one that the provider asserted. */
+export const addressOf = ({
+  profile,
+  invited,
+}: Pick<UpstreamIdentity, 'profile' | 'invited'>): string | undefined => invited?.email ?? profile.email
+
 /**
  * Returns the reason to refuse a new user's e-mail address. When only some domains are allowed, the address
- * grants access, so the provider must have verified it: an address that a user typed there or here does not
- * count.
+ * grants access, so the provider must have verified it, or an invitation names it: an address that a user
+ * typed there or here does not count.
  */
 const refusedAddress = (
   organization: Organization,
   { email = '', email_verified }: UpstreamProfile,
+  isInvited: boolean,
 ): string | undefined => {
   const { allowed_domains } = settingsOf(organization)
   if (allowed_domains.length === 0) return undefined
   if (email && !isAllowedDomain(allowed_domains, email)) return 'domain_not_allowed'
-  return email && email_verified ? undefined : 'address_not_verified'
+  return email && (email_verified || isInvited) ? undefined : 'address_not_verified'
 }
 
 /**

@@ -63,6 +63,7 @@ export const handleCallback = async (
       organization: flow.organization,
       profile,
       linking,
+      invited: flow.request.invited,
     })
     return withCookies(answer, cookies)
   })
@@ -137,10 +138,19 @@ export const withRefusals = async (
   try {
     return await body()
   } catch (error) {
-    if (!(error instanceof CallbackError)) throw error
+    const refusal = refusalOf(error)
+    if (!refusal) throw error
     const retry_url = linking ? '/account' : `/oauth/login?request=${flow.handle}`
-    throw await refuseCallback(context, call, provider, error, retry_url)
+    const page = await refuseCallback(context, call, provider, refusal, retry_url)
+    throw refusal === error ? page : error
   }
+}
+
+/** Returns what is recorded of an error; an invitation that has ended keeps its own page. */
+const refusalOf = (error: unknown): CallbackError | undefined => {
+  if (error instanceof PageError && error.status === 410)
+    return new CallbackError('invitation_ended', { cause: error })
+  return error instanceof CallbackError ? error : undefined
 }
 
 /**
@@ -158,7 +168,7 @@ export const completeLogin = async (
   flow: StoredFlow,
   identity: UpstreamIdentity,
 ): Promise<Response> => {
-  const result = await context.store.read(q => resolveAccount(q, identity))
+  const result = await context.store.read(q => resolveAccount(context, q, identity))
   if (result.step === 'refuse') {
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })

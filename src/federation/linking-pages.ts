@@ -16,9 +16,8 @@ import { type RenderOptions, render } from '#src/pages/render.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { provePassword } from '#src/sign-in/password.ts'
-import { type LinkingResult, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
+import { addressOf, type LinkingResult, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
 import { completeLogin, FEDERATED, linkAs, withRefusals } from './callback.ts'
-import type { UpstreamProfile } from './profile.ts'
 import { findStoredIdentity } from './upstream-request.ts'
 
 /** A user after the callback who has to confirm the link or complete the profile. */
@@ -43,7 +42,13 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   return {
     browser,
     flow,
-    identity: { provider, organization, profile: stored.profile, is_form: true },
+    identity: {
+      provider,
+      organization,
+      profile: stored.profile,
+      invited: flow.request.invited,
+      is_form: true,
+    },
     handle,
   }
 }
@@ -84,8 +89,8 @@ const completeProfilePage = (
   { data, ...options }: Retry<CompleteProfilePage> = {},
 ): Response => {
   const { common, locale } = pageParts(context, pending_link)
-  const { email } = pending_link.identity.profile
-  const missing = missingOf(pending_link.identity.profile)
+  const email = addressOf(pending_link.identity)
+  const missing = missingOf(pending_link.identity)
   return render(
     'complete-profile',
     { ...common, missing, ...(email && { email }), ...data },
@@ -94,9 +99,11 @@ const completeProfilePage = (
 }
 
 /** Lists the missing fields of the profile: the names when both are missing, and the address. */
-const missingOf = ({ email, first_name, last_name }: UpstreamProfile): CompleteProfilePage['missing'] => [
-  ...(first_name || last_name ? [] : (['first_name', 'last_name'] as const)),
-  ...(email ? [] : (['email'] as const)),
+const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] => [
+  ...(identity.profile.first_name || identity.profile.last_name
+    ? []
+    : (['first_name', 'last_name'] as const)),
+  ...(addressOf(identity) ? [] : (['email'] as const)),
 ]
 
 type Reply = (result: LinkingResult) => Promise<Response | undefined>
@@ -113,7 +120,7 @@ const openLinkingForm = async (
   const { browser, flow, identity } = pending_link
   const { provider, linking } = identity
   return withRefusals(context, browser, { provider, flow, linking }, async () => {
-    const result = await context.store.read(q => resolveAccount(q, identity))
+    const result = await context.store.read(q => resolveAccount(context, q, identity))
     return (await reply(result)) ?? completeLogin(context, browser, flow, identity)
   })
 }
@@ -180,7 +187,7 @@ const completeProfile = async (
   form: ReadonlyMap<string, string>,
 ): Promise<Response | undefined> => {
   const { browser, flow, identity } = pending_link
-  const missing = missingOf(identity.profile)
+  const missing = missingOf(identity)
   const values = Object.fromEntries(missing.map(field => [field, (form.get(field) ?? '').trim()]))
   const errors = Object.fromEntries(
     missing.flatMap(field => {

@@ -3,29 +3,42 @@ import type { Context } from '#src/context.ts'
 import { withRoles } from '#src/directory/identity-providers/store.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
-import type { ClientInfo } from '#src/lib/client-info.ts'
+import type { Call } from '#src/http/call.ts'
 import { newSecret } from '#src/lib/secrets.ts'
+import { completeUser, findInvited, refuse, useUp } from '#src/sign-in/accept-invitation.ts'
 import { linkAccount } from '#src/sign-in/external-accounts.ts'
-import type { Queries } from '#src/storage/store.ts'
-import { accountOf, type UpstreamIdentity } from './account-linking.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { accountOf, addressOf, type UpstreamIdentity } from './account-linking.ts'
 import type { UpstreamProfile } from './profile.ts'
 
 /**
  * Creates a user from the upstream profile (just-in-time provisioning) and links it. The user has no
- * password, so the provider is the only way to log in.
+ * password, so the provider is the only way to log in. An invitation is used up in the same write: it gives
+ * its roles and groups besides those of the provider, or its own user, who is linked instead of created.
  *
  * @throws AppError `conflict` when a concurrent request took the name or address
  */
 export const provisionUser = async (
   context: Context,
   identity: UpstreamIdentity,
-  client_info: ClientInfo,
+  call: Call,
 ): Promise<UserRow> => {
-  const { provider, organization, profile } = identity
-  const { email = '', first_name = '', last_name = '' } = profile
+  const { provider, organization, profile, invited } = identity
+  const { first_name = '', last_name = '' } = profile
+  const email = addressOf(identity) ?? ''
+  const found = invited && (await context.store.read(q => findInvited(context, q, invited.link_hash)))
+  const also = async (tx: Transaction, user: UserRow) => {
+    await linkAccount(context, tx, accountOf(identity), user)
+    if (found) await useUp(context, tx, call, found, user)
+  }
+  if (invited && found?.user) {
+    await completeUser(context, call, { organization, ...invited }, undefined, also).catch(refuse)
+    return found.user
+  }
   const { username, roles } = await context.store.read(async q => {
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
-    const named = await rolesNamed(q, organization.id, [...profile.roles])
+    const wanted = [...profile.roles, ...(found?.invitation.roles ?? [])]
+    const named = await rolesNamed(q, organization.id, wanted)
     return {
       username: await freeName(q, identity),
       roles: [...new Set([...defaults, ...named].map(({ name }) => name))],
@@ -40,16 +53,16 @@ export const provisionUser = async (
       last_name,
       password_hash: null,
       enabled: true,
-      email_verified: provider.trust_email && profile.email_verified,
+      email_verified:
+        found?.invitation.delivery === 'mail' ||
+        (provider.trust_email && profile.email_verified && email === profile.email),
       organization_id: organization.id,
       roles,
       attributes: {},
     },
-    { actor: anonymousActor, client_info: client_info },
-    async (tx, user) => {
-      await linkAccount(context, tx, accountOf(identity), user)
-    },
-  )
+    { actor: anonymousActor, client_info: call },
+    also,
+  ).catch(refuse)
 }
 
 /** Derives a valid user name from the upstream user name or e-mail address. */

@@ -308,6 +308,9 @@ export interface CompleteProfilePage extends ProviderPage {
 
 type NewUserField = 'username' | 'email' | 'first_name' | 'last_name'
 
+/** The fields by which a page asks for a new user. */
+export type NewUserFields = Record<NewUserField, string>
+
 /** Errors of the fields of a new user. */
 export type NewUserErrors = Partial<Record<NewUserField, MessageCode<'set-up.error.'>>>
 
@@ -324,7 +327,8 @@ export interface SetUpPage extends Common {
 
 /**
  * An invitation. The first form posts `token`, `username`, `email` and the names; the second repeats them
- * with `password` and `password_repeat`, or with the `credential` of a new passkey; `edit` leads back.
+ * with `password` and `password_repeat`, or with the `credential` of a new passkey; `edit` leads back. A
+ * button of `providers` posts `token` and `provider`.
  */
 export interface InvitationPage extends Common {
   action: string
@@ -342,6 +346,8 @@ export interface InvitationPage extends Common {
   request?: string
   /** The user who is signed in in this browser. */
   signed_in_as?: string
+  /** Providers by which the person may come instead. */
+  providers?: { alias: string; name: string; kind: string }[]
   /**
    * The second form: WebAuthn creation options as JSON where browsers have passkeys, and the password rules.
    */

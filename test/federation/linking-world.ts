@@ -5,8 +5,8 @@ import { addClient, authorizeUrl, codeRow } from '#test/support/people.ts'
 import { addProvider, startFederated, type UpstreamUser } from './upstream.ts'
 
 /** A server with providers that are trusted with addresses, not trusted, and closed to new users. */
-export const startLinking = async () => {
-  const { app, upstream, honest } = await startFederated()
+export const startLinking = async (options: Parameters<typeof startFederated>[0] = {}) => {
+  const { app, upstream, honest } = await startFederated(options)
   const { client_secret } = await addClient(app, 'app')
   const asking = await addProvider(app, 'asking')
   const trusted = await addProvider(app, 'trusted', { trust_email: true, client_id: 'trusted' })

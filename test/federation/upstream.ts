@@ -25,7 +25,9 @@ const straight = {
 }
 
 /** A server whose calls to others end at a fake provider in the same process. */
-export const startFederated = async (): Promise<{ app: TestApp; upstream: Upstream; honest(): void }> => {
+export const startFederated = async (
+  options: Parameters<typeof startApp>[1] = {},
+): Promise<{ app: TestApp; upstream: Upstream; honest(): void }> => {
   const upstream: Upstream = { ...straight, asked: [], fetch: async () => new Response() }
   const fake = await fakeOpenId({
     issuer: ISSUER,
@@ -38,7 +40,7 @@ export const startFederated = async (): Promise<{ app: TestApp; upstream: Upstre
     upstream.asked.push(new URL(request.url).pathname)
     return (await upstream.intercept(request)) ?? fake.fetch(request)
   }
-  const app = await startApp({}, { fetch })
+  const app = await startApp({}, { ...options, fetch })
   return { app, upstream, honest: () => Object.assign(upstream, straight) }
 }
 

@@ -104,6 +104,10 @@ const invitation = {
   values: { username: ada.username, email: ada.email },
 }
 const invited = { ...invitation, values: ada }
+const invitedBy = [
+  { alias: 'google', name: 'Google', kind: 'google' },
+  { alias: 'northwind', name: 'Northwind SSO', kind: 'saml' },
+]
 
 const fromProvider = {
   brand,
@@ -621,6 +625,7 @@ export const samples: Sample[] = [
   },
   { page: 'invitation', state: 'empty', data: invitation },
   { page: 'invitation', state: 'registration', data: { ...invitation, is_registration: true } },
+  { page: 'invitation', state: 'providers', data: { ...invitation, providers: invitedBy } },
   {
     page: 'invitation',
     state: 'signed-in',

@@ -15,10 +15,10 @@ import { findUser, rolesNamed, saveUser, type UserRow } from '#src/directory/use
 import type { Call } from '#src/http/call.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { hashSecret } from '#src/lib/secrets.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import type { NewUserFields } from '#src/pages/data.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import type { NewUserFields } from './new-user.ts'
 
 const gone = (): PageError => new PageError('link', 410)
 
@@ -31,13 +31,13 @@ export interface Found {
 }
 
 /**
- * Returns the invitation of a link. It is refused once its maker may no longer give what it gives, and once
+ * Returns the invitation of a link, by its hash. It is refused once its maker may no longer give what it gives, and once
  * its user has another way in or another address.
  *
  * @throws PageError 410
  */
-export const findInvited = async (context: Context, q: Queries, token: string): Promise<Found> => {
-  const invitation = await findOpenInvitation(q, hashSecret(token), context.clock.now())
+export const findInvited = async (context: Context, q: Queries, link_hash: SecretHash): Promise<Found> => {
+  const invitation = await findOpenInvitation(q, link_hash, context.clock.now())
   const organization = invitation && (await findOrganization(context.store, invitation.organization_id))
   if (!organization) throw gone()
   const { user_id, email } = invitation
@@ -94,18 +94,18 @@ export const createInvited = async (
   await createUser(context, given, { actor, client_info: call, caller }, also)
 }
 
-/** Gives the user who was created with the invitation a password, or lets `also` add a passkey. */
+/** Gives the user who was created with the invitation a password, or lets `also` add another way in. */
 export const completeUser = async (
   context: Context,
   call: Call,
-  { organization, token }: Pick<Found, 'organization'> & { token: string },
+  { organization, link_hash }: Pick<Found, 'organization'> & { link_hash: SecretHash },
   password: string | undefined,
   also: Also,
 ): Promise<void> => {
   const lane = { work: 'change', organization: organization.id } as const
   const password_hash = password === undefined ? undefined : await hashPassword(context, password, lane)
   await context.store.write(async tx => {
-    const { invitation, user } = await findInvited(context, tx, token)
+    const { invitation, user } = await findInvited(context, tx, link_hash)
     if (!user) throw gone()
     const now = context.clock.now()
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
