@@ -1,17 +1,7 @@
 import { proceedAs } from '#src/authorize/authentication-result.ts'
-import {
-  accountRequest,
-  type BrowserSession,
-  browserSessionOf,
-  findFlow,
-  flowOf,
-  type StoredFlow,
-  storeFlow,
-} from '#src/authorize/flow.ts'
+import { browserSessionOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
-import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
-import { findEnabledProviders } from '#src/directory/identity-providers/store.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
+import { kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { INVITATION_PATH, invitationUrl } from '#src/directory/invitations/service.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
@@ -20,7 +10,6 @@ import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/serv
 import { checkChosen } from '#src/directory/users/password.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { baseName } from '#src/federation/provisioning.ts'
-import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { browserHash, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
@@ -48,6 +37,7 @@ import { passwordRules } from '#src/sign-in/new-password.ts'
 import { challengeOf, creationOptions, offersPasskeys, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'
 
 /**
@@ -135,24 +125,6 @@ const invitationPage = async (
     },
     { locale: call.locale, status },
   )
-}
-
-/** Returns the providers by which an invited person may come. */
-const providersFor = async (
-  { store }: Context,
-  { invitation, organization }: Opened,
-): Promise<IdentityProvider[]> =>
-  invitation.is_registration ? [] : findEnabledProviders(store, organization.id)
-
-/** Redirects to a provider; the login there uses the invitation up. */
-const toProvider = async (context: Context, call: Call, opened: Opened, alias: string): Promise<Response> => {
-  const { invitation, organization, link_hash } = opened
-  const provider = (await providersFor(context, opened)).find(each => each.alias === alias)
-  if (!provider) throw new PageError('not_found', 404)
-  const invited = { link_hash, email: invitation.email }
-  const flow = await flowOf(context, accountRequest(organization.id, { invited }))
-  const { stored, cookies } = await storeFlow(context, browserSessionOf(context, call), flow)
-  return withCookies(seeOther(`${entryPath(provider)}?request=${stored.handle}`), cookies)
 }
 
 /** Asks for a passkey or a password. `broken` are the rules that a refused password broke. */
@@ -309,18 +281,4 @@ const accept = async (
     amr: [passkey.synced ? 'swk' : 'hwk', 'mfa'],
     show: async () => render('recovery-codes', saved, { locale: call.locale }),
   })
-}
-
-/**
- * Returns the request that asked for the registration, in the browser that made it; in another one the
- * account.
- */
-const flowAfter = async (
-  context: Context,
-  browser: BrowserSession,
-  { organization, request }: Opened,
-): Promise<StoredFlow> => {
-  const asked = request && (await findFlow(context, browser, request).catch(() => undefined))
-  if (asked && asked.organization.id === organization.id) return asked
-  return (await storeFlow(context, browser, await flowOf(context, accountRequest(organization.id)))).stored
 }

@@ -66,7 +66,7 @@ export const resolveAccount = async (
 const newUserOrQuestion = async (q: Queries, identity: UpstreamIdentity): Promise<LinkingResult> => {
   const { provider, organization, profile, invited } = identity
   if (!(provider.allow_registration || invited)) return { step: 'refuse', reason: 'registration_closed' }
-  const email = addressOf(identity)
+  const email = newAddressOf(identity)
   const reason = refusedAddress(organization, { ...profile, email }, invited?.email != null)
   if (reason) return { step: 'refuse', reason }
   if (invited?.email && (await findUserForLogin(q, organization.id, invited.email)))
@@ -76,7 +76,7 @@ const newUserOrQuestion = async (q: Queries, identity: UpstreamIdentity): Promis
 }
 
 /** Returns the address of a new user: that of the invitation, or the one that the provider asserted. */
-export const addressOf = ({
+export const newAddressOf = ({
   profile,
   invited,
 }: Pick<UpstreamIdentity, 'profile' | 'invited'>): string | undefined => invited?.email ?? profile.email

@@ -16,7 +16,7 @@ import { type RenderOptions, render } from '#src/pages/render.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { provePassword } from '#src/sign-in/password.ts'
-import { addressOf, type LinkingResult, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
+import { type LinkingResult, newAddressOf, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
 import { completeLogin, FEDERATED, linkAs, withRefusals } from './callback.ts'
 import { findStoredIdentity } from './upstream-request.ts'
 
@@ -89,7 +89,7 @@ const completeProfilePage = (
   { data, ...options }: Retry<CompleteProfilePage> = {},
 ): Response => {
   const { common, locale } = pageParts(context, pending_link)
-  const email = addressOf(pending_link.identity)
+  const email = newAddressOf(pending_link.identity)
   const missing = missingOf(pending_link.identity)
   return render(
     'complete-profile',
@@ -103,7 +103,7 @@ const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] =
   ...(identity.profile.first_name || identity.profile.last_name
     ? []
     : (['first_name', 'last_name'] as const)),
-  ...(addressOf(identity) ? [] : (['email'] as const)),
+  ...(newAddressOf(identity) ? [] : (['email'] as const)),
 ]
 
 type Reply = (result: LinkingResult) => Promise<Response | undefined>

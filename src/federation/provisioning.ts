@@ -8,7 +8,7 @@ import { newSecret } from '#src/lib/secrets.ts'
 import { completeUser, findInvited, refuse, useUp } from '#src/sign-in/accept-invitation.ts'
 import { linkAccount } from '#src/sign-in/external-accounts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { accountOf, addressOf, type UpstreamIdentity } from './account-linking.ts'
+import { accountOf, newAddressOf, type UpstreamIdentity } from './account-linking.ts'
 import type { UpstreamProfile } from './profile.ts'
 
 /**
@@ -25,7 +25,7 @@ export const provisionUser = async (
 ): Promise<UserRow> => {
   const { provider, organization, profile, invited } = identity
   const { first_name = '', last_name = '' } = profile
-  const email = addressOf(identity) ?? ''
+  const email = newAddressOf(identity) ?? ''
   const found = invited && (await context.store.read(q => findInvited(context, q, invited.link_hash)))
   const also = async (tx: Transaction, user: UserRow) => {
     await linkAccount(context, tx, accountOf(identity), user)

@@ -106,6 +106,28 @@ describe('a registration', () => {
     expect(await userAt(who.email)).toBeUndefined()
   })
 
+  test('PEO-07 PEO-03 makes one user, also of two forms at once', async () => {
+    const { email } = somebody()
+    const browser = openBrowser(app)
+    const { link } = await register(browser, email)
+    const people = [somebody(), somebody()]
+    const forms = []
+    for (const who of people) {
+      const own = openBrowser(app)
+      forms.push({ own, page: await own.submit(await own.get(link), who) })
+    }
+    await app.events()
+    const answers = await Promise.all(forms.map(({ own, page }) => accept(own, page)))
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 410])
+    const names = people.map(({ username }) => username)
+    expect((await users()).filter(({ username }) => names.includes(username))).toMatchObject([{ email }])
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'user.created',
+      'user.registered',
+      'user.login',
+    ])
+  })
+
   test('PEO-07 by domain takes no other address, and needs a domain', async () => {
     const refused = { status: 422, body: { details: [{ field: 'settings.registration' }] } }
     expect(

@@ -133,6 +133,8 @@ describe('an invitation that a provider login must not use', () => {
   })
 
   test('PEO-30 PEO-04 gives nothing after its time, its withdrawal, or its maker’s dismissal', async () => {
+    // The last administrator would keep the role.
+    await addUser(app, 'boss', { roles: ['admin'] })
     const maker = await addUser(app, 'maker', { roles: ['admin'] })
     const client = await addClient(app, 'desk', { scopes: ['openid', 'admin'] })
     const { access_token: token } = await grantTokens(app, client, maker, { scope: 'openid admin' })

@@ -1,0 +1,37 @@
+import { expect, test } from 'bun:test'
+import { captureMail } from '#src/mail/captured.ts'
+import { applySeed } from '#src/seed/apply.ts'
+import { exportSeed } from '#src/seed/export.ts'
+import { readSeed, SeedError } from '#src/seed/read.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+
+const apply = (app: TestApp, settings: Json) =>
+  applySeed(app.context, readSeed({ organizations: [{ slug: 'default', settings }] }), {})
+
+const settingOf = async (app: TestApp) =>
+  (await app.admin('GET', '/organizations/default')).body.settings.registration
+
+test('PEO-07 RUN-26 a file sets the registration of an organization, and the export repeats it', async () => {
+  const app = await startApp({}, { mail: captureMail() })
+  await app.events()
+  expect(await apply(app, { registration: 'approval' })).toMatchObject([{ action: 'update' }])
+  expect((await app.events()).map(({ type }) => type)).toEqual(['organization.updated'])
+  expect(await settingOf(app)).toBe('approval')
+  const { organizations } = (await exportSeed(app.context, { secrets: false })) as Json
+  expect(organizations.find(({ slug }: Json) => slug === 'default').settings.registration).toBe('approval')
+  expect(await apply(app, { registration: 'approval' })).toEqual([])
+})
+
+test('PEO-07 a file is refused whole without mail, or without the domains that `domains` needs', async () => {
+  const app = await startApp()
+  const withMail = await startApp({}, { mail: captureMail() })
+  for (const [server, registration] of [
+    [app, 'open'],
+    [withMail, 'domains'],
+  ] as const) {
+    const error = await apply(server, { registration }).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(SeedError)
+    expect((error as SeedError).mistakes).toMatchObject([{ path: 'organizations[0].settings.registration' }])
+    expect(await settingOf(server)).toBeUndefined()
+  }
+})
