@@ -7,6 +7,7 @@ import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { fillConsole } from '#test/support/console-screens.ts'
 import { addUser, PASSWORD } from '#test/support/people.ts'
 
 type Served = Awaited<ReturnType<typeof serveConsole>>
@@ -282,38 +283,10 @@ for (const colorScheme of ['light', 'dark'] as const)
   testInChromium(
     `CON-10 each screen fits 320 pixels and has no findings of axe, ${colorScheme}`,
     async () => {
-      const { body } = await served.app.admin('GET', '/users?search=ada')
-      const role = (await served.app.admin('GET', '/roles')).body.data[0].id
-      const scopes = [{ name: 'orders.read', texts: { en: 'Read your orders' } }]
-      const api = await create(served.app, '/apis', { identifier: 'urn:orders', name: 'Orders', scopes })
-      const user_attributes = ['string', 'boolean', 'array'].map(type => ({ name: `my-${type}`, type }))
-      await served.app.admin('PUT', '/organizations/default', { settings: { user_attributes } })
-      const receiver = { name: 'Shop', url: 'https://shop.example.com/events', events: ['user.*'] }
-      const webhook = await create(served.app, '/webhooks', receiver)
+      const paths = await fillConsole(served.app)
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await enterConsole(page, served.url)
-      for (const path of [
-        '',
-        '/users',
-        `/users/${body.data[0].id}`,
-        '/users/new',
-        '/clients',
-        '/clients/shop',
-        '/clients/new',
-        '/apis',
-        `/apis/${api.id}`,
-        '/sessions',
-        '/roles',
-        `/roles/${role}`,
-        '/groups',
-        '/organizations',
-        '/organizations/default',
-        '/identity-providers',
-        '/webhooks',
-        `/webhooks/${webhook.id}`,
-        '/settings',
-        '/events',
-      ])
+      for (const path of paths)
         for (const width of [320, 1280]) {
           await page.setViewportSize({ width, height: 800 })
           if (width === 320) await page.goto(`${served.url}/console${path}`)
@@ -323,5 +296,5 @@ for (const colorScheme of ['light', 'dark'] as const)
           expect([path, width, over, await axeFindings(page)]).toEqual([path, width, 0, []])
         }
     },
-    120_000,
+    180_000,
   )

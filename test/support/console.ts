@@ -1,16 +1,17 @@
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import type { Store } from '#src/storage/store.ts'
 import { startApp } from './app.ts'
 import { closeChromium, type Opened, openPage } from './chromium.ts'
 import { addClient, addUser, PASSWORD } from './people.ts'
 
 /** A server at its own address with users, a client and the administrator `ada`. */
-export const serveConsole = async () => {
+export const serveConsole = async (store?: Store) => {
   const server = Bun.serve({ hostname: 'localhost', port: 0, fetch: () => new Response(null) })
   const url = `http://localhost:${server.port}`
   let skipped = 0
   const now = () => Date.now() + skipped
-  const app = await startApp({ url }, { clock: { now, advance: () => {} } })
+  const app = await startApp({ url }, { ...(store && { store }), clock: { now, advance: () => {} } })
   server.reload({ fetch: (request, server) => app.fetch(request, server) })
   await addUser(app, 'ada', { last_name: 'Lovelace', roles: ['admin'] })
   for (const name of ['grace', 'alan', 'barbara']) await addUser(app, name)

@@ -116,7 +116,7 @@ const addFactorTo = async (app: TestApp, user_id: UserId): Promise<string> => {
 }
 
 /** Adds a client that registered itself with a token of the organization. */
-const addDynamicClient = (app: TestApp, organization_id: OrganizationId): Promise<boolean> => {
+export const addDynamicClient = (app: TestApp, organization_id: OrganizationId): Promise<boolean> => {
   const client_id = `dct_${fresh()}`
   const registration = parseRegistration({ redirect_uris: ['https://agent.example/'] }, () => false)
   return app.context.store.write(tx =>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
-import { Icon, Refusals } from './parts.tsx'
+import { Field, Icon, Refusals } from './parts.tsx'
 import { say, words } from './words.ts'
 
 const { common } = words
@@ -107,5 +107,31 @@ export const Picker = (props: {
         <Refusals name={name} problem={props.problem} />
       </div>
     </div>
+  )
+}
+
+/** A list of texts, one a line. Give it another `key` to begin again with other texts. */
+export const LinesField = (props: {
+  name: string
+  label: string
+  hint?: string
+  problem: Problem | undefined
+  rows?: number
+  lines: readonly string[]
+  onLines(lines: string[]): void
+}) => {
+  const { lines, onLines, rows = 3, ...more } = props
+  const [typed, setTyped] = useState(() => lines.join('\n'))
+  return (
+    <Field
+      {...more}
+      multiline={rows}
+      spellcheck={false}
+      value={typed}
+      onValue={text => {
+        setTyped(text)
+        onLines(text.split(/\s+/).filter(Boolean))
+      }}
+    />
   )
 }

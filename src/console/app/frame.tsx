@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { confirmation, openRenewal, renewal } from './api.ts'
+import { isWithin } from './families.tsx'
 import { useObject } from './hooks.ts'
 import { type Me, may, mayOnServer, me } from './me.ts'
 import { openPalette, Palette } from './palette.tsx'
@@ -33,9 +34,6 @@ const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
   name === 'overview' || (name === 'settings' ? mayOnServer : may)(permission)
 
 const isOwnOnly = ({ permissions }: Me): boolean => permissions.every(name => name.startsWith('profile:'))
-
-const isAt = (href: string): boolean =>
-  href === '/console' ? path.value === href : path.value === href || path.value.startsWith(`${href}/`)
 
 export const Gate = () => (
   <svg class="gate" viewBox="0 0 32 32" aria-hidden="true">
@@ -121,7 +119,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
           </button>
           <nav aria-label={nav.menu}>
             {open.map(([name, href]) => (
-              <a key={name} href={href} aria-current={isAt(href) ? 'page' : undefined}>
+              <a key={name} href={href} aria-current={isWithin(href) ? 'page' : undefined}>
                 <Icon name={name} />
                 {nav[name]}
               </a>

@@ -16,8 +16,13 @@ const screens: Record<string, Screen> = {
   '': OverviewScreen,
   users: UsersScreen,
   'users/new': onDemand(async () => (await import('./screens/new-user.tsx')).NewUserScreen),
+  invitations: onDemand(async () => (await import('./screens/invitations.tsx')).InvitationsScreen),
+  registrations: onDemand(async () => (await import('./screens/registrations.tsx')).RegistrationsScreen),
   clients: ClientsScreen,
   'clients/new': onDemand(async () => (await import('./screens/new-client.tsx')).NewClientScreen),
+  'dynamic-clients': onDemand(
+    async () => (await import('./screens/dynamic-clients.tsx')).DynamicClientsScreen,
+  ),
   apis: onDemand(async () => (await import('./screens/apis.tsx')).ApisScreen),
   sessions: SessionsScreen,
   roles: onDemand(async () => (await import('./screens/roles.tsx')).RolesScreen),
@@ -32,6 +37,7 @@ const screens: Record<string, Screen> = {
 /** Screens of one object, by the path before its id. */
 const objects: Record<string, Screen> = {
   users: onDemand(async () => (await import('./screens/user.tsx')).UserScreen),
+  invitations: onDemand(async () => (await import('./screens/invitation.tsx')).InvitationScreen),
   clients: onDemand(async () => (await import('./screens/client.tsx')).ClientScreen),
   apis: onDemand(async () => (await import('./screens/api.tsx')).ApiScreen),
   roles: onDemand(async () => (await import('./screens/roles.tsx')).RoleScreen),

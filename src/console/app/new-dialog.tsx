@@ -1,8 +1,18 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
-import { Dialog, Refused } from './parts.tsx'
+import { curlOf } from './forms.tsx'
+import { AsCurl, Dialog, Refused } from './parts.tsx'
 import { words } from './words.ts'
+
+/** Returns a body with the names of environment variables in place of its secrets. */
+const withoutSecrets = (body: object): object =>
+  Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [
+      name,
+      /secret|password/.test(name) ? `$${name.toUpperCase()}` : value,
+    ]),
+  )
 
 /** A small form in a dialog that makes an object by POST. */
 export const NewDialog = <T,>(props: {
@@ -11,6 +21,8 @@ export const NewDialog = <T,>(props: {
   body: object
   onMade(made: T): void
   onClose(): void
+  /** Text of the button. */
+  action?: string
   children(problem: Problem | undefined): ComponentChildren
 }) => {
   const [problem, setProblem] = useState<Problem>()
@@ -30,12 +42,13 @@ export const NewDialog = <T,>(props: {
       <form onSubmit={event => void submit(event)}>
         {problem && !problem.details && <Refused problem={problem} />}
         {props.children(problem)}
+        <AsCurl text={curlOf('POST', props.path, withoutSecrets(props.body))} />
         <div class="dialog-actions">
           <button type="button" onClick={props.onClose}>
             {words.common.cancel}
           </button>
           <button type="submit" class="primary" disabled={isBusy}>
-            {words.common.create}
+            {props.action ?? words.common.create}
           </button>
         </div>
       </form>

@@ -20,33 +20,30 @@ interface Found {
 
 const { nav, palette } = words
 
+const screens: [icon: IconName, title: string, href: string][] = [
+  ['overview', nav.overview, ''],
+  ['users', nav.users, '/users'],
+  ['mail', nav.invitations, '/invitations'],
+  ['users', nav.registrations, '/registrations'],
+  ['clients', nav.clients, '/clients'],
+  ['clients', nav.dynamicClients, '/dynamic-clients'],
+  ['apis', nav.apis, '/apis'],
+  ['sessions', nav.sessions, '/sessions'],
+  ['roles', nav.roles, '/roles'],
+  ['groups', nav.groups, '/groups'],
+  ['organizations', nav.organizations, '/organizations'],
+  ['providers', nav.providers, '/identity-providers'],
+  ['webhooks', nav.webhooks, '/webhooks'],
+  ['events', nav.events, '/events'],
+  ['settings', nav.settings, '/settings'],
+]
+
 const actions: Found[] = [
-  ...(
-    [
-      'overview',
-      'users',
-      'clients',
-      'apis',
-      'sessions',
-      'roles',
-      'groups',
-      'organizations',
-      'providers',
-      'webhooks',
-      'events',
-      'settings',
-    ] as const
-  ).map(
-    (name): Found => ({
-      icon: name,
-      title: nav[name],
-      about: palette.screen,
-      href:
-        { overview: '/console', providers: '/console/identity-providers' }[String(name)] ??
-        `/console/${name}`,
-    }),
+  ...screens.map(
+    ([icon, title, href]): Found => ({ icon, title, about: palette.screen, href: `/console${href}` }),
   ),
   { icon: 'plus', title: palette.newUser, about: palette.action, href: '/console/users/new' },
+  { icon: 'plus', title: palette.invite, about: palette.action, href: '/console/invitations' },
   { icon: 'plus', title: palette.newClient, about: palette.action, href: '/console/clients/new' },
   { icon: 'account', title: nav.account, about: palette.action, href: '/account' },
 ]

@@ -26,6 +26,7 @@ const shapes = {
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   check: 'M5 12.5 10 17l9-10',
   alert: 'M12 8.5v4.5M12 16.5h.01M12 3.5 2.5 20h19z',
+  mail: 'M3.5 6h17v12h-17zM4 6.5l8 6.5 8-6.5',
   lock: 'M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3',
   plus: 'M12 5v14M5 12h14',
   cross: 'M6.5 6.5l11 11M17.5 6.5l-11 11',
@@ -291,6 +292,8 @@ export const Field = (props: {
   value: string
   onValue(value: string): void
   type?: 'text' | 'email' | 'number'
+  /** Id of a list of suggestions. */
+  list?: string
   required?: boolean
   autocomplete?: 'off'
   spellcheck?: boolean
@@ -355,19 +358,32 @@ export const Choice = (props: {
   name?: string
   problem?: Problem | undefined
   onValue(value: string): void
-}) => (
-  <label class="choice">
-    <span>{props.label}</span>
-    <select value={props.value} onChange={event => props.onValue(event.currentTarget.value)}>
-      {props.options.map(([value, label]) => (
-        <option key={value} value={value}>
-          {label}
-        </option>
-      ))}
-    </select>
-    {props.name && <Refusals name={props.name} problem={props.problem} />}
-  </label>
-)
+}) => {
+  const about = props.name && `${props.name}-about`
+  return (
+    <div class="choice">
+      <label>
+        <span>{props.label}</span>
+        <select
+          value={props.value}
+          aria-describedby={about}
+          onChange={event => props.onValue(event.currentTarget.value)}
+        >
+          {props.options.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      {props.name && (
+        <div id={about}>
+          <Refusals name={props.name} problem={props.problem} />
+        </div>
+      )}
+    </div>
+  )
+}
 
 /** Initials of a person on a tone of their own. */
 export const Avatar = ({ name, id }: { name: string; id: string }) => {

@@ -61,6 +61,10 @@ export const bytes = (value: number): string => {
   return new Intl.NumberFormat(language, style).format(value / 1000 ** power)
 }
 
+/** Returns a number with its unit, such as 7 days. */
+export const withUnit = (value: number, unit: 'minute' | 'hour' | 'day'): string =>
+  new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(value)
+
 const dates = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' })
 const days = new Intl.DateTimeFormat(language, { month: 'short', day: 'numeric', timeZone: 'UTC' })
 const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })

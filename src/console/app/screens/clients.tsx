@@ -1,4 +1,5 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import { Tabs } from '../families.tsx'
 import { useList } from '../hooks.ts'
 import { Badge, Card, Empty, Failure, Heading, Icon, Loading, When } from '../parts.tsx'
 import { shownOf, words } from '../words.ts'
@@ -25,6 +26,7 @@ export const ClientsScreen = () => {
           <Icon name="plus" /> {words.clients.connect}
         </a>
       </Heading>
+      <Tabs />
       <Card flush>
         {list.problem ? (
           <Failure problem={list.problem} retry={list.reload} />

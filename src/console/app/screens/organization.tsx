@@ -8,6 +8,7 @@ import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value }
 import { announce, go } from '../router.ts'
 import { say, words } from '../words.ts'
 import { Definitions } from './attributes.tsx'
+import { DynamicPolicies, Joining } from './organization-access.tsx'
 
 type Organization = (typeof OrganizationAnswer)['_output']
 type Settings = Organization['settings']
@@ -92,6 +93,13 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           />
         </div>
       </Card>
+      <Joining key={`joining ${edit.version}`} settings={settings} problem={problem} onChange={choose} />
+      <DynamicPolicies
+        key={`dynamic ${edit.version}`}
+        settings={settings}
+        problem={problem}
+        onChange={choose}
+      />
       <Card title={words.organization.pages} lead={words.organization.pagesLead}>
         {text('accent_color', words.organization.accent, words.organization.accentHint)}
         {text('terms_url', words.organization.terms, words.organization.https)}
@@ -99,7 +107,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
         {text('support_url', words.organization.help, words.organization.helpHint)}
       </Card>
       <Definitions
-        key={edit.version}
+        key={`attributes ${edit.version}`}
         definitions={settings.user_attributes ?? []}
         problem={problem}
         onDefinitions={user_attributes => choose({ user_attributes })}

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
 import { ExportButton } from '../export.tsx'
+import { Tabs } from '../families.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import {
   Avatar,
@@ -154,6 +155,7 @@ export const UsersScreen = () => {
           <Icon name="plus" /> {words.users.add}
         </a>
       </Heading>
+      <Tabs />
       <div class="filters">
         <label class="search">
           <Icon name="search" />

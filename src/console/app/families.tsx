@@ -1,0 +1,41 @@
+import { path } from './router.ts'
+import { words } from './words.ts'
+
+const { nav } = words
+
+type Member = readonly [href: string, label: string]
+
+/** Lists that belong together and need one permission; the first one stands in the menu. */
+const families: readonly (readonly Member[])[] = [
+  [
+    ['/console/users', nav.users],
+    ['/console/invitations', nav.invitations],
+    ['/console/registrations', nav.registrations],
+  ],
+  [
+    ['/console/clients', nav.clients],
+    ['/console/dynamic-clients', nav.dynamic],
+  ],
+]
+
+const isAt = (href: string): boolean => path.value === href || path.value.startsWith(`${href}/`)
+
+/** True when the current screen belongs to the list that stands in the menu under this address. */
+export const isWithin = (href: string): boolean =>
+  href === '/console'
+    ? path.value === href
+    : isAt(href) || (families.find(([first]) => first?.[0] === href)?.some(([each]) => isAt(each)) ?? false)
+
+/** Links between the lists of the current family. */
+export const Tabs = () => {
+  const family = families.find(members => members.some(([href]) => path.value === href)) ?? []
+  return (
+    <nav class="tabs" aria-label={family[0]?.[1]}>
+      {family.map(([href, label]) => (
+        <a key={href} href={href} aria-current={isAt(href) ? 'page' : undefined}>
+          {label}
+        </a>
+      ))}
+    </nav>
+  )
+}

@@ -1,0 +1,18 @@
+import { Copy, Dialog } from './parts.tsx'
+import { words } from './words.ts'
+
+/** A value that no other answer has. */
+export const Once = (props: { title: string; text: string; value: string; onClose(): void }) => (
+  <Dialog title={props.title} onClose={props.onClose}>
+    <p>{props.text}</p>
+    <p class="value">
+      <code>{props.value}</code>
+    </p>
+    <div class="dialog-actions">
+      <Copy text={props.value} label={words.common.copy} />
+      <button type="button" class="primary" onClick={props.onClose}>
+        {words.common.close}
+      </button>
+    </div>
+  </Dialog>
+)

@@ -1,0 +1,249 @@
+import { useState } from 'preact/hooks'
+import type { dynamicClientItem } from '#src/directory/clients/dynamic-clients.ts'
+import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
+import { useAction } from '../action.ts'
+import { asProblem, callApi, type Problem, withQuery } from '../api.ts'
+import { Tabs } from '../families.tsx'
+import { curlOf } from '../forms.tsx'
+import { useList, useObject, useSettled } from '../hooks.ts'
+import { ListCard } from '../list.tsx'
+import { may } from '../me.ts'
+import { NewDialog } from '../new-dialog.tsx'
+import { Once } from '../once.tsx'
+import { OrganizationField } from '../organization-field.tsx'
+import { AsCurl, Badge, Choice, Confirm, Empty, Field, Heading, Icon, Refused, Value } from '../parts.tsx'
+import { person } from '../session.ts'
+import { show } from '../toast.tsx'
+import { fullDate, say, withUnit, words } from '../words.ts'
+
+type DynamicClient = ReturnType<typeof dynamicClientItem>
+type Organization = (typeof OrganizationAnswer)['_output']
+
+const text = words.dynamic
+const HOUR = 3600
+
+const dateOr = (time: string | null): string => (time === null ? words.common.never : fullDate(time))
+
+const Facts = ({ of: client }: { of: DynamicClient }) => {
+  const facts: [string, preact.ComponentChildren][] = [
+    [words.sessions.clientId, <Value key="id" text={client.client_id} />],
+    [
+      words.client.redirectUris,
+      client.redirect_uris.map(uri => (
+        <div key={uri}>
+          <code>{uri}</code>
+        </div>
+      )),
+    ],
+    [text.first, fullDate(client.created_at)],
+    [text.changed, dateOr(client.changed_at)],
+    [text.lastUsed, dateOr(client.last_used_at)],
+  ]
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** A client in one line, which opens to its facts and to what can be done about it. */
+const Row = (props: {
+  client: DynamicClient
+  organization_id: string
+  isBlocked: boolean
+  setBlocked: ((isBlocked: boolean) => void) | undefined
+}) => {
+  const { client, isBlocked, setBlocked } = props
+  const [isOpen, setOpen] = useState(false)
+  const [isAsked, setAsked] = useState(false)
+  const end = useAction(() => setAsked(false))
+  const sessions = withQuery('/sessions', {
+    client_id: client.client_id,
+    organization_id: props.organization_id,
+  })
+  return (
+    <li class={isOpen ? 'event open' : 'event'}>
+      <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <span class={isBlocked ? 'dot bad' : 'dot good'} />
+        <span class="event-title">{client.name}</span>
+        <span class="event-about">{client.client_id}</span>
+        <span class="event-address">{text.sources[client.source]}</span>
+        <span class="event-time">{isBlocked && <Badge tone="bad">{text.blocked}</Badge>}</span>
+        <Icon name="right" />
+      </button>
+      {isOpen && (
+        <div class="event-more">
+          <Facts of={client} />
+          <div class="buttons">
+            {may('sessions:revoke') && (
+              <button type="button" onClick={() => setAsked(true)}>
+                {text.end}
+              </button>
+            )}
+            {setBlocked && (
+              <button type="button" class={isBlocked ? '' : 'danger'} onClick={() => setBlocked(!isBlocked)}>
+                {isBlocked ? text.unblock : text.block}
+              </button>
+            )}
+          </div>
+          <AsCurl text={curlOf('DELETE', sessions)} />
+        </div>
+      )}
+      {isAsked && (
+        <Confirm
+          title={say(text.endTitle, { name: client.name })}
+          text={text.endText}
+          action={text.end}
+          {...end.dialog}
+          onConfirm={() => void end.run('DELETE', sessions, words.sessions.allEnded)}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </li>
+  )
+}
+
+interface Token {
+  token: string
+}
+
+/** Makes a token with which clients register themselves, and shows it once. */
+const NewToken = ({ onClose }: { onClose(): void }) => {
+  const [draft, setDraft] = useState({ uses: '1', hours: 24, organization_id: '' })
+  const [made, setMade] = useState<Token>()
+  if (made) return <Once title={text.token} text={text.tokenText} value={made.token} onClose={onClose} />
+  const { uses, hours, organization_id } = draft
+  return (
+    <NewDialog<Token>
+      title={text.newToken}
+      path="/initial-access-tokens"
+      body={{
+        uses: Number(uses),
+        expires_in: hours * HOUR,
+        ...(organization_id !== '' && { organization_id }),
+      }}
+      onMade={setMade}
+      onClose={onClose}
+    >
+      {problem => (
+        <>
+          <p>{text.newTokenText}</p>
+          <Field
+            name="uses"
+            label={text.uses}
+            type="number"
+            value={uses}
+            problem={problem}
+            onValue={uses => setDraft({ ...draft, uses })}
+          />
+          <OrganizationField
+            hint={words.common.ownOrganization}
+            problem={problem}
+            onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
+          />
+          <Choice
+            label={words.common.validFor}
+            name="expires_in"
+            value={String(hours)}
+            problem={problem}
+            options={[1, 24, 168, 720, 2160].map(each => [
+              String(each),
+              each < 24 ? withUnit(each, 'hour') : withUnit(each / 24, 'day'),
+            ])}
+            onValue={hours => setDraft({ ...draft, hours: Number(hours) })}
+          />
+        </>
+      )}
+    </NewDialog>
+  )
+}
+
+/** The clients that an organization keeps out; undefined where the caller may not read its settings. */
+const useBlocked = (organization_id: string) => {
+  const path = `/organizations/${encodeURIComponent(organization_id)}`
+  const loaded = useObject<Organization>(may('organizations:read') ? path : undefined)
+  const [problem, setProblem] = useState<Problem>()
+  const blocked = loaded.data?.settings.blocked_clients ?? []
+  const setBlocked = async (client_id: string, isBlocked: boolean): Promise<void> => {
+    const blocked_clients = isBlocked ? [...blocked, client_id] : blocked.filter(id => id !== client_id)
+    try {
+      setProblem(undefined)
+      const body = { settings: { blocked_clients } }
+      const answer = await callApi<Organization>('PUT', path, { body, if_match: loaded.etag })
+      loaded.set(answer.data, answer.etag)
+      show(isBlocked ? text.isBlocked : text.isUnblocked)
+    } catch (error) {
+      setProblem(asProblem(error))
+      loaded.reload()
+    }
+  }
+  return { organization: loaded.data, problem, blocked, setBlocked }
+}
+
+export const DynamicClientsScreen = () => {
+  const own = person.value?.organization_id ?? ''
+  const [wanted, setWanted] = useState('')
+  const [source, setSource] = useState('')
+  const [isNew, setNew] = useState(false)
+  const organization_id = useSettled(wanted) || own
+  const list = useList<DynamicClient>('/dynamic-clients', { organization_id, source, limit: 50 })
+  const { organization, problem, blocked, setBlocked } = useBlocked(organization_id)
+  const mayBlock = organization !== undefined && may('organizations:update')
+  const { client_registration, client_metadata_documents } = organization?.settings ?? {}
+  return (
+    <>
+      <Heading title={words.nav.dynamicClients} lead={text.lead}>
+        {organization && (
+          <a class="button" href={`/console/organizations/${organization.slug}`}>
+            {text.policies}
+          </a>
+        )}
+        {may('clients:create') && (
+          <button type="button" class="primary" onClick={() => setNew(true)}>
+            <Icon name="plus" /> {text.newToken}
+          </button>
+        )}
+      </Heading>
+      <Tabs />
+      <div class="filters">
+        <OrganizationField name="organization" hint="" onValue={setWanted} />
+        <Choice
+          label={text.source}
+          value={source}
+          options={[
+            ['', words.common.all],
+            ['registration', text.sources.registration],
+            ['document', text.sources.document],
+          ]}
+          onValue={setSource}
+        />
+      </div>
+      <Refused problem={problem} />
+      <ListCard
+        list={list}
+        empty={
+          <Empty title={text.none} icon="clients">
+            {organization && !client_registration && !client_metadata_documents
+              ? text.offText
+              : text.noneText}
+          </Empty>
+        }
+        row={client => (
+          <Row
+            key={client.client_id}
+            client={client}
+            organization_id={organization_id}
+            isBlocked={blocked.includes(client.client_id)}
+            setBlocked={mayBlock ? isBlocked => void setBlocked(client.client_id, isBlocked) : undefined}
+          />
+        )}
+      />
+      {isNew && <NewToken onClose={() => setNew(false)} />}
+    </>
+  )
+}

@@ -1,0 +1,154 @@
+import { useState } from 'preact/hooks'
+import type { InvitationDetail } from '#src/directory/invitations/schema.ts'
+import { useAction } from '../action.ts'
+import { asProblem, callApi, type Problem } from '../api.ts'
+import { curlOf } from '../forms.tsx'
+import { type Loaded, useObject } from '../hooks.ts'
+import { may } from '../me.ts'
+import { AsCurl, Card, Confirm, Empty, Failure, Heading, Loading, Refused, Value, When } from '../parts.tsx'
+import { fullDate, number, say, words } from '../words.ts'
+import { inviteeOf, LinkOnce, type Sent, StatusBadge, tellSent } from './invitations.tsx'
+
+type Detail = (typeof InvitationDetail)['_output']
+
+const text = words.invitations
+
+/** Sends the invitation again, or ends it. */
+const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<Detail> }) => {
+  const path = `/invitations/${invitation.id}`
+  const [isAsked, setAsked] = useState(false)
+  const [sent, setSent] = useState<Sent>()
+  const [problem, setProblem] = useState<Problem>()
+  const withdrawal = useAction(() => {
+    setAsked(false)
+    loaded.reload()
+  })
+  const resend = async (): Promise<void> => {
+    setProblem(undefined)
+    try {
+      const { data } = await callApi<Sent>('POST', `${path}/resend`)
+      if (data.invitation_url) setSent(data)
+      else tellSent(data)
+      loaded.reload()
+    } catch (error) {
+      setProblem(asProblem(error))
+    }
+  }
+  return (
+    <Card title={text.actions} lead={text.actionsLead}>
+      <Refused problem={problem} />
+      <div class="buttons">
+        {may('users:create') && (
+          <button type="button" onClick={() => void resend()}>
+            {invitation.delivery === 'mail' ? text.resend : text.remake}
+          </button>
+        )}
+        {may('users:delete') && (
+          <button type="button" class="danger" onClick={() => setAsked(true)}>
+            {text.withdraw}
+          </button>
+        )}
+      </div>
+      {isAsked && (
+        <Confirm
+          title={text.withdrawTitle}
+          text={text.withdrawText}
+          action={text.withdraw}
+          {...withdrawal.dialog}
+          onConfirm={() => void withdrawal.run('DELETE', path, text.withdrawn)}
+          onClose={() => setAsked(false)}
+        />
+      )}
+      {sent && <LinkOnce sent={sent} onClose={() => setSent(undefined)} />}
+    </Card>
+  )
+}
+
+const UserLink = ({ id }: { id: string }) => <a href={`/console/users/${id}`}>{id}</a>
+
+const Facts = ({ invitation }: { invitation: Detail }) => {
+  const { delivery, email, roles, groups, uses, max_uses, created_by, created_at, expires_at } = invitation
+  const facts: [string, preact.ComponentChildren][] = [
+    [text.delivery, text.deliveries[delivery]],
+    [words.users.email, email ?? '–'],
+    [words.nav.roles, roles.join(', ')],
+    [
+      words.nav.groups,
+      groups.length > 0 ? groups.map(id => <a href={`/console/groups/${id}`}>{id}</a>) : '–',
+    ],
+    [text.used, say(words.common.of, { shown: number(uses), total: number(max_uses) })],
+    [
+      text.createdBy,
+      created_by?.startsWith('usr_') ? <UserLink id={created_by} /> : (created_by ?? text.server),
+    ],
+    [words.users.created, fullDate(created_at)],
+    [text.ends, fullDate(expires_at)],
+    [words.log.organization, <Value key="organization" text={invitation.organization_id} />],
+  ]
+  return (
+    <Card title={text.one}>
+      <dl class="facts">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
+  )
+}
+
+export const InvitationScreen = ({ id }: { id: string }) => {
+  const path = `/invitations/${encodeURIComponent(id)}`
+  const loaded = useObject<Detail>(path)
+  const back = { href: '/console/invitations', label: words.nav.invitations }
+  const invitation = loaded.data
+  if (!invitation)
+    return (
+      <>
+        <Heading title={text.one} back={back} />
+        <Card>
+          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+        </Card>
+      </>
+    )
+  const isOpen = invitation.status === 'pending' || invitation.status === 'expired'
+  return (
+    <>
+      <Heading
+        title={inviteeOf(invitation)}
+        back={back}
+        badge={<StatusBadge of={invitation} />}
+        lead={<Value text={invitation.id} />}
+      />
+      <div class="columns">
+        <div class="stack">
+          <Facts invitation={invitation} />
+          {isOpen && <Actions invitation={invitation} loaded={loaded} />}
+        </div>
+        <div class="stack">
+          <Card title={text.acceptedBy} flush>
+            {invitation.accepted_by.length === 0 ? (
+              <Empty title={text.nobody} icon="users" />
+            ) : (
+              <ul class="rows">
+                {invitation.accepted_by.map(({ user_id, accepted_at }) => (
+                  <li key={user_id} class="row">
+                    <span>
+                      <UserLink id={user_id} />
+                    </span>
+                    <When time={accepted_at} />
+                  </li>
+                ))}
+              </ul>
+            )}
+          </Card>
+          <Card title={words.code.title}>
+            <AsCurl text={curlOf('GET', path)} />
+          </Card>
+        </div>
+      </div>
+    </>
+  )
+}

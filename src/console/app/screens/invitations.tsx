@@ -1,0 +1,244 @@
+import { useState } from 'preact/hooks'
+import type { invitationAnswer, SentInvitation } from '#src/directory/invitations/schema.ts'
+import { Picker } from '../collections.tsx'
+import { Tabs } from '../families.tsx'
+import { type PageOf, useList, useObject } from '../hooks.ts'
+import { ListCard } from '../list.tsx'
+import { may } from '../me.ts'
+import { NewDialog } from '../new-dialog.tsx'
+import { Once } from '../once.tsx'
+import { OrganizationField } from '../organization-field.tsx'
+import { Badge, Choice, Empty, Field, Heading, Icon } from '../parts.tsx'
+import { person } from '../session.ts'
+import { show } from '../toast.tsx'
+import { fullDate, number, say, withUnit, words } from '../words.ts'
+
+export type Invitation = ReturnType<typeof invitationAnswer>
+export type Sent = (typeof SentInvitation)['_output']
+
+const text = words.invitations
+
+const tones = { pending: 'good', accepted: 'plain', expired: 'warn', withdrawn: 'plain' } as const
+
+export const StatusBadge = ({ of: { status } }: { of: Pick<Invitation, 'status'> }) => (
+  <Badge tone={tones[status]}>{text.statuses[status]}</Badge>
+)
+
+/** Returns whom an invitation is for. */
+export const inviteeOf = ({ email, max_uses }: Pick<Invitation, 'email' | 'max_uses'>): string =>
+  email ?? (max_uses > 1 ? say(text.several, { count: max_uses }) : text.anyone)
+
+/** The link of an invitation, or the message that it was mailed. */
+export const LinkOnce = ({ sent, onClose }: { sent: Sent; onClose(): void }) => (
+  <Once
+    title={text.link}
+    text={sent.email ? say(text.linkFor, { email: sent.email }) : text.linkText}
+    value={sent.invitation_url ?? ''}
+    onClose={onClose}
+  />
+)
+
+export const tellSent = ({ email }: Sent): void => show(say(text.mailed, { email: email ?? '' }))
+
+const DAY = 86_400
+const lifetimes = [1, 3, 7, 14, 30]
+
+interface Draft {
+  delivery: Sent['delivery']
+  email: string
+  roles: string[]
+  groups: string[]
+  max_uses: string
+  days: number
+  organization_id: string
+}
+
+const fresh: Draft = {
+  delivery: 'mail',
+  email: '',
+  roles: ['user'],
+  groups: [],
+  max_uses: '1',
+  days: 7,
+  organization_id: '',
+}
+
+const isForSeveral = ({ delivery, max_uses }: Draft): boolean => delivery === 'link' && max_uses !== '1'
+
+/** Returns the body; what an invitation of several people cannot have is left out. */
+const bodyOf = (draft: Draft) => {
+  const { delivery, email, roles, groups, max_uses, days, organization_id } = draft
+  return {
+    delivery,
+    expires_in: days * DAY,
+    ...(organization_id !== '' && { organization_id }),
+    ...(isForSeveral(draft)
+      ? { max_uses: Number(max_uses) }
+      : { ...(email !== '' && { email }), roles, groups }),
+  }
+}
+
+/** Roles and groups that the person gets. */
+const Grants = (props: {
+  draft: Draft
+  problem: Parameters<Parameters<typeof NewDialog>[0]['children']>[0]
+  onChange(change: Partial<Draft>): void
+}) => {
+  const { draft, problem, onChange } = props
+  const organization_id = draft.organization_id || (person.value?.organization_id ?? '')
+  const named = (kind: 'roles' | 'groups') =>
+    may(`${kind}:read`) && `/${kind}?${new URLSearchParams({ organization_id, limit: '100' })}`
+  const roles = useObject<PageOf<{ name: string }>>(named('roles') || undefined).data
+  const groups = useObject<PageOf<{ id: string; name: string }>>(named('groups') || undefined).data
+  return (
+    <div class="pair">
+      <Picker
+        name="roles"
+        label={words.nav.roles}
+        problem={problem}
+        chosen={draft.roles}
+        options={(roles?.data ?? []).map(({ name }) => [name, name])}
+        onChosen={roles => onChange({ roles })}
+      />
+      <Picker
+        name="groups"
+        label={words.nav.groups}
+        problem={problem}
+        chosen={draft.groups}
+        options={(groups?.data ?? []).map(({ id, name }) => [id, name])}
+        onChosen={groups => onChange({ groups })}
+      />
+    </div>
+  )
+}
+
+const Invite = (props: { onSent(sent: Sent): void; onClose(): void }) => {
+  const [draft, setDraft] = useState(fresh)
+  const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change })
+  return (
+    <NewDialog<Sent>
+      title={text.add}
+      path="/invitations"
+      action={draft.delivery === 'mail' ? text.send : text.make}
+      body={bodyOf(draft)}
+      onMade={props.onSent}
+      onClose={props.onClose}
+    >
+      {problem => (
+        <>
+          <Choice
+            label={text.delivery}
+            name="delivery"
+            value={draft.delivery}
+            problem={problem}
+            options={[
+              ['mail', text.deliveries.mail],
+              ['link', text.deliveries.link],
+            ]}
+            onValue={delivery => set({ delivery: delivery as Draft['delivery'] })}
+          />
+          {draft.delivery === 'link' && (
+            <Field
+              name="max_uses"
+              label={text.uses}
+              hint={text.usesHint}
+              type="number"
+              value={draft.max_uses}
+              problem={problem}
+              onValue={max_uses => set({ max_uses })}
+            />
+          )}
+          {!isForSeveral(draft) && (
+            <Field
+              name="email"
+              label={words.users.email}
+              hint={draft.delivery === 'link' ? text.emailHint : ''}
+              type="email"
+              autocomplete="off"
+              required={draft.delivery === 'mail'}
+              value={draft.email}
+              problem={problem}
+              onValue={email => set({ email })}
+            />
+          )}
+          <OrganizationField
+            hint={words.common.ownOrganization}
+            problem={problem}
+            onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
+          />
+          {!isForSeveral(draft) && <Grants draft={draft} problem={problem} onChange={set} />}
+          <Choice
+            label={words.common.validFor}
+            name="expires_in"
+            value={String(draft.days)}
+            problem={problem}
+            options={lifetimes.map(days => [String(days), withUnit(days, 'day')])}
+            onValue={days => set({ days: Number(days) })}
+          />
+        </>
+      )}
+    </NewDialog>
+  )
+}
+
+export const InvitationsScreen = () => {
+  const list = useList<Invitation>('/invitations', { limit: 50 })
+  const [isNew, setNew] = useState(false)
+  const [sent, setSent] = useState<Sent>()
+  return (
+    <>
+      <Heading title={words.nav.invitations} lead={text.lead}>
+        {may('users:create') && (
+          <button type="button" class="primary" onClick={() => setNew(true)}>
+            <Icon name="plus" /> {text.add}
+          </button>
+        )}
+      </Heading>
+      <Tabs />
+      <ListCard
+        list={list}
+        empty={
+          <Empty title={text.none} icon="mail">
+            {text.noneText}
+          </Empty>
+        }
+        row={invitation => (
+          <li key={invitation.id}>
+            <a class="row link" href={`/console/invitations/${invitation.id}`}>
+              <span>
+                <strong>{inviteeOf(invitation)}</strong>
+                <span class="hint">
+                  {[...invitation.roles, say(text.until, { time: fullDate(invitation.expires_at) })].join(
+                    ' · ',
+                  )}
+                </span>
+              </span>
+              {invitation.max_uses > 1 && (
+                <span class="wide muted">
+                  {say(words.common.of, {
+                    shown: number(invitation.uses),
+                    total: number(invitation.max_uses),
+                  })}
+                </span>
+              )}
+              <StatusBadge of={invitation} />
+              <Icon name="right" />
+            </a>
+          </li>
+        )}
+      />
+      {isNew && (
+        <Invite
+          onSent={made => {
+            setNew(false)
+            list.reload()
+            if (made.invitation_url) setSent(made)
+            else tellSent(made)
+          }}
+          onClose={() => setNew(false)}
+        />
+      )}
+      {sent && <LinkOnce sent={sent} onClose={() => setSent(undefined)} />}
+    </>
+  )
+}

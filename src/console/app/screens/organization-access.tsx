@@ -1,0 +1,113 @@
+import type { Settings } from '#src/directory/organizations/schema.ts'
+import type { Problem } from '../api.ts'
+import { LinesField } from '../collections.tsx'
+import { me } from '../me.ts'
+import { Card, Choice } from '../parts.tsx'
+import { words } from '../words.ts'
+
+interface Props {
+  settings: Settings
+  problem: Problem | undefined
+  onChange(change: Partial<Settings>): void
+}
+
+const orNull = (lines: string[]): string[] | null => (lines.length > 0 ? lines : null)
+
+/** The ways to become a user of the organization, and addresses that lead to its login. */
+export const Joining = ({ settings, problem, onChange }: Props) => {
+  const text = words.joining
+  type Policy = NonNullable<Settings['registration']>
+  const policies: Policy[] = ['off', 'open', 'domains', 'approval']
+  const chosen = settings.registration ?? 'off'
+  return (
+    <Card
+      title={text.title}
+      lead={text.lead}
+      {...(chosen === 'approval' && {
+        aside: <a href="/console/registrations">{words.nav.registrations}</a>,
+      })}
+    >
+      <Choice
+        label={text.registration}
+        name="settings.registration"
+        value={chosen}
+        problem={problem}
+        options={policies.map(policy => [policy, text.policies[policy]])}
+        onValue={policy => onChange({ registration: policy === 'off' ? null : (policy as Policy) })}
+      />
+      <LinesField
+        name="settings.allowed_domains"
+        label={text.domains}
+        hint={text.domainsHint}
+        problem={problem}
+        lines={settings.allowed_domains ?? []}
+        onLines={lines => onChange({ allowed_domains: orNull(lines) })}
+      />
+      {me.value?.instance && (
+        <LinesField
+          name="settings.login_domains"
+          label={text.loginDomains}
+          hint={text.loginDomainsHint}
+          problem={problem}
+          lines={settings.login_domains ?? []}
+          onLines={lines => onChange({ login_domains: orNull(lines) })}
+        />
+      )}
+    </Card>
+  )
+}
+
+/** Policies for applications that no administrator registered. */
+export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
+  const text = words.dynamic
+  type Registration = NonNullable<Settings['client_registration']>
+  type Documents = NonNullable<Settings['client_metadata_documents']>
+  const registrations: Registration[] = ['off', 'initial_access_token', 'open']
+  const documents: Documents[] = ['off', 'allowlist', 'any']
+  const given = <T extends string>(value: string): T | null => (value === 'off' ? null : (value as T))
+  return (
+    <Card
+      title={words.nav.dynamicClients}
+      lead={text.policiesLead}
+      aside={<a href="/console/dynamic-clients">{words.common.all}</a>}
+    >
+      <div class="pair">
+        <Choice
+          label={text.registration}
+          name="settings.client_registration"
+          value={settings.client_registration ?? 'off'}
+          problem={problem}
+          options={registrations.map(policy => [policy, text.registrations[policy]])}
+          onValue={policy => onChange({ client_registration: given<Registration>(policy) })}
+        />
+        <Choice
+          label={text.documents}
+          name="settings.client_metadata_documents"
+          value={settings.client_metadata_documents ?? 'off'}
+          problem={problem}
+          options={documents.map(policy => [policy, text.documentPolicies[policy]])}
+          onValue={policy => onChange({ client_metadata_documents: given<Documents>(policy) })}
+        />
+      </div>
+      {settings.client_metadata_documents === 'allowlist' && (
+        <LinesField
+          name="settings.allowed_metadata_documents"
+          label={text.allowed}
+          hint={text.allowedHint}
+          problem={problem}
+          rows={5}
+          lines={settings.allowed_metadata_documents ?? []}
+          onLines={lines => onChange({ allowed_metadata_documents: orNull(lines) })}
+        />
+      )}
+      <LinesField
+        name="settings.blocked_clients"
+        label={text.blockedClients}
+        hint={text.blockedHint}
+        problem={problem}
+        lines={settings.blocked_clients ?? []}
+        onLines={lines => onChange({ blocked_clients: orNull(lines) })}
+      />
+    </Card>
+  )
+}

@@ -1,0 +1,101 @@
+import { useState } from 'preact/hooks'
+import type { registrationAnswer } from '#src/directory/registrations/schema.ts'
+import { useAction } from '../action.ts'
+import { Tabs } from '../families.tsx'
+import { useList } from '../hooks.ts'
+import { ListCard } from '../list.tsx'
+import { may } from '../me.ts'
+import { Avatar, Confirm, Empty, Heading, Refused, When } from '../parts.tsx'
+import { person } from '../session.ts'
+import { say, words } from '../words.ts'
+
+type Registration = ReturnType<typeof registrationAnswer>
+
+const text = words.registrations
+
+const nameOf = ({ first_name, last_name, username }: Registration): string =>
+  `${first_name} ${last_name}`.trim() || username
+
+/** People who registered themselves and wait for approval. */
+export const RegistrationsScreen = () => {
+  const list = useList<Registration>('/registrations', { limit: 50, order: 'asc' })
+  const [asked, setAsked] = useState<Registration>()
+  const approval = useAction(list.reload)
+  const refusal = useAction(() => {
+    setAsked(undefined)
+    list.reload()
+  })
+  return (
+    <>
+      <Heading title={words.nav.registrations} lead={text.lead}>
+        {may('organizations:read') && (
+          <a class="button" href={`/console/organizations/${person.value?.organization_id}`}>
+            {text.setting}
+          </a>
+        )}
+      </Heading>
+      <Tabs />
+      <Refused problem={approval.problem} />
+      <ListCard
+        list={list}
+        empty={
+          <Empty title={text.none} icon="users">
+            {text.noneText}
+          </Empty>
+        }
+        row={registration => (
+          <li key={registration.id} class="row">
+            <Avatar name={nameOf(registration)} id={registration.id} />
+            <span>
+              <a href={`/console/users/${registration.id}`}>
+                <strong>{nameOf(registration)}</strong>
+              </a>
+              <span class="hint">
+                {registration.username} · {registration.email}
+              </span>
+            </span>
+            <When time={registration.created_at} />
+            {may('users:delete') && (
+              <button
+                type="button"
+                aria-label={say(text.refuseOne, { name: nameOf(registration) })}
+                onClick={() => setAsked(registration)}
+              >
+                {text.refuse}
+              </button>
+            )}
+            {may('users:update') && (
+              <button
+                type="button"
+                class="primary"
+                disabled={approval.dialog.isBusy}
+                aria-label={say(text.approveOne, { name: nameOf(registration) })}
+                onClick={() =>
+                  void approval.run(
+                    'POST',
+                    `/registrations/${registration.id}/approve`,
+                    say(text.approved, { name: nameOf(registration) }),
+                  )
+                }
+              >
+                {text.approve}
+              </button>
+            )}
+          </li>
+        )}
+      />
+      {asked && (
+        <Confirm
+          title={say(text.refuseTitle, { name: nameOf(asked) })}
+          text={text.refuseText}
+          action={text.refuse}
+          {...refusal.dialog}
+          onConfirm={() =>
+            void refusal.run('DELETE', `/users/${asked.id}`, say(text.refused, { name: nameOf(asked) }))
+          }
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+    </>
+  )
+}
