@@ -20,6 +20,6 @@ export const backup = async (file: string, options: { config?: string }): Promis
 }
 
 const backUpFile = (database: string, file: string) => {
-  stage(`copying and verifying ${size(statSync(database).size)}`)
-  return backUp(database, file)
+  stage(`copying ${size(statSync(database).size)}`)
+  return backUp(database, file, stage)
 }

@@ -18,7 +18,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
   const { database_url } = config
   const inspected = database_url
     ? await inspectPostgres(database_url)
-    : withReadOnly(requireDatabase(config), inspect)
+    : withReadOnly(requireDatabase(config), db => inspect(db, stage))
   findings.push(...inspected.findings)
   if (findings.length === 0) {
     const held = database_url ? 'totals hold' : 'structure, references and totals hold'

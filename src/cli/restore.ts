@@ -27,7 +27,7 @@ export const restore = async (file: string, options: { config?: string; force?: 
   if (header !== SQLITE) throw new StorageError(`${file} is damaged, or it is not an SQLite database.`)
   const unlock = lockInstance(config.data_dir)
   try {
-    stage(`verifying ${size(statSync(file).size)}`)
+    stage(`copying ${size(statSync(file).size)}`)
     const restoreInto = config.database_url ? intoPostgres : intoFile
     console.log(await restoreInto(config, file, options.force ?? false))
   } finally {
@@ -39,17 +39,18 @@ const intoFile = async (config: Config, file: string, force: boolean): Promise<s
   const database = join(config.data_dir, DATABASE_FILE)
   if (existsSync(database) && !force) throw new StorageError(`${database}: exists; --force replaces it.`, 1)
   if (!force) requireNoLog(database)
-  const { bytes, rows } = await restoreFile(file, database, path => requireKey(config, path))
+  const { bytes, rows } = await restoreFile(file, database, path => requireKey(config, path), stage)
   return `${database}: ${sum(rows)} rows, ${size(bytes)}, restored from ${file}.`
 }
 
 const intoPostgres = (config: Config, file: string, force: boolean): Promise<string> => {
   const partial = join(config.data_dir, 'restore.partial')
-  return withBackup(file, partial, async () => {
+  const copy = async (): Promise<string> => {
     await requireKey(config, partial)
     const rows = await toPostgres(partial, config.database_url ?? '', { replace: force, onProgress: stage })
     return `PostgreSQL: ${sum(rows)} rows, restored from ${file}.`
-  })
+  }
+  return withBackup(file, partial, copy, stage)
 }
 
 /** @throws StorageError unless a master key of the settings opens the backup */

@@ -19,6 +19,9 @@ import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
 import { openUntrusted } from './schema-check.ts'
 
+/** Is told what a long command does next. */
+export type OnProgress = (text: string) => void
+
 /** Result of a verified copy. */
 export interface Copied {
   bytes: number
@@ -87,8 +90,8 @@ export const withReadOnly = <T>(
  *
  * @throws StorageError when it is damaged or not a Gatehouse database
  */
-export const verify = (path: string): Copied => {
-  const { findings, rows } = withReadOnly(path, inspect, { readwrite: true })
+export const verify = (path: string, onProgress?: OnProgress): Copied => {
+  const { findings, rows } = withReadOnly(path, db => inspect(db, onProgress), { readwrite: true })
   if (findings.length > 0) throw new StorageError(`${path} is damaged: ${findings[0]}.`)
   return { bytes: statSync(path).size, rows }
 }
@@ -99,7 +102,11 @@ export const verify = (path: string): Copied => {
  *
  * @throws StorageError
  */
-export const makeFile = async (target: string, fill: (partial: string) => Promise<void>): Promise<Copied> => {
+export const makeFile = async (
+  target: string,
+  fill: (partial: string) => Promise<void>,
+  onProgress?: OnProgress,
+): Promise<Copied> => {
   if (existsSync(target)) throw new StorageError(`${target} already exists. Choose another name.`, 1)
   requireNoLog(target)
   const partial = partialOf(target)
@@ -107,7 +114,7 @@ export const makeFile = async (target: string, fill: (partial: string) => Promis
     removeRemains(target)
     closeSync(openSync(partial, 'wx', 0o600))
     await fill(partial)
-    const copied = verify(partial)
+    const copied = verify(partial, onProgress)
     sync(partial)
     if (existsSync(target))
       throw new StorageError(`${target} was created by another process in the meantime.`, 1)
@@ -126,8 +133,8 @@ export const makeFile = async (target: string, fill: (partial: string) => Promis
  *
  * @throws StorageError
  */
-export const backUp = (source: string, target: string): Promise<Copied> =>
-  makeFile(target, async partial => {
+export const backUp = (source: string, target: string, onProgress?: OnProgress): Promise<Copied> => {
+  const copy = async (partial: string): Promise<void> => {
     try {
       withReadOnly(source, requireOurs)
       using db = openUntrusted(source, { readonly: true })
@@ -137,7 +144,9 @@ export const backUp = (source: string, target: string): Promise<Copied> =>
       if (!isDamage(error)) throw error
       throw new StorageError(`${source} is damaged: ${reasonOf(error)}. Restore a backup.`)
     }
-  })
+  }
+  return makeFile(target, copy, onProgress)
+}
 
 /**
  * Checks that the file is a backup. A database with a log beside it is in use or was not stopped; a copy of
@@ -176,13 +185,14 @@ export const withBackup = async <T>(
   source: string,
   partial: string,
   use: (copied: Copied) => Promise<T>,
+  onProgress?: OnProgress,
 ): Promise<T> => {
   try {
     requireBackup(source)
     remove(partial)
     // The copy is readable only by its owner from the first byte, even if the backup is not.
     await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
-    const copied = verify(partial)
+    const copied = verify(partial, onProgress)
     {
       using db = openUntrusted(partial, { readwrite: true })
       migrate(db)
@@ -206,11 +216,12 @@ export const restoreBackup = async (
   source: string,
   target: string,
   accept: (path: string) => Promise<void>,
+  onProgress?: OnProgress,
 ): Promise<Copied> => {
   if (existsSync(target) && realpathSync(source) === realpathSync(target))
     throw new StorageError(`${source} is the database itself. Choose a backup of it.`, 1)
   const partial = `${target}.partial`
-  return withBackup(source, partial, async copied => {
+  const replace = async (copied: Copied): Promise<Copied> => {
     await accept(partial)
     sync(partial)
     if (existsSync(target)) checkpointFully(target)
@@ -218,5 +229,6 @@ export const restoreBackup = async (
     renameSync(partial, target)
     sync(dirname(target))
     return copied
-  })
+  }
+  return withBackup(source, partial, replace, onProgress)
 }

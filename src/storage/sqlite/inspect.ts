@@ -1,8 +1,7 @@
 import type { Database } from 'bun:sqlite'
+import { identifier, indexFindings } from './index-check.ts'
 import { requireOurs } from './migrate.ts'
 import { schemaFindings } from './schema-check.ts'
-
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** Maximum number of findings to report. */
 const MAX_FINDINGS = 20
@@ -44,9 +43,13 @@ export const isDamage = (error: unknown): boolean =>
 /**
  * Checks every page and row of a database. Returns findings, one line each, and the number of rows per table.
  *
+ * @param onProgress is told what is read next
  * @throws StorageError when the file belongs to another program or a newer version
  */
-export const inspect = (db: Database): { findings: string[]; rows: Record<string, number> } => {
+export const inspect = (
+  db: Database,
+  onProgress: (text: string) => void = () => {},
+): { findings: string[]; rows: Record<string, number> } => {
   const findings: string[] = []
   const rows: Record<string, number> = {}
   const runCheck = (what: string, ask: () => void): void => {
@@ -64,18 +67,27 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
   })
   if (findings.length > 0) return { findings, rows }
   runCheck('structure', () => {
-    for (const [text] of db.query(`PRAGMA integrity_check(${MAX_FINDINGS})`).values())
+    onProgress('reading each page')
+    for (const [text] of db.query(`PRAGMA quick_check(${MAX_FINDINGS})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
   })
-  runCheck('references', () => {
-    for (const [table, row, parent] of db.query('PRAGMA foreign_key_check').values().slice(0, MAX_FINDINGS))
-      findings.push(`references: row ${row} of ${table} refers to a missing row of ${parent}`)
-  })
+  // SQLite ends at a damaged page, and the finding above says more than the error that a scan gives.
+  if (findings.length > 0) return { findings, rows }
   runCheck('tables', () => {
     const names = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values()
     for (const [name] of names)
       if (!/^sqlite_|_search/.test(String(name)))
-        rows[String(name)] = Number(db.query(`SELECT count(*) FROM ${quoted(String(name))}`).values()[0]?.[0])
+        rows[String(name)] = Number(
+          db.query(`SELECT count(*) FROM ${identifier(String(name))}`).values()[0]?.[0],
+        )
+  })
+  runCheck('indexes', () => {
+    findings.push(...indexFindings(db, rows, onProgress))
+  })
+  runCheck('references', () => {
+    onProgress('reading references and totals')
+    for (const [table, row, parent] of db.query('PRAGMA foreign_key_check').values().slice(0, MAX_FINDINGS))
+      findings.push(`references: row ${row} of ${table} refers to a missing row of ${parent}`)
   })
   runCheck('totals', () => {
     const same = db.transaction(() => {

@@ -1,13 +1,11 @@
 import { Database } from 'bun:sqlite'
 import { StorageError } from '#src/storage/errors.ts'
-import { type Copied, makeFile } from '#src/storage/sqlite/backup.ts'
+import { type Copied, makeFile, type OnProgress } from '#src/storage/sqlite/backup.ts'
 import { migrate } from '#src/storage/sqlite/migrate.ts'
 import { openUntrusted, requireSchema } from '#src/storage/sqlite/schema-check.ts'
 import { copyRows } from './copy.ts'
 import { advanceSequences, emptyTables, inPostgres, lockOthersOut, postgresSide } from './postgres.ts'
 import { sqliteSide } from './sqlite.ts'
-
-type OnProgress = (stage: string) => void
 
 /**
  * Copies a PostgreSQL instance into the database file `target` and verifies every row. With `online`, servers
@@ -20,22 +18,25 @@ export const toFile = (
   target: string,
   { online, onProgress }: { online: boolean; onProgress: OnProgress },
 ): Promise<Copied> =>
-  makeFile(target, partial =>
-    inPostgres(
-      url,
-      { migrate: false, mode: online ? 'READ ONLY' : 'READ WRITE' },
-      async (connection, where) => {
-        if (!online) await lockOthersOut(connection, where)
-        using db = new Database(partial, { create: true })
-        // The file is not in use yet; it is synced once it is complete.
-        for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'foreign_keys = ON'])
-          db.run(`PRAGMA ${pragma}`)
-        migrate(db)
-        db.run('BEGIN')
-        await copyRows(postgresSide(connection), sqliteSide(db), onProgress)
-        db.run('COMMIT')
-      },
-    ),
+  makeFile(
+    target,
+    partial =>
+      inPostgres(
+        url,
+        { migrate: false, mode: online ? 'READ ONLY' : 'READ WRITE' },
+        async (connection, where) => {
+          if (!online) await lockOthersOut(connection, where)
+          using db = new Database(partial, { create: true })
+          // The file is not in use yet; it is synced once it is complete.
+          for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'foreign_keys = ON'])
+            db.run(`PRAGMA ${pragma}`)
+          migrate(db)
+          db.run('BEGIN')
+          await copyRows(postgresSide(connection), sqliteSide(db), onProgress)
+          db.run('COMMIT')
+        },
+      ),
+    onProgress,
   )
 
 /**
