@@ -35,7 +35,7 @@ interface Index {
 }
 
 const indexesOf = (db: Database, table: string): Index[] => {
-  const blobs = new Set(
+  const blobs = new Set<unknown>(
     db
       .query("SELECT name FROM pragma_table_info(?) WHERE type = 'BLOB'")
       .values(table)
