@@ -30,6 +30,7 @@ import {
   type Flow,
   findFlow,
   isProven,
+  offeredScopes,
   type StoredFlow,
   storeFlow,
 } from './flow.ts'
@@ -179,7 +180,7 @@ const issue = async (
       client_id: client.client_id,
       login,
       redirect_uri: request.redirect_uri,
-      scope: formatScope(request.scopes),
+      scope: formatScope(offeredScopes(flow, login.held)),
       resources: request.resources?.join(' '),
       nonce: request.nonce,
       code_challenge: request.code_challenge,
@@ -202,14 +203,13 @@ const endFlow = async (
   tx: Transaction,
   call: Call,
   flow: Flow,
-  { user_id, organization_id, ...login }: BrowserLogin,
+  login: BrowserLogin,
   code: StoredCode | undefined,
 ): Promise<void> => {
   const { client, pending, approved } = flow
   if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
-  if (!client && isProven(flow))
-    await recordLogin(context, tx, { ...login, organization_id, id: user_id }, call)
-  if (client && approved) await allow(context, tx, call, flow, client, { user_id, organization_id, ...login })
+  if (!client && isProven(flow)) await recordLogin(context, tx, { ...login, id: login.user_id }, call)
+  if (client && approved) await allow(context, tx, call, flow, client, login)
   if (code) await storeCode(tx, code)
 }
 
@@ -220,7 +220,7 @@ const allow = async (
   call: Call,
   flow: Flow,
   client: Client,
-  { user_id, organization_id, email }: BrowserLogin,
+  { user_id, organization_id, email, held }: BrowserLogin,
 ): Promise<void> => {
   const { client_id } = client
   if (isDynamic(client)) {
@@ -234,7 +234,7 @@ const allow = async (
         subject_id: user_id,
       })
   }
-  const consent = { user_id, client_id, organization_id, scopes: consentScopes(flow) }
+  const consent = { user_id, client_id, organization_id, scopes: consentScopes(flow, held) }
   await grantConsent(tx, { ...consent, since: consentsSince(client) }, context.clock.now())
 }
 

@@ -6,8 +6,8 @@ import { host } from '#src/pages/view.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import type { StepUser } from './eligible-logins.ts'
-import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
+import type { BrowserLogin } from './eligible-logins.ts'
+import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, show } from './step-pages.ts'
 
 /**
@@ -25,12 +25,12 @@ const consentClient = async ({ store }: Context, { request, client, organization
   }
 }
 
-/** Shows the requested scopes for approval or denial. */
+/** Shows the requested scopes that the person can give for approval or denial. */
 export const consentPage = async (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
-  login: StepUser,
+  login: BrowserLogin,
 ): Promise<Response> => {
   const { request } = flow
   return show(
@@ -44,7 +44,10 @@ export const consentPage = async (
       user: pageUserOf(login),
       scopes: [
         ...flow.apis.map(({ identifier, name }) => ({ name: identifier, description: name })),
-        ...request.scopes.map(name => ({ name, ...describeScope(flow.apis, name, browser.call.locale) })),
+        ...offeredScopes(flow, login.held).map(name => ({
+          name,
+          ...describeScope(flow.apis, name, browser.call.locale),
+        })),
       ],
       ...exitOf(context, flow, login.id),
       fields: {

@@ -46,7 +46,13 @@ export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is 
   subject.id !== 'proof'
 
 /** A login with the facts that decide its next step; `level` is the one that the next factor has to reach. */
-export type BrowserLogin = StepUser & EligibleLogin & { factors: readonly FactorType[]; level: number }
+export type BrowserLogin = StepUser &
+  EligibleLogin & {
+    factors: readonly FactorType[]
+    level: number
+    /** The user's roles, where a scope of the request's APIs needs one. */
+    held: ReadonlySet<string>
+  }
 
 /**
  * Lists the logins of this browser whose user belongs to the requested organization, and no others (M-03). A
@@ -75,17 +81,19 @@ export const listBrowserLogins = async (
   const candidate = async (subject: StepUser, factors: FactorType[]): Promise<BrowserLogin> => {
     const owes = owedBy(context, flow, subject, factors)
     const enrol_due = owes.enrol_due || (request.enrol === true && !pending?.enrolled)
+    const held = await rolesFor(context, flow, subject)
     return {
       ...subject,
       ...owes,
       factors,
+      held,
       enrol_due,
       may_enrol: enrol_due && (await mayEnrol(context, organization, subject, factors)),
       must_change_password: !waits(subject, pending) && mustChangePassword(context, organization, subject),
       is_excluded: client ? !(await context.store.read(q => isAdmitted(q, client, subject.user_id))) : false,
       attributes_due: await owesAttributes(context, organization, subject),
       has_consented: consents.some(
-        ({ user_id, scopes }) => user_id === subject.user_id && isSubset(consentScopes(flow), scopes),
+        ({ user_id, scopes }) => user_id === subject.user_id && isSubset(consentScopes(flow, held), scopes),
       ),
     }
   }
@@ -99,6 +107,16 @@ export const listBrowserLogins = async (
       ),
     )
   return [...waiting.filter(owesFactor), ...(await Promise.all(begun))]
+}
+
+const rolesFor = async (
+  { store }: Context,
+  { apis }: Flow,
+  { user_id }: StepUser,
+): Promise<ReadonlySet<string>> => {
+  const isAsked = apis.some(({ scopes }) => scopes.some(({ role }) => role !== null))
+  const roles = isAsked ? await store.read(q => effectiveRoles(q, user_id)) : []
+  return new Set(roles.map(({ name }) => name))
 }
 
 /** True when a new password was chosen in this flow: it takes effect when the login begins. */

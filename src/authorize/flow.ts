@@ -16,7 +16,7 @@ import { scopesWith, serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { isRedirectOf } from '#src/protocol/oauth/redirect-uri.ts'
-import { scopesAt } from '#src/protocol/oauth/resource.ts'
+import { apisOffering, scopesAt } from '#src/protocol/oauth/resource.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
@@ -108,20 +108,25 @@ const apisToAsk = async (
   return mayAsk ? apis : undefined
 }
 
+/** Returns the scopes of a request that an API does not withhold from people with these roles. */
+export const offeredScopes = (
+  { request, apis }: Pick<Flow, 'request' | 'apis'>,
+  held: ReadonlySet<string>,
+): readonly string[] => request.scopes.filter(scope => apisOffering(apis, scope, held)?.length !== 0)
+
 /**
- * Returns the scopes of a request as consents store them: the ids of the APIs that it names, since a token
- * without scopes may open an API, too, and before a scope of an API the id of that API.
+ * Returns the offered scopes of a request as consents store them: the ids of the APIs that it names, since a
+ * token without scopes may open an API, too, and before a scope of an API the id of that API.
  */
-export const consentScopes = ({ request, apis }: Pick<Flow, 'request' | 'apis'>): readonly string[] =>
-  apis.length === 0
-    ? request.scopes
-    : [
-        ...apis.map(({ id }) => id),
-        ...request.scopes.flatMap(scope => {
-          const own = apis.filter(api => api.scopes.some(({ name }) => name === scope))
-          return own.length === 0 ? scope : own.map(({ id }) => `${id}/${scope}`)
-        }),
-      ]
+export const consentScopes = (
+  { request, apis }: Pick<Flow, 'request' | 'apis'>,
+  held: ReadonlySet<string>,
+): readonly string[] => [
+  ...apis.map(({ id }) => id),
+  ...request.scopes.flatMap(
+    scope => apisOffering(apis, scope, held)?.map(({ id }) => `${id}/${scope}`) ?? scope,
+  ),
+]
 
 /** Returns the request of a login without a client, which ends on /account or at `own.back`. */
 export const accountRequest = (

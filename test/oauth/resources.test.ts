@@ -301,6 +301,44 @@ test('RES-08 a consent without scopes of the API is for that API, too', async ()
   await app.admin('PUT', '/clients/shop', { consent_required: false })
 })
 
+test('RES-04 a scope whose role the person lacks is neither shown for consent nor stored, until they hold it', async () => {
+  await app.admin('PUT', '/clients/shop', { consent_required: true })
+  await create(app, '/roles', { name: 'auditor', permissions: [] })
+  const carol = await addUser(app, 'carol')
+  const { id } = await create(app, '/apis', {
+    identifier: 'https://audit.example',
+    name: 'Audit',
+    scopes: [scope('audit.read'), scope('audit.sign', 'auditor')],
+    clients: [{ client_id: 'shop', scopes: ['audit.read', 'audit.sign'] }],
+  })
+  const browser = openBrowser(app)
+  await logInTo(browser, 'other', 'carol')
+  const url = authorizeUrl('shop', {
+    scope: 'openid audit.read audit.sign',
+    resource: 'https://audit.example',
+  })
+  const stored = async () =>
+    (await app.context.store.read(async q => q.select().from(q.tables.consents))).find(
+      ({ user_id }) => user_id === carol.id,
+    )?.scopes
+  const page = await browser.get(url)
+  expect(page.html).toContain('May audit.read')
+  expect(page.html).not.toContain('May audit.sign')
+  const { code = '' } = answerOf(await browser.submit(page, { decision: 'approve' }))
+  expect(await stored()).toEqual([id, 'openid', `${id}/audit.read`])
+  const { body } = await redeem(app, shop, code)
+  expect(body.scope).toBe('openid audit.read')
+  expect(answerOf(await browser.get(`${url}&prompt=none`)).code).toBeString()
+
+  await app.admin('PUT', `/users/${carol.id}`, { roles: ['user', 'auditor'] })
+  expect((await refresh(app, shop, body.refresh_token)).body.scope).toBe('openid audit.read')
+  const again = await browser.get(url)
+  expect(again.html).toContain('May audit.sign')
+  const later = answerOf(await browser.submit(again, { decision: 'approve' }))
+  expect((await redeem(app, shop, later.code ?? '')).body.scope).toBe('openid audit.read audit.sign')
+  await app.admin('PUT', '/clients/shop', { consent_required: false })
+})
+
 test('RES-06 a client whose id is the identifier of an API gets no token for it', async () => {
   const id = 'https://agent.example/client'
   const clients = [{ client_id: 'service', scopes: ['a.read'] }]

@@ -69,6 +69,20 @@ export const chooseResource = (
   )
 }
 
+/** True when the API has the scope, and offers it to people who hold these roles. */
+const offers = ({ scopes }: Pick<TargetApi, 'scopes'>, name: string, held: ReadonlySet<string>): boolean =>
+  scopes.some(scope => scope.name === name && (scope.role === null || held.has(scope.role)))
+
+/** Returns the APIs with the scope that offer it to people who hold these roles; undefined when no API has it. */
+export const apisOffering = <A extends Pick<TargetApi, 'scopes'>>(
+  apis: readonly A[],
+  name: string,
+  held: ReadonlySet<string>,
+): A[] | undefined => {
+  const owners = apis.filter(api => api.scopes.some(scope => scope.name === name))
+  return owners.length === 0 ? undefined : owners.filter(api => offers(api, name, held))
+}
+
 /**
  * Returns the scopes of a token for an API: those of the API that the client may use and the person's roles
  * allow, and the OpenID ones that the client may still ask for.
@@ -81,9 +95,9 @@ export const scopesOfToken = (
 ): string[] => {
   const own = scopesAt(api, client) ?? []
   const held = new Set(roles.map(({ name }) => name))
-  const isAllowed = (name: string) =>
-    api.scopes.some(scope => scope.name === name && (scope.role === null || held.has(scope.role)))
   return granted.filter(scope =>
-    own.includes(scope) ? isAllowed(scope) : openidScopes.includes(scope) && client.scopes.includes(scope),
+    own.includes(scope)
+      ? offers(api, scope, held)
+      : openidScopes.includes(scope) && client.scopes.includes(scope),
   )
 }
