@@ -1,6 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { findClient } from '#src/directory/clients/store.ts'
-import { countAll } from '#src/directory/store.ts'
+import { listClients } from '#src/directory/clients/store.ts'
 import { countAllUsers } from '#src/directory/users/list-store.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { AccountPage } from '#src/pages/data.ts'
@@ -21,7 +20,7 @@ const linesFor = (option: string) => ({
 
 /**
  * Returns the next steps of an administrator: connect a first application, add a second person, turn on mail.
- * A step disappears once it is done. Only administrators of the default organization can turn on mail, and
+ * A step disappears once it is done; a service that nobody logs in to is no application. Only administrators of the default organization can turn on mail, and
  * for them the clients and users of the whole instance count. undefined for users without steps.
  */
 export const nextStepsOf = async (
@@ -32,11 +31,14 @@ export const nextStepsOf = async (
   if (own.length === 0) return undefined
   const is_operator = id === DEFAULT_ORGANIZATION
   const within = is_operator ? undefined : id
-  const [clients, users] = await store.read(q =>
-    Promise.all([countAll(q, 'clients', within), countAllUsers(q, within)]),
+  const filter = { organization_id: within, type: undefined, grant_type: 'authorization_code' } as const
+  const [applications, users] = await store.read(q =>
+    Promise.all([
+      listClients(q, filter, { order: 'asc', after: undefined, limit: 1 }),
+      countAllUsers(q, within),
+    ]),
   )
-  const built_in = is_operator && (await findClient({ config, store }, config.admin_client_id)) ? 1 : 0
-  const due = { client: clients === built_in, user: users < 2, mail: is_operator && !mail }
+  const due = { client: applications.length === 0, user: users < 2, mail: is_operator && !mail }
   const lines = linesFor(is_operator ? '' : ` --organization ${slug}`)
   const steps = own.flatMap(([step]) => (due[step] ? [{ step, lines: lines[step] }] : []))
   return steps.length > 0 ? { steps, issuer: config.url, is_operator } : undefined
