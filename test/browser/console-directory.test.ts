@@ -186,7 +186,8 @@ testInChromium(
     })
     const group = await create(served.app, '/groups', { name: 'Staff', roles: ['user'] })
     await served.app.admin('PUT', `/groups/${group.id}/members/${id}`)
-    const scopes = [{ name: 'orders.read', texts: { en: 'Read: all', 'pt-BR': 'Ler' } }]
+    await create(served.app, '/roles', { name: 'auditor', permissions: [] })
+    const scopes = [{ name: 'orders.read', texts: { en: 'Read: all', 'pt-BR': 'Ler' }, role: 'auditor' }]
     const clients = [{ client_id: 'shop', scopes: ['orders.read'] }]
     const api = await create(served.app, '/apis', {
       identifier: 'urn:orders',
@@ -197,6 +198,10 @@ testInChromium(
     const user_attributes = [{ name: 'level', type: 'integer', visible: 'user' }]
     await served.app.admin('PUT', '/organizations/acme', { settings: { user_attributes } })
     await served.app.admin('PUT', '/clients/shop', { claims: { level: 'user.attributes.level' } })
+    const needed: Record<string, string> = {
+      roles: 'organizations acme',
+      apis: 'roles auditor; clients shop',
+    }
     await enterConsole(page, served.url)
     for (const path of [
       `users/${id}`,
@@ -210,6 +215,10 @@ testInChromium(
       await page.getByText('As YAML').click()
       const shown = await page.locator('details[open] pre').innerText()
       const isClient = path === 'clients/shop'
+      expect([path, /^# .*/.exec(shown)?.[0].split(': ')[1]]).toEqual([
+        path,
+        needed[path.split('/')[0] ?? ''],
+      ])
       expect([path, shown.includes('{ env: SHOP_SECRET }') || shown.includes('env: SHOP_SECRET')]).toEqual([
         path,
         isClient,

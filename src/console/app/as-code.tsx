@@ -39,6 +39,32 @@ const secretOf = (section: Section, { type, client_id, alias }: Values): Values 
   }
 }
 
+const BUILT_IN = ['admin', 'user']
+
+/** Objects that an entry names, by the section of a seed file that makes them. */
+const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
+  const list = (name: string, field?: string): unknown[] =>
+    ((entry[name] ?? []) as Values[]).map(item => (field ? item[field] : item))
+  return [
+    ['organizations', [entry.organization]],
+    [
+      'roles',
+      [...list('roles'), ...list('allowed_roles'), ...list('default_roles'), ...list('scopes', 'role')],
+    ],
+    ['groups', list('allowed_groups')],
+    ['clients', [...list('clients', 'client_id'), ...list('served_by')]],
+  ]
+}
+
+/** Returns a comment that names what an entry needs besides itself. */
+const needsOf = (entry: Values): string => {
+  const all = namedBy(entry).flatMap(([section, names]) => {
+    const own = new Set(names.filter(name => name && !BUILT_IN.includes(String(name))))
+    return own.size > 0 ? `${section} ${[...own].join(', ')}` : []
+  })
+  return all.length > 0 ? `# The instance or this file must have: ${all.join('; ')}\n` : ''
+}
+
 /** Returns the part of a seed file for an object: the fields that differ from their defaults. */
 const seedOf = (section: Section, object: Values, more: Values): string => {
   const fields =
@@ -49,7 +75,8 @@ const seedOf = (section: Section, object: Values, more: Values): string => {
     const isUsual = value === undefined || JSON.stringify(value) === usual
     return isUsual ? [] : [[name, value]]
   })
-  return yamlOf(section, [Object.fromEntries(entry)])
+  const shown = Object.fromEntries(entry)
+  return needsOf(shown) + yamlOf(section, [shown])
 }
 
 interface Organization {
