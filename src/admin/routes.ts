@@ -1,5 +1,6 @@
 import { eventRoutes } from '#src/audit/routes.ts'
 import { userApplicationRoutes } from '#src/authorize/admin-routes.ts'
+import { testLoginRoutes } from '#src/authorize/test-login.ts'
 import type { Context } from '#src/context.ts'
 import { apiRoutes } from '#src/directory/apis/routes.ts'
 import { dynamicClientRoutes } from '#src/directory/clients/dynamic-clients.ts'
@@ -38,6 +39,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...roleRoutes(context),
   ...groupRoutes(context),
   ...clientRoutes(context),
+  ...testLoginRoutes(context),
   ...apiRoutes(context),
   ...dynamicClientRoutes(context),
   ...initialAccessTokenRoutes(context),

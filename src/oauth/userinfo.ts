@@ -3,10 +3,25 @@ import { readForm } from '#src/http/body.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
-import { userinfoClaims } from '#src/protocol/oidc/claims.ts'
+import { type ClaimsUser, userinfoClaims } from '#src/protocol/oidc/claims.ts'
+import type { Holder } from '#src/sessions/store.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { authenticateBearer, claimedClient } from './bearer.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 import { furtherClaims } from './further-claims.ts'
+
+type Subject = Pick<Holder, 'id' | 'updated_at' | 'attributes'> & ClaimsUser
+
+/** Returns the answer of the UserInfo endpoint for a user's token with these scopes. */
+export const userinfoOf = async (
+  q: Queries,
+  client: Parameters<typeof furtherClaims>[1],
+  user: Subject,
+  scopes: readonly string[],
+) => {
+  const updated_at = Math.floor(user.updated_at / SECOND)
+  return userinfoClaims({ ...user, updated_at }, scopes, await furtherClaims(q, client, user.id, scopes))
+}
 
 /** UserInfo endpoint: https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
 export const userinfo = (context: Context) =>
@@ -18,9 +33,7 @@ export const userinfo = (context: Context) =>
     const { client, scopes, holder } = await authenticateBearer(context, request, form)
     if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
     if (!holder) throw insufficient('The access token belongs to a client and speaks for no user.')
-    const updated_at = Math.floor(holder.updated_at / SECOND)
-    const further = await context.store.read(q => furtherClaims(q, client, holder.id, scopes))
-    return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes, further))
+    return oauthJson(await context.store.read(q => userinfoOf(q, client, holder, scopes)))
   })
 
 const insufficient = (description: string): AppError =>

@@ -19,24 +19,30 @@ export interface IssuedToken {
 }
 
 /**
- * Signs a token; no other function does. `claims` builds the payload from the common claims. `lifetime` is in
- * seconds; the token expires at `ends_by` (ms) at the latest.
+ * A token to be signed. `claims` builds the payload from the common claims. `lifetime` is in seconds; the
+ * token expires at `ends_by` (ms) at the latest.
  */
-export const issueToken = async (
-  { config, clock, keys }: Issuer,
-  token: {
-    alg: SigningAlg
-    typ: TokenType
-    lifetime: number
-    ends_by?: number | null
-    claims(issued: Issued): Record<string, unknown>
-  },
-): Promise<IssuedToken> => {
+export interface TokenForm {
+  alg: SigningAlg
+  typ: TokenType
+  lifetime: number
+  ends_by?: number | null
+  claims(issued: Issued): Record<string, unknown>
+}
+
+/** Returns the claims of a token as it would be issued now, and its lifetime in seconds. */
+export const unsignedToken = ({ config, clock }: Pick<Issuer, 'config' | 'clock'>, token: TokenForm) => {
   const issued_at = Math.floor(clock.now() / SECOND)
   const expires_at = Math.min(
     issued_at + token.lifetime,
     Math.floor((token.ends_by ?? Number.POSITIVE_INFINITY) / SECOND),
   )
   const claims = token.claims({ issuer: config.url, jti: randomUUID(), issued_at, expires_at })
-  return { token: await keys.sign(claims, token.alg, token.typ), expires_in: expires_at - issued_at }
+  return { claims, expires_in: expires_at - issued_at }
+}
+
+/** Signs a token; no other function does. */
+export const issueToken = async (context: Issuer, token: TokenForm): Promise<IssuedToken> => {
+  const { claims, expires_in } = unsignedToken(context, token)
+  return { token: await context.keys.sign(claims, token.alg, token.typ), expires_in }
 }

@@ -181,7 +181,10 @@ describe('real answers', async () => {
   }
   for (const name of ['id', 'created_at', 'updated_at', 'last_login']) delete bodies['POST /users'][name]
   // Two pages are needed to see a next_cursor.
-  const queries: Record<string, string> = { 'DELETE /sessions': '?organization_id=org_default' }
+  const queries: Record<string, string> = {
+    'DELETE /sessions': '?organization_id=org_default',
+    'GET /clients/{client_id}/test-login': `?user_id=${user.id}`,
+  }
   let made = 0
   /** Resources to be deleted, which no other case needs. */
   const spare: typeof ids = {

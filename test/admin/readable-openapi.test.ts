@@ -95,6 +95,7 @@ test('API-24 operation ids are unique and stable', () => {
     'sendVerification',
     'sendWebhookEvent',
     'startBackup',
+    'testLogin',
     'updateApi',
     'updateClient',
     'updateGroup',

@@ -69,6 +69,7 @@ export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /initial-access-tokens': ({ org_id }) => ({ body: { organization_id: org_id } }),
   'POST /invitations': ({ org_id }) => ({ body: { delivery: 'link', organization_id: org_id } }),
   'PUT /apis/:api_id': () => ({ body: { name: fresh() } }),
+  'GET /clients/:client_id/test-login': ({ user_id }) => ({ query: `?user_id=${user_id}` }),
   'PUT /clients/:client_id': () => ({ body: { name: fresh() } }),
   'POST /identity-providers': ({ org_id }) => ({
     body: { ...google, alias: fresh(), organization_id: org_id },

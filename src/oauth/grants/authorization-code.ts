@@ -14,7 +14,6 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
-import { idTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { findSessionOf, findSubject } from '#src/sessions/login-store.ts'
 import { newRefreshToken } from '#src/sessions/refresh-tokens.ts'
 import { recordSession, revokeSession } from '#src/sessions/service.ts'
@@ -33,6 +32,7 @@ import {
   type TokenAnswer,
   targetOf,
 } from './grant.ts'
+import { idTokenOf } from './id-token.ts'
 
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
 type CodeCall = GrantCall<CodeRequest>
@@ -129,6 +129,12 @@ interface Started {
   isLogin: boolean
 }
 
+/** Returns when a session that begins now ends at the latest (ms); null: it is as long as it is used. */
+export const sessionEnd = (
+  { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,
+  now: number,
+): number | null => (session_ttl === undefined ? null : now + session_ttl)
+
 /** Begins the session that the code names, which uses up the code; undefined when that was used before. */
 const beginSession = async (
   context: Context,
@@ -141,8 +147,7 @@ const beginSession = async (
   const now = context.clock.now()
   const { session_id } = code
   const { ip_address, user_agent } = code.client_info ?? user
-  const { session_ttl } = settingsOf(user)
-  const ends_by = session_ttl === undefined ? null : now + session_ttl
+  const ends_by = sessionEnd(settingsOf(user), now)
   const isRefreshed = client.grant_types.includes('refresh_token')
   const lifetime = (isRefreshed ? client.refresh_token_ttl : client.access_token_ttl) * SECOND
   const refresh_token = isRefreshed ? newRefreshToken(context, session_id) : undefined
@@ -228,50 +233,18 @@ const findFault = (
 const answer = async (context: Context, { client }: CodeCall, granted: Redeemed): Promise<TokenAnswer> => {
   const { code, refresh_token, ...grant } = granted
   const { scopes } = grant
-  const { token, expires_in } = await issueAccessToken(context, client, {
-    ...grant,
-    auth_time: Math.floor(code.auth_time / SECOND),
-  })
+  const auth_time = Math.floor(code.auth_time / SECOND)
+  const { token, expires_in } = await issueAccessToken(context, client, { ...grant, auth_time })
+  const { acr, amr, nonce } = code
+  const identity = { ...grant, auth_time, acr, amr, nonce: nonce || undefined, access_token: token }
   return {
     access_token: token,
     token_type: 'Bearer',
     expires_in,
     ...(refresh_token && { refresh_token }),
     ...(scopes.includes('openid') && {
-      id_token: await issueIdToken(context, client, granted, token),
+      id_token: (await issueToken(context, idTokenOf(context, client, identity))).token,
     }),
     scope: formatScope(scopes),
   }
-}
-
-const issueIdToken = async (
-  context: Context,
-  client: CodeCall['client'],
-  { code, user, session_id, ends_by, further }: Redeemed,
-  access_token: string,
-): Promise<string> => {
-  const alg = client.id_token_signed_response_alg ?? context.config.id_token_alg
-  const { token } = await issueToken(context, {
-    alg,
-    typ: 'JWT',
-    lifetime: client.access_token_ttl,
-    ends_by,
-    claims: ({ issuer, issued_at, expires_at }) =>
-      idTokenClaims({
-        issuer,
-        issued_at,
-        expires_at,
-        client_id: client.client_id,
-        user,
-        session_id,
-        auth_time: Math.floor(code.auth_time / SECOND),
-        acr: code.acr,
-        amr: code.amr,
-        nonce: code.nonce || undefined,
-        access_token,
-        alg,
-        further: { ...further.mapped, ...further.memberships },
-      }),
-  })
-  return token
 }

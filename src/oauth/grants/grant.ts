@@ -16,7 +16,7 @@ import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { accessTokenClaims, type ClaimsUser } from '#src/protocol/oidc/claims.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
+import { type IssuedToken, issueToken, type TokenForm } from '#src/tokens/issue.ts'
 
 /** A token request of an authenticated client. */
 export interface GrantCall<Request> {
@@ -130,27 +130,26 @@ export const describeTarget = ({ api, scopes }: { api?: Api; scopes: readonly st
   ...(api && { resource: api.identifier }),
 })
 
-/** Issues a user's access token within a session. */
-export const issueAccessToken = (
-  context: Context,
-  client: Client,
-  grant: {
-    user: ClaimsUser
-    roles: { name: string }[]
-    session_id: SessionId
-    scopes: readonly string[]
-    /** Time of the authentication in seconds; absent after a refresh. */
-    auth_time?: number
-    ends_by: number | null
-    further: FurtherClaims
-    api?: Api | undefined
-  },
-): Promise<IssuedToken> => {
+/** Content of a user's access token; `ends_by` in milliseconds. */
+export interface AccessGrant {
+  user: ClaimsUser
+  roles: { name: string }[]
+  session_id: SessionId
+  scopes: readonly string[]
+  /** Time of the authentication in seconds; absent after a refresh. */
+  auth_time?: number
+  ends_by: number | null
+  further: FurtherClaims
+  api?: Api | undefined
+}
+
+/** Returns a user's access token within a session. */
+export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): TokenForm => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
-  const form = accessTokenForm(context, client, api)
+  const form = accessTokenForm(core, client, api)
   // Only the admin API reads it. In a token of type `JWT` it would mark an ID token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
-  return issueToken(context, {
+  return {
     ...form,
     ends_by,
     claims: issued =>
@@ -163,5 +162,12 @@ export const issueAccessToken = (
         auth_time: isRead ? auth_time : undefined,
         further: { ...further.ofApi, ...further.mapped },
       }),
-  })
+  }
 }
+
+/** Issues a user's access token within a session. */
+export const issueAccessToken = (
+  context: Context,
+  client: Client,
+  grant: AccessGrant,
+): Promise<IssuedToken> => issueToken(context, accessTokenOf(context, client, grant))

@@ -24,6 +24,7 @@ import { say, words } from '../words.ts'
 import { Admission, Claims } from './admission.tsx'
 import { kindNames } from './clients.tsx'
 import { Snippets } from './snippets.tsx'
+import { TestLogin } from './test-login.tsx'
 
 type Client = (typeof ClientAnswer)['_output']
 
@@ -230,6 +231,7 @@ export const ClientScreen = ({ id }: { id: string }) => {
         <Settings client={client} loaded={loaded} />
         <div class="stack">
           <Snippets client={client} />
+          {client.grant_types.includes('authorization_code') && <TestLogin client={client} />}
           <Safety client={client} />
           <AsCode
             section="clients"

@@ -21,15 +21,13 @@ import {
   Value,
   When,
 } from '../parts.tsx'
+import { nameOf } from '../person-field.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
 import { programOf, say, words } from '../words.ts'
 import { Attributes } from './attributes.tsx'
 import { EventRow, type LogEvent } from './event-row.tsx'
 import { Applications, Groups, useGroups } from './user-access.tsx'
-
-const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
-  `${first_name} ${last_name}`.trim() || username
 
 const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: GroupsOfUser }) => {
   const { user, loaded, groups } = props

@@ -17,13 +17,11 @@ import {
   Loading,
   When,
 } from '../parts.tsx'
+import { nameOf } from '../person-field.tsx'
 import { show } from '../toast.tsx'
 import { say, shownOf, words } from '../words.ts'
 
 const MAX_BULK = 100
-
-const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
-  `${first_name} ${last_name}`.trim() || username
 
 type Bulk = 'disable' | 'enable' | 'sign_out'
 const bulks: Record<Bulk, { label: string; text: string; run(user: UserAnswer): Promise<unknown> }> = {

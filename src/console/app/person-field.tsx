@@ -1,0 +1,72 @@
+import { useState } from 'preact/hooks'
+import type { UserAnswer } from '#src/directory/users/schema.ts'
+import { type PageOf, useObject, useSettled } from './hooks.ts'
+import { Avatar, Icon } from './parts.tsx'
+import { words } from './words.ts'
+
+/** The name of a person as screens show it. */
+export const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
+  `${first_name} ${last_name}`.trim() || username
+
+const Person = ({ user }: { user: UserAnswer }) => (
+  <span class="person">
+    <Avatar name={nameOf(user)} id={user.id} />
+    <span>
+      <strong>{nameOf(user)}</strong>
+      <span class="hint">{user.email}</span>
+    </span>
+  </span>
+)
+
+/** One user of an organization, found by name or address. */
+export const PersonField = (props: {
+  organization_id: string
+  label: string
+  user: UserAnswer | undefined
+  onUser(user: UserAnswer | undefined): void
+}) => {
+  const { organization_id, label, user, onUser } = props
+  const [search, setSearch] = useState('')
+  const wanted = useSettled(search.trim())
+  const found = useObject<PageOf<UserAnswer>>(
+    user ? undefined : `/users?${new URLSearchParams({ search: wanted, limit: '5', organization_id })}`,
+  ).data
+  if (user)
+    return (
+      <div class="field">
+        <span class="label">{label}</span>
+        <div class="chosen">
+          <Person user={user} />
+          <button type="button" onClick={() => onUser(undefined)}>
+            {words.testLogin.change}
+          </button>
+        </div>
+      </div>
+    )
+  return (
+    <div class="field">
+      <label for="person">{label}</label>
+      <span class="search">
+        <Icon name="search" />
+        <input
+          id="person"
+          type="search"
+          placeholder={words.users.searchHint}
+          value={search}
+          maxLength={256}
+          onInput={event => setSearch(event.currentTarget.value)}
+        />
+      </span>
+      <ul class="options">
+        {found?.data.map(each => (
+          <li key={each.id}>
+            <button type="button" class="option" onClick={() => onUser(each)}>
+              <Person user={each} />
+            </button>
+          </li>
+        ))}
+        {found?.data.length === 0 && <li class="hint">{words.testLogin.nobody}</li>}
+      </ul>
+    </div>
+  )
+}

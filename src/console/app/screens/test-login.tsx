@@ -1,0 +1,151 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import type { UserAnswer } from '#src/directory/users/schema.ts'
+import { asProblem, type Problem, read, withQuery } from '../api.ts'
+import { curlOf } from '../forms.tsx'
+import { type PageOf, useObject } from '../hooks.ts'
+import { may } from '../me.ts'
+import { AsCurl, Card, Choice, Code, Field, Icon, Refused } from '../parts.tsx'
+import { PersonField } from '../person-field.tsx'
+import { person } from '../session.ts'
+import { say, words } from '../words.ts'
+import type { Api } from './api.tsx'
+
+type Client = (typeof ClientAnswer)['_output']
+type Claims = Record<string, unknown>
+interface Token {
+  alg: string
+  typ: string
+  claims: Claims
+}
+interface Tested {
+  refusal: { error: string; error_description: string } | null
+  scope: string | null
+  id_token: Token | null
+  access_token: Token | null
+  userinfo: Claims | null
+  hidden: string[]
+}
+
+const { testLogin: text } = words
+
+const ClaimsOf = (props: { title: string; about?: string; claims: Claims; isOpen?: boolean }) => (
+  <details open={props.isOpen ?? false}>
+    <summary>
+      {props.title} {props.about && <span class="hint">{props.about}</span>}
+    </summary>
+    <Code text={JSON.stringify(props.claims, null, 2)} />
+  </details>
+)
+
+const Result = ({ tested }: { tested: Tested }) => {
+  const { refusal, id_token, access_token, userinfo, hidden } = tested
+  if (refusal)
+    return (
+      <div class="notice warn" role="status">
+        <Icon name="alert" />
+        <div>
+          <p>
+            <strong>{text.refused}</strong>
+          </p>
+          <p>{refusal.error_description}</p>
+          <p>
+            <code>{refusal.error}</code>
+          </p>
+        </div>
+      </div>
+    )
+  const about = ({ alg, typ }: Token) => `${typ} · ${alg}`
+  return (
+    <div class="trial" role="status">
+      {id_token && <ClaimsOf title={text.idToken} about={about(id_token)} claims={id_token.claims} isOpen />}
+      {access_token && (
+        <ClaimsOf
+          title={text.accessToken}
+          about={about(access_token)}
+          claims={access_token.claims}
+          isOpen={!id_token}
+        />
+      )}
+      {userinfo && <ClaimsOf title={text.userinfo} claims={userinfo} />}
+      <p class="hint">{say(text.added, { claims: 'sid, auth_time, acr, amr' })}</p>
+      {hidden.length > 0 && <p class="hint">{say(text.hidden, { claims: hidden.join(', ') })}</p>}
+    </div>
+  )
+}
+
+/** The claims that an application would get about a person. */
+export const TestLogin = ({ client }: { client: Client }) => {
+  const { client_id, organization_id } = client
+  const isOwn = person.value?.organization_id === organization_id
+  const self = useObject<UserAnswer>(
+    isOwn && may('users:read') ? `/users/usr_${person.value?.sub}` : undefined,
+  )
+  const apis = useObject<PageOf<Api>>(
+    may('apis:read') ? withQuery('/apis', { organization_id, limit: 100 }) : undefined,
+  ).data
+  const [user, setUser] = useState<UserAnswer>()
+  const [resource, setResource] = useState('')
+  const [scope, setScope] = useState(client.scopes.join(' '))
+  const [tested, setTested] = useState<Tested>()
+  const [problem, setProblem] = useState<Problem>()
+  useEffect(() => setUser(self.data), [self.data])
+  const scopesAt = ({ clients }: Api) => clients.find(each => each.client_id === client_id)?.scopes
+  const usable = apis?.data.filter(scopesAt) ?? []
+  const choose = (identifier: string) => {
+    const api = usable.find(each => each.identifier === identifier)
+    setResource(identifier)
+    setScope([...client.scopes, ...((api && scopesAt(api)) ?? [])].join(' '))
+  }
+  const path = withQuery(`/clients/${encodeURIComponent(client_id)}/test-login`, {
+    user_id: user?.id,
+    scope: scope.trim(),
+    resource,
+  })
+  const run = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    setProblem(undefined)
+    setTested(undefined)
+    await read<Tested>(path)
+      .then(setTested)
+      .catch(error => setProblem(asProblem(error)))
+  }
+  if (!may('users:read')) return null
+  return (
+    <Card title={text.title} lead={text.lead}>
+      <form class="trial" onSubmit={event => void run(event)}>
+        <PersonField organization_id={organization_id} label={text.person} user={user} onUser={setUser} />
+        {usable.length > 0 && (
+          <Choice
+            label={text.api}
+            value={resource}
+            options={[['', text.noApi], ...usable.map(api => [api.identifier, api.name] as const)]}
+            onValue={choose}
+          />
+        )}
+        <Field
+          name="scope"
+          label={words.client.scopes}
+          spellcheck={false}
+          autocomplete="off"
+          value={scope}
+          problem={problem}
+          onValue={setScope}
+        />
+        <Refused problem={problem} />
+        <div class="buttons">
+          <button type="submit" disabled={!user}>
+            {text.show}
+          </button>
+        </div>
+      </form>
+      {tested && (
+        <>
+          <hr />
+          <Result tested={tested} />
+        </>
+      )}
+      {user && <AsCurl text={curlOf('GET', path)} />}
+    </Card>
+  )
+}
