@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
+import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Empty, Field, Heading, Icon } from '../parts.tsx'
 import { announce, go } from '../router.ts'
@@ -10,6 +11,7 @@ import type { Api } from './api.tsx'
 const { apis } = words
 
 export const ApisScreen = () => {
+  const organizationOf = useOrganizations()
   const list = useList<Api>('/apis', { limit: 50 })
   const [draft, setDraft] = useState<{ name: string; identifier: string }>()
   return (
@@ -34,7 +36,9 @@ export const ApisScreen = () => {
               </span>
               <span>
                 <strong>{api.name}</strong>
-                <code class="hint">{api.identifier}</code>
+                <span class="hint">
+                  <code>{api.identifier}</code> {organizationOf(api.organization_id)}
+                </span>
               </span>
               <span class="wide muted">
                 {say(apis.scopeCount, { count: api.scopes.length })} ·{' '}

@@ -1,13 +1,14 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { Tabs } from '../families.tsx'
 import { useList } from '../hooks.ts'
+import { useOrganizations } from '../names.tsx'
 import { Badge, Card, Empty, Failure, Heading, Icon, Loading, When } from '../parts.tsx'
 import { shownOf, words } from '../words.ts'
 
 /** A client as lists show it. */
 export type ListedClient = Pick<
   (typeof ClientAnswer)['_output'],
-  'client_id' | 'name' | 'type' | 'kind' | 'grant_types' | 'created_at'
+  'client_id' | 'name' | 'type' | 'kind' | 'grant_types' | 'organization_id' | 'created_at'
 >
 
 export const kindNames = {
@@ -18,6 +19,7 @@ export const kindNames = {
 }
 
 export const ClientsScreen = () => {
+  const organizationOf = useOrganizations()
   const list = useList<ListedClient>('/clients', { limit: 50 })
   return (
     <>
@@ -46,7 +48,9 @@ export const ClientsScreen = () => {
                   </span>
                   <span>
                     <strong>{client.name}</strong>
-                    <code class="hint">{client.client_id}</code>
+                    <span class="hint">
+                      <code>{client.client_id}</code> {organizationOf(client.organization_id)}
+                    </span>
                   </span>
                   <span class="wide">
                     <Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { AuditEvent } from '#src/audit/schema.ts'
+import { Named, useName } from '../names.tsx'
 import { Icon, Value, When } from '../parts.tsx'
 import { eventTitle, fullDate, words } from '../words.ts'
 
@@ -12,27 +13,21 @@ const toneOf = (type: string): string =>
       ? 'good'
       : ''
 
-const linkOf = ({ target_type, target_id, type }: LogEvent): string | undefined =>
-  type.endsWith('.deleted')
-    ? undefined
-    : target_type === 'user'
-      ? `/console/users/${target_id}`
-      : target_type === 'client'
-        ? `/console/clients/${encodeURIComponent(target_id)}`
-        : undefined
-
 const Details = ({ event }: { event: LogEvent }) => {
-  const link = linkOf(event)
   const facts: [string, preact.ComponentChildren][] = [
     [words.log.event, <Value key="id" text={event.id} />],
     [words.log.type, <code key="type">{event.type}</code>],
     [words.log.time, fullDate(event.timestamp)],
-    [words.log.actor, event.actor_id ? <Value key="actor" text={event.actor_id} /> : words.log.noActor],
     [
-      words.log.target,
-      link ? <a href={link}>{event.target_id}</a> : <code key="target">{event.target_id}</code>,
+      words.log.actor,
+      event.actor_id ? (
+        <Named key="actor" type={event.actor_id.startsWith('usr_') ? 'user' : 'client'} id={event.actor_id} />
+      ) : (
+        words.log.noActor
+      ),
     ],
-    [words.log.organization, <code key="organization">{event.organization_id}</code>],
+    [words.log.target, <Named key="target" type={event.target_type} id={event.target_id} />],
+    [words.log.organization, <Named key="organization" type="organization" id={event.organization_id} />],
     [words.log.address, event.ip_address || '–'],
     [words.log.program, event.user_agent || '–'],
     ...Object.entries(event.metadata).map(([name, value]): [string, preact.ComponentChildren] => [
@@ -56,13 +51,16 @@ const Details = ({ event }: { event: LogEvent }) => {
 export const EventRow = ({ event }: { event: LogEvent }) => {
   const [isOpen, setOpen] = useState(false)
   const { metadata } = event
-  const about = metadata.username ?? metadata.name ?? event.actor_email ?? event.actor_id ?? ''
+  const isOwn = event.target_id === event.actor_id
+  const named = metadata.username ?? metadata.name
+  const target = useName(isOwn || named ? '' : event.target_type, event.target_id)
+  const about = [named ?? target, event.actor_email ?? event.actor_id].filter(Boolean).join(' · ')
   return (
     <li class={isOpen ? 'event open' : 'event'}>
       <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <span class={`dot ${toneOf(event.type)}`} />
         <span class="event-title">{eventTitle(event.type)}</span>
-        <span class="event-about">{String(about)}</span>
+        <span class="event-about">{about}</span>
         <span class="event-address">{event.ip_address}</span>
         <span class="event-time">
           <When time={event.timestamp} />

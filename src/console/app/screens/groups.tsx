@@ -6,6 +6,7 @@ import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
+import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import {
   Card,
@@ -26,6 +27,7 @@ import { say, words } from '../words.ts'
 type Group = (typeof GroupAnswer)['_output']
 
 export const GroupsScreen = () => {
+  const organizationOf = useOrganizations()
   const list = useList<Group>('/groups', { limit: 50 })
   const [draft, setDraft] = useState<{ name: string; description: string }>()
   return (
@@ -43,7 +45,11 @@ export const GroupsScreen = () => {
             <a class="row link" href={`/console/groups/${group.id}`}>
               <span>
                 <strong>{group.name}</strong>
-                <span class="hint">{group.roles.join(', ') || group.description}</span>
+                <span class="hint">
+                  {[organizationOf(group.organization_id), group.roles.join(', ') || group.description]
+                    .filter(Boolean)
+                    .join(' · ')}
+                </span>
               </span>
               <span class="wide muted">{say(words.common.members, { count: group.member_count })}</span>
               <Icon name="right" />
@@ -200,6 +206,7 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
 }
 
 export const GroupScreen = ({ id }: { id: string }) => {
+  const organizationOf = useOrganizations()
   const loaded = useObject<Group>(`/groups/${id}`)
   const [isAsked, setAsked] = useState(false)
   const removal = useAction(() => {
@@ -219,7 +226,15 @@ export const GroupScreen = ({ id }: { id: string }) => {
     )
   return (
     <>
-      <Heading title={group.name} back={back} lead={<Value text={group.id} />}>
+      <Heading
+        title={group.name}
+        back={back}
+        lead={
+          <>
+            <Value text={group.id} /> {organizationOf(group.organization_id)}
+          </>
+        }
+      >
         <button type="button" class="danger" onClick={() => setAsked(true)}>
           {words.common.delete}
         </button>

@@ -7,6 +7,7 @@ import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { ListCard } from '../list.tsx'
+import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import {
   Badge,
@@ -32,6 +33,7 @@ const { permissions } = consoleLimits()
 const resources = [...new Set(permissions.map(name => name.split(':')[0] ?? ''))]
 
 export const RolesScreen = () => {
+  const organizationOf = useOrganizations()
   const list = useList<Role>('/roles', { limit: 100 })
   const [permission, setPermission] = useState('')
   const items = list.items.filter(
@@ -64,7 +66,14 @@ export const RolesScreen = () => {
             <a class="row link" href={`/console/roles/${role.id}`}>
               <span>
                 <strong>{role.name}</strong>
-                <span class="hint">{role.description || role.permissions.slice(0, 4).join(', ')}</span>
+                <span class="hint">
+                  {[
+                    organizationOf(role.organization_id),
+                    role.description || role.permissions.slice(0, 4).join(', '),
+                  ]
+                    .filter(Boolean)
+                    .join(' · ')}
+                </span>
               </span>
               {role.built_in && <Badge>{words.roles.builtIn}</Badge>}
               <span class="wide muted">{say(words.common.users, { count: role.user_count })}</span>
@@ -181,6 +190,7 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
 }
 
 export const RoleScreen = ({ id }: { id: string }) => {
+  const organizationOf = useOrganizations()
   const loaded = useObject<Role>(`/roles/${id}`)
   const [isAsked, setAsked] = useState(false)
   const removal = useAction(() => {
@@ -204,7 +214,11 @@ export const RoleScreen = ({ id }: { id: string }) => {
         title={role.name}
         back={back}
         badge={role.built_in ? <Badge>{words.roles.builtIn}</Badge> : undefined}
-        lead={<Value text={role.id} />}
+        lead={
+          <>
+            <Value text={role.id} /> {organizationOf(role.organization_id)}
+          </>
+        }
       >
         {!role.built_in && (
           <button type="button" class="danger" onClick={() => setAsked(true)}>

@@ -1,0 +1,67 @@
+import { useEffect, useState } from 'preact/hooks'
+import { read } from './api.ts'
+import { type PageOf, useObject } from './hooks.ts'
+import { mayOnServer } from './me.ts'
+import { Value } from './parts.tsx'
+import { person } from './session.ts'
+
+interface Names {
+  id?: string
+  username?: string
+  display_name?: string
+  name?: string
+}
+
+const nameOf = ({ display_name, username, name }: Names): string | undefined =>
+  display_name ?? username ?? name
+
+/** Lists of the admin API, which are screens too, by the type of their objects in the audit log. */
+const lists: Record<string, string> = {
+  user: 'users',
+  client: 'clients',
+  api: 'apis',
+  role: 'roles',
+  group: 'groups',
+  organization: 'organizations',
+  identity_provider: 'identity-providers',
+  webhook: 'webhooks',
+}
+
+const pathOf = (type: string, id: string): string | undefined =>
+  lists[type] && `/${lists[type]}/${encodeURIComponent(id)}`
+
+/** Names by path, each read once; undefined where the object is gone or not to be seen. */
+const known = new Map<string, Promise<string | undefined>>()
+
+/** Returns the name of an object, once it is read. */
+export const useName = (type: string, id: string): string | undefined => {
+  const path = pathOf(type, id)
+  const [name, setName] = useState<string>()
+  useEffect(() => {
+    if (!path) return
+    const reading = known.get(path) ?? read<Names>(path).then(nameOf, () => undefined)
+    known.set(path, reading)
+    void reading.then(setName)
+  }, [path])
+  return name
+}
+
+/** An object by its name, with a link, and its id. */
+export const Named = ({ type, id }: { type: string; id: string }) => {
+  const name = useName(type, id)
+  return (
+    <>
+      {name && <a href={`/console${pathOf(type, id)}`}>{name}</a>} <Value text={id} />
+    </>
+  )
+}
+
+/** Returns a function that gives the name of an organization other than one's own. */
+export const useOrganizations = (): ((id: string) => string | undefined) => {
+  const path = mayOnServer('organizations:read') ? '/organizations?limit=100' : undefined
+  const all = useObject<PageOf<Names>>(path).data?.data ?? []
+  return id => {
+    const found = id === person.value?.organization_id ? undefined : all.find(each => each.id === id)
+    return found && nameOf(found)
+  }
+}
