@@ -83,7 +83,7 @@ export const settings = {
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; default: only this machine may read it, and nobody if url or host is public',
+    'bearer token for /metrics; default: only this machine may read it; if url or host is public, no one may',
   ),
   access_token_alg: withDefault(
     choice(signingAlgs),
@@ -178,7 +178,7 @@ const addRaw = (
     addRaw(given, base, readFileSync(value, 'utf8').replace(/\r?\n$/, ''), `${source}, file ${value}`, label)
   } catch (error) {
     if (error instanceof ConfigError) throw error
-    throw new ConfigError(`${label}: the file ${value} can't be read (${source}).`)
+    throw new ConfigError(`${label}: the file ${value} cannot be read (${source}).`)
   }
 }
 
@@ -213,7 +213,7 @@ const readYaml = (path: string): Yaml => {
     return parseYaml(readBounded(path, MAX_BYTES))
   } catch (error) {
     if (!(error instanceof YamlError))
-      throw new ConfigError(`${path}: can't be read (${(error as NodeJS.ErrnoException).code}).`)
+      throw new ConfigError(`${path}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
     throw new ConfigError(`${[path, error.line].filter(Boolean).join(':')}: ${error.message}`)
   }
 }

@@ -85,7 +85,7 @@ test('RUN-15 a secret can be read from a file, and no other setting can', () => 
     'kept in a file',
   )
   expect(refusal({ GATEHOUSE_PORT_FILE: secret })).toContain('GATEHOUSE_PORT_FILE: no such setting')
-  expect(refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: '/nowhere' })).toContain("can't be read")
+  expect(refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: '/nowhere' })).toContain('cannot be read')
   expect(
     refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret, GATEHOUSE_ADMIN_CLIENT_SECRET: 'x' }),
   ).toContain('set twice')

@@ -15,6 +15,7 @@ const LIBRARIES = [
   'libnss_dns.so.2',
   'libnss_files.so.2',
 ]
+/** The id of `nonroot` in distroless images: policies know it, and no host account has it. */
 const USER = 65_532
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')

@@ -34,7 +34,7 @@ export const getContinue =
       if (isProven(flow)) await recordLogin(context, tx, { ...login, id: login.user_id }, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
-    // With the form's own path: it may ask for a confirmation once more, and store that path.
+    // Runs under the form's own path, because the form may store that path for another confirmation.
     return form({ ...call, path, request: postOf(context, call, fields) }, {})
   }
 

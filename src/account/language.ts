@@ -13,7 +13,7 @@ const KEPT = (400 * DAY) / SECOND
 
 const below = (folder: string, names: string): string[] => names.split(' ').map(name => `${folder}/${name}`)
 
-/** Paths whose GET shows a page again and uses nothing up. */
+/** Paths that can be requested again: their GET uses up no link or code. */
 const pages: ReadonlySet<string> = new Set([
   '/account',
   ...below(

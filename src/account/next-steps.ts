@@ -29,8 +29,8 @@ export const nextStepsOf = async (
 ): Promise<AccountPage['next']> => {
   const own = needed.filter(([, permission]) => permissions.has(permission))
   if (own.length === 0) return undefined
-  const is_operator = id === DEFAULT_ORGANIZATION
-  const within = is_operator ? undefined : id
+  const isOperator = id === DEFAULT_ORGANIZATION
+  const within = isOperator ? undefined : id
   const filter = { organization_id: within, type: undefined, grant_type: 'authorization_code' } as const
   const [applications, users] = await store.read(q =>
     Promise.all([
@@ -38,8 +38,8 @@ export const nextStepsOf = async (
       countAllUsers(q, within),
     ]),
   )
-  const due = { client: applications.length === 0, user: users < 2, mail: is_operator && !mail }
-  const lines = linesFor(is_operator ? '' : ` --organization ${slug}`)
+  const due = { client: applications.length === 0, user: users < 2, mail: isOperator && !mail }
+  const lines = linesFor(isOperator ? '' : ` --organization ${slug}`)
   const steps = own.flatMap(([step]) => (due[step] ? [{ step, lines: lines[step] }] : []))
-  return steps.length > 0 ? { steps, issuer: config.url, is_operator } : undefined
+  return steps.length > 0 ? { steps, issuer: config.url, is_operator: isOperator } : undefined
 }

@@ -98,9 +98,9 @@ export const postProfile =
       return profilePage(context, call, viewer, { ...refused, errors })
     const { email, ...given } = values
     const names = { ...given, own_attributes: own.changes }
-    const is_same = canonicalEmail(email) === canonicalEmail(user.email)
-    const change = { ...names, ...(is_same ? { email } : { pending_email: email }) }
-    const notice = is_same ? 'saved' : 'verification_sent'
+    const isSame = canonicalEmail(email) === canonicalEmail(user.email)
+    const change = { ...names, ...(isSame ? { email } : { pending_email: email }) }
+    const notice = isSame ? 'saved' : 'verification_sent'
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     try {
       await updateUser(context, user.id, change, by, async (tx, before, changed) => {

@@ -114,8 +114,8 @@ export const postVerifyEmail =
     const { link } = opened
     const holder = await linkUserOf(context, link)
     const { user, organization, is_pending } = holder
-    const is_here = await isHere(context, call, user)
-    if (is_pending && !is_here) return askPage(context, call, opened, holder)
+    const isSignedIn = await isHere(context, call, user)
+    if (is_pending && !isSignedIn) return askPage(context, call, opened, holder)
     const email = link.email ?? ''
     const change = { ...(is_pending && { email }), email_verified: true }
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
@@ -130,9 +130,10 @@ export const postVerifyEmail =
       return askPage(context, call, opened, holder, code)
     }
     const account_url = `/account?organization=${organization.slug}`
-    return withCookies(verifyEmailPage(context, call, holder, { email, ...(is_here && { account_url }) }), [
-      clearCookie(context.config, context.cookies.link),
-    ])
+    return withCookies(
+      verifyEmailPage(context, call, holder, { email, ...(isSignedIn && { account_url }) }),
+      [clearCookie(context.config, context.cookies.link)],
+    )
   }
 
 /**

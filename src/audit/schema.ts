@@ -18,7 +18,10 @@ export const AuditEvent = z
       .string()
       .nullable()
       .describe('Id of the user or client that acted; null for the server itself.'),
-    actor_email: z.string().nullable().describe('E-mail address of a user that acted, as of then.'),
+    actor_email: z
+      .string()
+      .nullable()
+      .describe('E-mail address of the acting user at the time of the event.'),
     target_id: z.string().describe('Id of the changed object.'),
     target_type: z.string().describe('Type of the changed object, such as `user`.'),
     organization_id: z.string().describe('Organization of the changed object.'),

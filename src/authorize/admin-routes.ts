@@ -10,7 +10,7 @@ import { listUserSessions } from '#src/sessions/list-store.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { listGrants } from './consent-store.ts'
 
-/** Sessions are read up to this number; users have few consents. */
+/** Maximum number of sessions read for one user. Consents are not limited, because a user has few. */
 const MOST = 100
 
 const UserApplication = z

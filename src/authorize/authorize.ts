@@ -101,7 +101,7 @@ export const handleAuthorizationRequest = async (
     const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
     if (!organization) throw new OAuthError('invalid_request', 'The parameter organization_id is invalid.')
     if (!letsIn(organization, client))
-      throw new OAuthError('access_denied', 'The organization does not let in this client.')
+      throw new OAuthError('access_denied', 'The organization does not allow this client.')
     const hinted_user_id = await hintedUser(context, request.client_id, id_token_hint)
     const flow = { request: { ...request, hinted_user_id }, client, organization, apis }
     return proceed({ ...flow, pending: undefined, approved: false })

@@ -124,8 +124,8 @@ const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
 /**
- * True when the user may add a factor. A first factor that the organization requires is open to every user;
- * any other is a profile change, needs that permission, and is limited in number.
+ * Every user may enrol the factor that the organization requires. Any further factor needs `profile:update`,
+ * up to `MAX_FACTORS`.
  */
 const mayEnrol = async (
   { store }: Context,

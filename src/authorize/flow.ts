@@ -280,7 +280,7 @@ export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): 
   return { ...flow, pending: { ...pending, login_id, selected: true, proof: null } }
 }
 
-/** The login that the flow has chosen, or `proof` while its login waits for the second factor. */
+/** Returns the id of the chosen login, or `proof` while only the first factor is proven. */
 export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
   pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 

@@ -18,7 +18,7 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
  */
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 
-/** Returns the other organization of which the address has a login domain. */
+/** Returns the organization that owns the login domain of the address, if it is another one. */
 export const homeOf = async (
   { store }: Context,
   { request, organization }: Flow,

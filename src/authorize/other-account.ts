@@ -4,7 +4,7 @@ import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { resume } from './advance.ts'
 import { listBrowserLogins } from './eligible-logins.ts'
 import { openStep } from './flow.ts'
-import { chooseAnew } from './store.ts'
+import { chooseAgain } from './store.ts'
 
 /**
  * Leaves a step for another account: the request goes on at the account chooser, or at the login page when
@@ -22,6 +22,6 @@ export const postOtherAccount =
     })
     const hasOther = logins.some(({ id, enabled }) => enabled && id !== login_id)
     const choose = hasOther && request.hinted_user_id === undefined
-    await context.store.write(tx => chooseAnew(tx, pending, choose))
+    await context.store.write(tx => chooseAgain(tx, pending, choose))
     return resume(context, browser, flow)
   }

@@ -62,7 +62,7 @@ class CopiedPasskey extends Error {
 }
 
 /**
- * Milliseconds to wait for this network; 0 for a browser in which a user of the organization has signed in
+ * Returns the wait of this network in ms; 0 if a user of the organization has signed in with this browser
  * before.
  */
 const waitOf = (context: Context, call: Call, organization_id: OrganizationId): Promise<number> =>

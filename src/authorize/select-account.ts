@@ -7,11 +7,11 @@ import { logOut } from '#src/sessions/service.ts'
 import { advance, decideAmong, resume } from './advance.ts'
 import { isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { type BrowserSession, openStep, type StoredFlow } from './flow.ts'
-import { chooseAnew, updatePending } from './store.ts'
+import { chooseAgain, updatePending } from './store.ts'
 
 /**
- * Handles the account picker: `login` is an offered login or `other`; `forget` names a login to end. Going
- * back to the picker replaces the choice.
+ * Handles the account picker: `login` is an offered login or `other`; `forget` names a login to end. A second
+ * choice replaces the first.
  */
 export const postSelectAccount =
   (context: Context) =>
@@ -51,7 +51,7 @@ const forget = async (
     )
     if (ended.length === 0) return false
     await logOut(context, tx, ended, call)
-    await chooseAnew(tx, flow.pending, true)
+    await chooseAgain(tx, flow.pending, true)
     return held.length === 1
   })
   const { config, cookies } = context

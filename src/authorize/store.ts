@@ -85,7 +85,7 @@ export const updatePending = async (
  * Drops what the flow has chosen and proven, and its challenges. The user chooses again: among the logins of
  * this browser (`choose`), or by logging in.
  */
-export const chooseAnew = async (
+export const chooseAgain = async (
   tx: Transaction,
   { request_hash, request }: Pending,
   choose: boolean,

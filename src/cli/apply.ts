@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import { checkNames, seedInstance } from '#src/operations/first-start.ts'
+import { checkNames, createInstance } from '#src/operations/first-start.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { openInstance } from './instance.ts'
 import { rehearseFirst } from './rehearsal.ts'
@@ -14,7 +14,7 @@ export const apply = async (file: string, options: { config?: string; prune?: bo
   await rehearseFirst(config, seed, options)
   const instance = await openInstance(config, pino({ level: 'silent' }))
   try {
-    await seedInstance(instance)
+    await createInstance(instance)
     console.log(renderChanges(await applySeed(instance, seed, options), true))
   } finally {
     await instance.store.close()

@@ -89,7 +89,8 @@ const inputOf = (
     ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
-  // A wrong redirect URI makes a wrong front page, which nobody has typed.
+  // The post-logout URI is derived from the redirect URI unless it was given, so its error is not reported
+  // twice.
   const problems = parsed.error.issues.filter(
     ({ path: [field] }) =>
       optionOf[String(field)] !== undefined && (field !== 'post_logout_redirect_uris' || postLogoutRedirect),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Config } from '#src/config.ts'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { createInstance } from '#src/operations/first-start.ts'
 import { applySeed, type SeedOptions } from '#src/seed/apply.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import { hasInstance, openInstance } from './instance.ts'
@@ -27,7 +27,7 @@ export const rehearseFirst = async (
       pino({ level: 'silent' }),
     )
     try {
-      await seedInstance(instance)
+      await createInstance(instance)
       await applySeed(instance, seed, { ...options, dry_run: true })
     } finally {
       await instance.store.close()

@@ -4,7 +4,7 @@ import { loadConfig } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { createSetUpLink } from '#src/links/links.ts'
-import { checkNames, needsAdmin, seedInstance } from '#src/operations/first-start.ts'
+import { checkNames, createInstance, needsAdmin } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { openInstance } from './instance.ts'
@@ -44,7 +44,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
     ? (await import('#src/observability/tracing.ts')).openTracing(opened)
     : undefined
   const instance = tracing?.core ?? opened
-  const first = await seedInstance(instance)
+  const first = await createInstance(instance)
   const changes = seed ? await (await import('#src/seed/apply.ts')).applySeed(instance, seed) : []
   const running = await createApp(instance, { wrapKeys: tracing?.keys })
   app.resolve(running)

@@ -16,7 +16,7 @@ export interface UserOptions {
   organization: string
 }
 
-/** Options that the commands for lists share. */
+/** Options of the list commands. */
 export interface ListOptions {
   config?: string
   /** Slug of the organization; absent: all organizations. */

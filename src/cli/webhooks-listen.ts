@@ -34,10 +34,10 @@ interface Source {
   next(): Promise<Shown[]>
 }
 
-/** Milliseconds between two looks for events. */
-const LOOK = SECOND / 2
+/** Poll interval in ms. */
+const POLL = SECOND / 2
 const BATCH = 100
-/** Milliseconds in which an event may appear after a later one. */
+/** Milliseconds by which an event may become visible after one with a higher `seq`. */
 const LATE = 10 * SECOND
 const TIMEOUT = 15 * SECOND
 
@@ -82,7 +82,7 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
   let last = since
   // Those that came before are known by their time, or by being among the latest.
   const seen = new Map<string, number>()
-  const look = async (from: number): Promise<Shown[]> => {
+  const readFrom = async (from: number): Promise<Shown[]> => {
     const found: Shown[] = []
     for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
       const query = { order: 'asc', limit: String(BATCH), from: iso(from) }
@@ -95,8 +95,8 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
     for (const [id, time] of seen) if (time < last - LATE) seen.delete(id)
     return found
   }
-  await look(since - LATE)
-  return { name: issuer, next: () => look(last - LATE) }
+  await readFrom(since - LATE)
+  return { name: issuer, next: () => readFrom(last - LATE) }
 }
 
 /** Posts an event and returns what became of it. */
@@ -146,6 +146,6 @@ export const webhooksListen = async (options: Options): Promise<void> => {
       console.log(
         `${event.timestamp} ${event.type} ${event.id}: ${await forwardTo(forward.href, secret, event)}`,
       )
-    await Bun.sleep(LOOK)
+    await Bun.sleep(POLL)
   }
 }

@@ -34,7 +34,7 @@ interface Outputs {
   [path: string]: { entryPoint?: string; imports: { path: string; kind: string }[] }
 }
 
-/** Returns the names of the files that the browser needs to run one of them. */
+/** Returns the file and all files that it imports, directly or not. */
 const neededBy = (path: string, outputs: Outputs): string[] => {
   const needed = new Set([path])
   for (const each of needed)

@@ -31,8 +31,8 @@ export interface Queue<M extends Message> {
   attempt(context: Context, message: M, until: number): Promise<void>
 }
 
-/** Milliseconds between two looks for messages whose next attempt is due. */
-const LOOK = 5 * SECOND
+/** Poll interval in ms. */
+const POLL = 5 * SECOND
 
 /**
  * Returns the pause after failed attempts (ms): `first`, multiplied by `factor` each time up to `longest`. It
@@ -50,7 +50,7 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 }
 
 /**
- * Attempts the due messages, several at once, until none is left. Each look reads only due messages, and an
+ * Attempts the due messages, several at once, until none is left. Each read gets only due messages, and an
  * organization whose deliveries all hang delays no other. No message is lost; one is sent twice when the
  * process dies right after sending it. `more` resolves when there may be new messages.
  *
@@ -99,7 +99,7 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // Deliveries that end during a look free places of their organization, which the next look uses.
+    // A delivery that ends during a read frees a slot of its organization, which the next read uses.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
@@ -152,7 +152,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
   context.store.onChange(topics => {
     if (!topics || topics.has(queue.topic)) setTimeout(round)
   })
-  const timer = setInterval(round, LOOK)
+  const timer = setInterval(round, POLL)
   timer.unref()
   void round()
   return () => {

@@ -26,7 +26,7 @@ interface Grant {
   request: URLSearchParams
 }
 
-/** By hand, not with jose: tests make tokens that a library refuses to sign. */
+/** Encodes without jose, which refuses most of the bad tokens that tests make. */
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
 /** Escapes text for HTML content and quoted attributes. */
@@ -63,7 +63,7 @@ export const hidden = (fields: Iterable<[string, string]>): string =>
 
 const signInPage = (action: string, request: URLSearchParams): Response => {
   const hint = escapeHtml(request.get('login_hint') ?? 'robin@upstream.example')
-  return html(`<h1>Fake provider</h1><p>Be whoever you like.</p>
+  return html(`<h1>Fake provider</h1><p>Sign in as any user.</p>
 <form method="post" action="${escapeHtml(action)}">${hidden([['request', String(request)]])}
 <p><label>Subject <input name="sub" value="robin" required></label></p>
 <p><label>Name <input name="name" value="Robin Upstream"></label></p>

@@ -141,7 +141,7 @@ const only = (form: URLSearchParams, ...names: string[]): [string, string][] =>
   [...form].filter(([name]) => names.includes(name))
 
 const signInPage = (action: string, request: Iterable<[string, string]>): Response =>
-  html(`<h1>Fake SAML provider</h1><p>Be whoever you like.</p>
+  html(`<h1>Fake SAML provider</h1><p>Sign in as any user.</p>
 <form method="post" action="${escapeHtml(action)}">${hidden(request)}
 <p><label>Subject <input name="name_id" value="robin" required></label></p>
 <p><label>Given name <input name="givenName" value="Robin"></label></p>

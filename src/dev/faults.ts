@@ -96,7 +96,7 @@ export const openFaults = () => {
 }
 
 const answerOf = (fault: Fault, request: Request): Response | Promise<Response> | undefined => {
-  const { status, error, error_description = 'A fault of the test controls.' } = fault
+  const { status, error, error_description = 'This error was set by the development controls.' } = fault
   if (fault.reset) return cut()
   if (fault.hang)
     return new Promise(resolve => request.signal.addEventListener('abort', () => resolve(cut())))

@@ -163,7 +163,7 @@ const makeBad = async (context: Issuer, kind: BadToken, good: string): Promise<s
   const { badToken } = await import('#src/resource-server/bad-tokens.ts')
   const header = partOf(good, 0) as Header
   const { alg, privateKey, publicKey } = await openPair(context, String(header.kid))
-  // By hand, not with jose, which refuses to sign most of the bad tokens.
+  // Signs without jose, which refuses most of the bad tokens.
   const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url')
   const sign = (key: typeof privateKey, head: Header, claims: Claims): string => {
     const input = `${encode(head)}.${encode(claims)}`

@@ -31,7 +31,7 @@ export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
  */
 export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
   const lacking = exceeding(caller.permissions, held)
-  if (lacking.length > 0) throw forbidden(`It has permissions that you lack: ${lacking.join(', ')}.`)
+  if (lacking.length > 0) throw forbidden(`The target has permissions that you lack: ${lacking.join(', ')}.`)
 }
 
 /**

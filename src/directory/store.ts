@@ -41,7 +41,7 @@ const selectGroups = prepared((q, { group_members, groups }) =>
 export const groupNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectGroups(q, { user_id })).map(({ name }) => name)
 
-/** Roles and groups of which a user needs one to use a client; both empty: none. */
+/** A user needs one of these roles or groups to use the client. If both lists are empty, every user may. */
 interface Admission {
   allowed_roles: readonly string[]
   allowed_groups: readonly string[]

@@ -55,7 +55,7 @@ const columns = (rows: string[][], width: number): number[] | undefined => {
   return widths
 }
 
-/** Columns that the cells before the explanation need at least. */
+/** Returns the minimum width, in columns, of the cells before the last one. */
 const demand = (row: string[]): number => row.slice(0, -1).reduce((sum, cell) => sum + longestWord(cell), 0)
 
 const tableRow = (cells: string[], widths: number[]): string[] => {
@@ -103,9 +103,9 @@ const block = (part: Block, style: Style): string[] => {
       style,
     )
   return part.items.flatMap((item, i) => {
-    const mark = part.ordered ? `${i + 1}. ` : '- '
-    return wrap(lineOf(item), style.width - mark.length).map(
-      (line, at) => (at === 0 ? mark : ' '.repeat(mark.length)) + line,
+    const bullet = part.ordered ? `${i + 1}. ` : '- '
+    return wrap(lineOf(item), style.width - bullet.length).map(
+      (line, at) => (at === 0 ? bullet : ' '.repeat(bullet.length)) + line,
     )
   })
 }

@@ -19,11 +19,10 @@ interface Waiting {
  * alternate between logins and other work, and among the organizations of each. argon2 runs on the runtime's
  * own threads, where more jobs at once would only take cores from other work.
  *
- * An organization may have as many waiting jobs as there are free places. One organization alone therefore
- * gets half of the places, and a second one always finds some. The networks of an organization share its
- * places by the same rule, and one network alone gets a third (dynamic queue thresholds, Choudhury and Hahne,
- * IEEE/ACM Transactions on Networking
- * 6(2), 1998).
+ * An organization may have as many waiting jobs as the queue has free seats. One organization alone therefore
+ * gets half of the seats, and a second one always finds some. The networks of an organization share its seats
+ * by the same rule, and one network alone gets a third. The rule is that of dynamic queue thresholds
+ * (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
  *
  * @throws AppError 503 `temporarily_unavailable` with `Retry-After` when the queue is full; the job does not
  * start

@@ -117,12 +117,16 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   const target = parameters.get('post_logout_redirect_uri')
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
-  const is_unregistered = target !== undefined
+  const isUnregistered = target !== undefined
   // Without a hint any page could name any client.
   const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',
-    { ...(await common(context, logout)), is_unregistered, ...(return_url && { return_url }) },
+    {
+      ...(await common(context, logout)),
+      is_unregistered: isUnregistered,
+      ...(return_url && { return_url }),
+    },
     { locale: call.locale },
   )
 }

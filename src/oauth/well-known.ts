@@ -52,7 +52,7 @@ export const getDiscovery = ({ config, store }: Core) => {
     if (config.internal_url) headers.set('vary', 'Host')
     return { document, headers }
   }
-  /** By what is open: nothing, registration, documents, both. */
+  /** Four documents: neither, registration only, metadata documents only, both. */
   const each = (url: string) =>
     [
       documentFor(url, false, false),

@@ -79,7 +79,7 @@ const Backups = z
   })
   .meta({
     id: 'Backups',
-    description: 'Backups in the data directory of the server that answers.',
+    description: 'Backups in the data directory of the copy that answers the request.',
     example: {
       running: false,
       data: [{ name: 'gatehouse-20260131T080000Z.db', bytes: 4_194_304, created_at: example.time }],

@@ -51,7 +51,7 @@ const opens = (open: () => unknown): boolean => {
   }
 }
 
-/** Calls `look` for every row of `page`, in the order of ids. */
+/** Calls `visit` for each row of all pages, in the order of ids. */
 const forEachRow = async <Row extends { id: string }>(
   { store }: Core,
   page: (q: Queries, after: string, limit: number) => Promise<Row[]>,
@@ -72,24 +72,24 @@ const forEachRow = async <Row extends { id: string }>(
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
   let count = 0
-  const look = (name: string, open: () => unknown): void => {
+  const tryTo = (name: string, open: () => unknown): void => {
     count++
     if (!opens(open) && findings.length < MAX_FINDINGS) findings.push(`${name} cannot be opened`)
   }
   await forEachRow(base, sealedWebhooks, row =>
-    look(`secrets: of the webhook ${row.id}`, () => openWebhookSecret(base, row)),
+    tryTo(`secrets: of the webhook ${row.id}`, () => openWebhookSecret(base, row)),
   )
   await forEachRow(base, sealedProviders, ({ id, secret: client_secret }) =>
-    look(`secrets: of the provider ${id}`, () => openSecret(base, { id, client_secret })),
+    tryTo(`secrets: of the provider ${id}`, () => openSecret(base, { id, client_secret })),
   )
   await forEachRow(base, sealedFactors, ({ id, user_id, secret }) =>
-    look(`secrets: of the authenticator app ${id} of ${user_id}`, () =>
+    tryTo(`secrets: of the authenticator app ${id} of ${user_id}`, () =>
       openTotpSecret(base, { user_id, secret: secret ?? new Uint8Array() }),
     ),
   )
   const stored = await base.store.read(findSamlKey)
   if (stored)
-    look('secrets: the key for SAML', () => {
+    tryTo('secrets: the key for SAML', () => {
       const { private_key, certificate } = openStoredKey(base, stored)
       const { publicKey } = new X509Certificate(Buffer.from(certificate, 'base64'))
       if (!publicKey.equals(createPublicKey(private_key))) throw new Error('another key')

@@ -44,29 +44,29 @@ export interface FirstStart {
  * @throws ConfigError for invalid names in the settings, StorageError when another server is in the first
  * start
  */
-export const seedInstance = async (base: Core): Promise<FirstStart> => {
+export const createInstance = async (base: Core): Promise<FirstStart> => {
   checkNames(base.config)
-  const first = await base.store.exclusively('first start', () => seed(base), 'wait')
+  const first = await base.store.exclusively('first start', () => setUp(base), 'wait')
   if (!first) throw new StorageError('Another server is setting up this instance: try again.', 75)
   return first
 }
 
-const seed = async (base: Core): Promise<FirstStart> => {
+const setUp = async (base: Core): Promise<FirstStart> => {
   const { config, store, clock } = base
   await checkConsole(base)
   const known = await store.read(q => getSetting<string[]>(q, KNOWN_SCOPES))
   await store.write(async tx => {
-    await seedOrganization(tx, clock.now())
+    await createDefaultOrganization(tx, clock.now())
     await rememberCost(base, tx, configuredCost(base))
   })
   const generated = known || config.admin_client_secret ? undefined : newSecret()
   const admin_client_file = generated && writeClientFile(base, generated)
   await store.write(async tx => {
-    await seedClient(base, tx, config.admin_client_secret ?? generated, known ?? [])
+    await applyAdminClient(base, tx, config.admin_client_secret ?? generated, known ?? [])
     if (known) await rememberScopes(tx, clock.now())
   })
   if (!known) {
-    await seedUser(base)
+    await createFirstAdmin(base)
     await store.write(tx => rememberScopes(tx, clock.now()))
   }
   return { ...(admin_client_file && { admin_client_file }), needs_admin: await needsAdmin(base) }
@@ -83,7 +83,7 @@ const checkConsole = async ({ config, store }: Core): Promise<void> => {
 /** True when no user has the role `admin` of the default organization. */
 export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await store.read(countAdmins)) === 0
 
-const seedOrganization = async (tx: Transaction, now: number): Promise<void> => {
+const createDefaultOrganization = async (tx: Transaction, now: number): Promise<void> => {
   if (await readOrganization(tx, DEFAULT_ORGANIZATION)) return
   await insertOrganization(tx, {
     id: DEFAULT_ORGANIZATION,
@@ -114,10 +114,11 @@ const clientOf = ({ config, clock }: Core, secret: string): Client => ({
 })
 
 /**
- * Creates the client when a secret for it exists. A client that an administrator deleted is created again
- * only if the settings have its secret.
+ * Creates the client when a secret for it exists; sets a changed secret and adds new scopes otherwise. A client
+ * that an administrator deleted is created again only if the settings have its secret. Otherwise a restart would
+ * undo the deletion.
  */
-const seedClient = async (
+const applyAdminClient = async (
   base: Core,
   tx: Transaction,
   secret: string | undefined,
@@ -161,7 +162,7 @@ const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
     writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
     renameSync(`${file}.new`, file)
   } catch (error) {
-    throw new StorageError(`${file}: can't be written (${(error as NodeJS.ErrnoException).code}).`)
+    throw new StorageError(`${file}: cannot be written (${(error as NodeJS.ErrnoException).code}).`)
   }
   return file
 }
@@ -189,7 +190,7 @@ export const checkNames = (config: Config): void => {
   if (issue) throw new ConfigError(`admin_${String(issue.path[0])}: ${issue.message}`)
 }
 
-const seedUser = async (base: Core): Promise<void> => {
+const createFirstAdmin = async (base: Core): Promise<void> => {
   const user = adminUser(base.config)?.data
   if (!user) return
   try {

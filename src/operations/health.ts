@@ -19,7 +19,7 @@ import { readCertificate } from './certificate.ts'
 import { EVENT_LOOP_HOLD } from './event-loop.ts'
 import { checkFiles } from './files.ts'
 
-/** Result of one check: works, should be known, does not work, could not be checked. */
+/** Result of a check: `ok`; `warn`, the operator should know; `fail`; `skip`, not checked. */
 export interface Finding {
   state: 'ok' | 'warn' | 'fail' | 'skip'
   text: string

@@ -28,7 +28,7 @@ const schedules: Record<string, Jobs> = {
 }
 
 /** Runs the jobs in sequence once a minute, in one of all servers at a time. */
-const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
+const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
   let running = false
   const round = async (): Promise<void> => {
     if (running) return
@@ -36,7 +36,7 @@ const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
     const failed = (job: string) => (error: unknown) =>
       context.log.error({ event: 'housekeeping', job, err: error }, 'a round failed and will be tried again')
     await context.store
-      .exclusively(turn, async () => {
+      .exclusively(lock, async () => {
         for (const [name, job] of Object.entries(jobs)) await job(context).catch(failed(name))
       })
       .catch(failed('all'))
@@ -52,7 +52,7 @@ const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
  * @returns a function that stops it
  */
 export const startHousekeeping = (context: Context): (() => void) => {
-  const timers = Object.entries(schedules).map(([turn, jobs]) => everyMinute(context, turn, jobs))
+  const timers = Object.entries(schedules).map(([lock, jobs]) => everyMinute(context, lock, jobs))
   const stops = [
     startMailDelivery(context),
     startLogoutDelivery(context),

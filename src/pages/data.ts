@@ -1,6 +1,6 @@
 /**
  * The data of each page, by page name. Callers pass codes, never sentences: the texts are in
- * templates/locales.
+ * templates/locales. Over 300 lines on purpose: one file shows all data that a template can use.
  */
 import type en from '../../templates/locales/en.json'
 

@@ -69,7 +69,7 @@ const words = (line: string): string[] => line.split(/(?<=[ =@]|\/(?!\/))/)
 export const isPowerful = (scope: string): boolean =>
   scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
 
-/** True for a scope that gives no more than `openid` beside it, by the text of `scope.openid`. */
+/** True for a scope that the text of `scope.openid` already covers. */
 const isCovered = (scope: string, scopes: readonly string[]): boolean =>
   (scope === 'profile' || scope === 'email') && scopes.includes('openid')
 

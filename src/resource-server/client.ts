@@ -142,7 +142,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   }
 }
 
-/** One token from the endpoint at `url`. */
+/** Requests one token from `url`. */
 async function requestToken(
   options: ServiceClientOptions,
   { url, send, scope }: { url: string; send: Fetch; scope: string },

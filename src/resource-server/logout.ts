@@ -53,7 +53,7 @@ export type LogoutOptions = Pick<
    * When it throws, the server tries again later.
    */
   onLogout: (claims: LogoutClaims) => unknown
-  /** Is told why a request was refused, for your log. */
+  /** Receives the reason of each refusal, for your log. */
   onRefused?: (error: LogoutTokenError) => void
   /** Default: 10,000 tokens in memory, of which the oldest goes first. */
   seen?: SeenTokens

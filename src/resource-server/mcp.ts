@@ -108,8 +108,8 @@ const metadata = (method: string, document: Answer['body']): Answer => {
 }
 
 /**
- * Requires scopes of one operation, such as a tool. Clients of MCP answer the refusal by asking the person
- * for them.
+ * Requires scopes of one operation, such as a tool. After this refusal MCP clients ask the user to grant the
+ * scopes.
  *
  * @throws InsufficientScopeError
  */

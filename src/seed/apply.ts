@@ -97,9 +97,9 @@ const NO_ORGANIZATION: OrganizationId = 'org_'
 const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
   const mistakes = [...seed.mistakes]
-  const is_refused = mistakes.length > 0
+  const isRefused = mistakes.length > 0
   for (const { value } of seed.entries.users) {
-    if (!value.password || dry_run || is_refused) continue
+    if (!value.password || dry_run || isRefused) continue
     if (!(await base.store.read(q => isKnown(q, value))))
       hashes.set(
         value,
@@ -211,7 +211,9 @@ const applyEntry = async <S extends SeedSection>(
     given.has('organization') &&
     Reflect.get(row, 'organization_id') !== organization_id
   )
-    throw conflict('It belongs to another organization, which cannot be changed.')
+    throw conflict(
+      'The entry belongs to another organization. The organization of an entry cannot be changed.',
+    )
   const before = await kind.show(work, row)
   const skipped = ['organization', 'id']
   const change = Object.fromEntries(

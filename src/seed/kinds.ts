@@ -73,6 +73,9 @@ type Fields = Record<string, unknown>
 
 /** Finds, creates and changes one kind of entry, by the services of the admin API. */
 export interface SeedKind<S extends SeedSection, Row> {
+  /**
+   * Finds the stored object: by id if the file has one, so that a changed name is an update, else by name.
+   */
   find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
   /** The fields that a plan compares before and after. */
   show(work: SeedRun, row: Row): Promise<Fields> | Fields
@@ -258,7 +261,7 @@ export const seedKinds = {
   webhooks,
 }
 
-/** Sections whose entries the entries of a section name. */
+/** For each section, the sections that its entries refer to. */
 export const referred: Record<SeedSection, readonly SeedSection[]> = {
   organizations: [],
   roles: ['organizations'],

@@ -73,16 +73,16 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
   const { failure, is_final, err } = await post(context, logout)
   const now = context.clock.now()
   const next_attempt_at = now + pauseAfter(attempts, PAUSES)
-  const is_done = is_final || next_attempt_at >= expires_at
+  const isDone = is_final || next_attempt_at >= expires_at
   await context.store.write(tx =>
-    is_done
+    isDone
       ? endLogout(tx, logout, { failure, done_at: now, expires_at: now + KEPT })
       : postponeLogout(tx, { ...logout, next_attempt_at: until }, { failure, next_attempt_at }),
   )
   if (failure === null) return
   const { origin } = new URL(uri)
   const details = { event: 'logout', client_id, organization_id, target: origin, attempts, failure, err }
-  context.log.warn(details, is_done ? 'logout given up' : 'logout not delivered: trying again later')
+  context.log.warn(details, isDone ? 'logout given up' : 'logout not delivered: trying again later')
 }
 
 const queue: Queue<LogoutRow> = {

@@ -42,8 +42,9 @@ const insertSession = prepared((q, { sessions }) =>
 )
 
 /**
- * Inserts a session; false when its id is taken. The insert itself tells: on PostgreSQL a SELECT of the
- * absent id would conflict with each session that begins meanwhile, since ids of one moment share a page.
+ * Inserts a session; false when its id is taken. The insert reports a taken id, not a SELECT before it: on
+ * PostgreSQL a SELECT of the absent id would conflict with each session that begins meanwhile, since ids of
+ * one moment share a page.
  */
 export const createSession = async (tx: Transaction, session: NewSession): Promise<boolean> =>
   (await insertSession(tx, { resources: null, ...session })).length > 0
@@ -263,10 +264,7 @@ export const expireSessions = (tx: Transaction, now: number, limit: number): Pro
     .returning()
 }
 
-/**
- * Removes sessions that ended before `ended_before`, when their access tokens have expired too. Returns their
- * number.
- */
+/** Removes up to `limit` sessions that ended at `ended_before` (ms) or earlier. Returns their number. */
 export const removeEndedSessions = (
   tx: Transaction,
   ended_before: number,

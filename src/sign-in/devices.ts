@@ -30,8 +30,8 @@ export const recognizeDevice = async (
   const value = known ?? newSecret()
   const device = { user_id: user.id, device_hash: hashSecret(value), last_seen_at: context.clock.now() }
   const others = await countDevices(tx, user.id)
-  const is_new = await touchDevice(tx, device)
-  if (is_new && others > 0) await enqueueNotice(context, tx, 'new_device', user, call)
+  const isNew = await touchDevice(tx, device)
+  if (isNew && others > 0) await enqueueNotice(context, tx, 'new_device', user, call)
   return known ? [] : [setCookie(context.config, name, value, KEPT / SECOND)]
 }
 

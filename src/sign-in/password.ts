@@ -72,11 +72,11 @@ export const provePassword = async (context: Context, credentials: Credentials):
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
   const userSlot = budgets.user.length === 0 ? FREE : acquireSlot(context.attempts, budgets.user)
   try {
-    const { is_known } = budgets
+    const { is_known: isKnown } = budgets
     const { ip_address, device_hash } = client_info
-    charge(context, { ip_address, organization_id, kind: 'hash', device: is_known ? device_hash : undefined })
+    charge(context, { ip_address, organization_id, kind: 'hash', device: isKnown ? device_hash : undefined })
     const costs = await findCosts(context.store, '')
-    const lane = laneOf(credentials, is_known)
+    const lane = laneOf(credentials, isKnown)
     const isRight = await verifyPassword(context, user?.password_hash, password, lane, costs)
     const failure = userSlot ? failureOf(user, isRight) : 'throttled'
     // A throttled attempt does not count against the user: an attacker could lock out the owner with it.
@@ -106,8 +106,8 @@ export const provePassword = async (context: Context, credentials: Credentials):
  * Known browsers wait in a lane of their own: strangers who take all places of an organization leave some to
  * them.
  */
-const laneOf = ({ organization_id, client_info }: Credentials, is_known: boolean): HashLane =>
-  is_known
+const laneOf = ({ organization_id, client_info }: Credentials, isKnown: boolean): HashLane =>
+  isKnown
     ? { work: 'login', organization: `${organization_id}:known` }
     : { work: 'login', organization: organization_id, network: networkOf(client_info.ip_address, 48) }
 

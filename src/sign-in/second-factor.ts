@@ -47,9 +47,9 @@ const guessesOf = async (
   { id }: Pick<UserRow, 'id'>,
   client_info: ClientInfo,
 ): Promise<{ guesses: ThrottleKey; is_known: boolean }> => {
-  const is_known = await isKnownDevice(tx, id, client_info)
-  const key = is_known ? `known-factor:${id}:${client_info.device_hash}` : `factor:${id}`
-  return { guesses: { key, limit: GUESSES }, is_known }
+  const isKnown = await isKnownDevice(tx, id, client_info)
+  const key = isKnown ? `known-factor:${id}:${client_info.device_hash}` : `factor:${id}`
+  return { guesses: { key, limit: GUESSES }, is_known: isKnown }
 }
 
 /**
@@ -63,9 +63,9 @@ export const proveFactor = async (
   presented: Presented,
   client_info: ClientInfo,
 ): Promise<FactorProof> => {
-  const { guesses, is_known } = await guessesOf(tx, user, client_info)
+  const { guesses, is_known: isKnown } = await guessesOf(tx, user, client_info)
   const keys = [guesses, passwordsFrom(client_info.ip_address)]
-  const wait = await checkThrottle(context, tx, is_known ? [guesses] : keys)
+  const wait = await checkThrottle(context, tx, isKnown ? [guesses] : keys)
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
   const proof = await redeem(context, tx, user, presented, client_info)
   if (proof.failure_reason === undefined) {

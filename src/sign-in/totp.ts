@@ -75,8 +75,8 @@ export const redeemTotp = async (
 }
 
 /**
- * Returns the secret for the app as a QR code (a path of unit squares in a square of `size`), as a link, and
- * to type.
+ * Returns the secret as a QR code (an SVG path of unit squares in a square of side `size`), as an otpauth
+ * URI, and as text in groups of four.
  */
 export const setUpOf = (secret: string, issuer: string, username: string) => {
   const uri = generateURI({ issuer, label: username, secret })

@@ -13,7 +13,7 @@ export const makeDataDir = (data_dir: string): void => {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
     throw new StorageError(
-      `${data_dir}: can't be used as data directory (${code}). Set GATEHOUSE_DATA_DIR to a writable directory.`,
+      `${data_dir}: cannot be used as data directory (${code}). Set GATEHOUSE_DATA_DIR to a writable directory.`,
     )
   }
 }
@@ -27,7 +27,7 @@ export const touch = (path: string): void => {
   try {
     closeSync(openSync(path, 'a', 0o600))
   } catch (error) {
-    throw new StorageError(`${path}: can't be written to (${(error as NodeJS.ErrnoException).code}).`)
+    throw new StorageError(`${path}: cannot be written to (${(error as NodeJS.ErrnoException).code}).`)
   }
 }
 

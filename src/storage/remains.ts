@@ -10,7 +10,10 @@ import type { Tables } from './tables.ts'
 
 type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
-/** The rows that refer to deleted objects: their table, the key of a batch and the condition. */
+/**
+ * For each table that refers to deleted objects: the table, the column by which a batch is selected, and the
+ * condition.
+ */
 const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
   const isOf = (column: Column) => inArray(column, ids)
   const { authorization_requests: requests, external_accounts: accounts } = t

@@ -3,7 +3,10 @@ import type { Amounts, Sum, Transaction } from './store.ts'
 /** One call of `Transaction.add`. */
 export type Added = readonly [sum: Sum, key: string, amounts: Amounts]
 
-/** Writes each row once with the sum of its amounts. */
+/**
+ * Writes each row once with the sum of its amounts. One statement for each row: concurrent commits update the
+ * same row of the hour.
+ */
 export const writeSums = async (tx: Transaction, added: readonly Added[]): Promise<void> => {
   const totals = new Map<Sum, Map<string, Record<string, number>>>()
   for (const [sum, key, amounts] of added) {

@@ -164,8 +164,8 @@ export const tables = (kit: Kit) => {
       uniqueIndex('users_id').on(t.id),
       uniqueIndex('users_username').on(t.organization_id, t.username_fold),
       uniqueIndex('users_email').on(t.organization_id, t.email_fold),
-      // Lists read these in order, one range per pair of enabled and email_verified, so rare values cost no
-      // more than common ones.
+      // List queries read these indexes in order, one range for each combination of `enabled` and
+      // `email_verified`. A rare value then costs no more than a common one.
       index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
       index('users_sorted_username').on(
         t.organization_id,

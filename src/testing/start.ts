@@ -20,7 +20,7 @@ import { masterKey } from '#src/lib/master-key.ts'
 import { newSecret } from '#src/lib/secrets.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { openCore } from '#src/operations/core.ts'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { createInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
 import { applySeed } from '#src/seed/apply.ts'
@@ -111,7 +111,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
   const [mail, xml] = [captureMail(), openXmlReader()]
   const base = openCore({ config, store, clock, log, fetch: outboundFetch(config), xml, master, mail })
-  await seedInstance(base)
+  await createInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)
   const app = await createApp(base, { loginPage: loginPicker({ auto_login }) })

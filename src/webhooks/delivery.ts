@@ -24,22 +24,19 @@ import {
   wakeWebhooks,
 } from './store.ts'
 
-/** Events that are read at once. */
+/** Maximum number of events of one read. */
 const BATCH = 200
-/**
- * Numbers of events that one query looks through for those of a filter, which holds the event loop for about
- * 1 ms.
- */
+/** Range of `seq` that one query scans; a scan holds the event loop for about 1 ms. */
 const WINDOW = 1_000
-/** Milliseconds after which a webhook with more events gives its place to others. */
+/** Milliseconds after which a webhook with more events yields to others. */
 const TURN = 5 * SECOND
 const LEASE = 2 * MINUTE
-/** Milliseconds between two looks for new events, and between two looks of a webhook without news of any. */
-const LOOK = 250
+/** Poll interval for new events in ms, and the longest pause of a webhook without new events. */
+const POLL = 250
 const IDLE = 10 * MINUTE
 /** Milliseconds without a delivery after which a webhook is switched off. */
 const GIVEN_UP = DAY
-/** Administrators who are told of it. */
+/** Maximum number of administrators who get the mail. */
 const TOLD = 20
 /**
  * Pauses after failures:
@@ -110,13 +107,14 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
     const now = context.clock.now()
     const failing_since = hook.failing_since ?? now
     const failure = log.failure ?? ''
+    // 410 Gone: the receiver wants no more (Standard Webhooks, "Deliverability and reliability").
     const reason = log.status === 410 ? 'gone' : now - failing_since >= GIVEN_UP ? 'failing' : null
     const pause = (PAUSES[hook.attempts] ?? (PAUSES.at(-1) as number)) * (0.8 + 0.4 * Math.random())
     const wait = Math.max(pause, retryAfter(retry_after, now))
     // The last attempt is a day after the first failure.
     const next = Math.round(Math.min(now + wait, failing_since + GIVEN_UP))
     const state = { attempts: hook.attempts + 1, failing_since, failure, cursor: hook.cursor }
-    const is_own = await saveTurn(
+    const isOwn = await saveTurn(
       tx,
       hook,
       reason
@@ -124,23 +122,23 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
         : { ...state, next_attempt_at: next },
     )
     // A webhook deleted in the meantime has no log.
-    if (!is_own) return
+    if (!isOwn) return
     await insertDelivery(tx, log)
     await trimDeliveries(tx, hook.id)
     if (reason) await switchOff(context, tx, hook, reason, failure)
   })
 
-/** Ends a turn: at once again when there is more, else when an event wakes the webhook. */
+/** Ends a turn. The next one starts at once if events remain, otherwise when a new event arrives. */
 const rest = (context: Context, hook: Webhook, settled: number, has_more: boolean): Promise<void> =>
   context.store.write(async tx => {
     const now = context.clock.now()
-    const is_idle = !has_more
-    const is_behind = is_idle && (await lastSeq(tx)) > settled
-    const idle_until = is_behind ? now + SECOND : now + IDLE
+    const isIdle = !has_more
+    const isBehind = isIdle && (await lastSeq(tx)) > settled
+    const idle_until = isBehind ? now + SECOND : now + IDLE
     await saveTurn(tx, hook, {
       cursor: hook.cursor,
-      idle: is_idle,
-      next_attempt_at: is_idle ? idle_until : now,
+      idle: isIdle,
+      next_attempt_at: isIdle ? idle_until : now,
     })
     await trimDeliveries(tx, hook.id)
   })
@@ -171,12 +169,12 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
       }
       const healthy = { cursor: event.seq, attempts: 0, failing_since: null, failure: null }
       hook = { ...hook, ...healthy }
-      const is_own = await context.store.write(async tx => {
-        const is_kept = await saveTurn(tx, hook, healthy)
-        if (is_kept) await insertDelivery(tx, attempt.log)
-        return is_kept
+      const isOwn = await context.store.write(async tx => {
+        const isKept = await saveTurn(tx, hook, healthy)
+        if (isKept) await insertDelivery(tx, attempt.log)
+        return isKept
       })
-      if (!is_own) return
+      if (!isOwn) return
       if (performance.now() > end) return rest(context, hook, settled, true)
     }
     if (events.length < BATCH) hook = { ...hook, cursor: Math.max(hook.cursor, last) }
@@ -234,18 +232,18 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
  */
 export const startWebhookDelivery = (context: Context): (() => void) => {
   let seen: number | undefined
-  let isLooking = false
-  const look = async (): Promise<void> => {
-    if (isLooking) return
-    isLooking = true
+  let isPolling = false
+  const poll = async (): Promise<void> => {
+    if (isPolling) return
+    isPolling = true
     try {
       seen = await wakeFor(context, seen)
     } catch (error) {
       context.log.error({ event: 'webhook', err: error }, 'new events cannot be read and will be tried again')
     }
-    isLooking = false
+    isPolling = false
   }
-  const timer = setInterval(look, LOOK)
+  const timer = setInterval(poll, POLL)
   timer.unref()
   const stop = startDelivery(context, queue)
   return () => {

@@ -96,7 +96,7 @@ describe('a registration', () => {
     expect((await browser.get(link)).status).toBe(410)
   })
 
-  test('PEO-07 that is open when the policy changes makes nobody', async () => {
+  test('PEO-07 a registration that is open when the policy changes creates no user', async () => {
     const who = somebody()
     const browser = openBrowser(app)
     const { link } = await register(browser, who.email)
@@ -208,7 +208,7 @@ describe('a registration', () => {
     expect((await browser.submit(await browser.get(link), who)).status).toBe(200)
   })
 
-  test('PEO-13 that nobody completes is forgotten after a day', async () => {
+  test('PEO-13 an uncompleted registration is deleted after a day', async () => {
     const { link } = await register(openBrowser(app), somebody().email)
     app.clock.advance(DAY)
     expect((await openBrowser(app).get(link)).status).toBe(410)
@@ -261,7 +261,7 @@ describe('approval', () => {
       expect((await app.admin('POST', `/registrations/${id}/approve`)).status).toBe(404)
   })
 
-  test('PEO-10 that begins while a form is open makes nobody who is enabled', async () => {
+  test('PEO-10 an approval policy that is set while a form is open leaves its user disabled', async () => {
     const who = somebody()
     const browser = openBrowser(app)
     const { link } = await register(browser, who.email)

@@ -18,7 +18,7 @@ export const startWithFactors = async () => {
   ) => app.context.store.read(async q => q.select().from(q.tables[name]))
   const loginsOf = async (user: { id: string }) =>
     (await rows('logins')).filter(({ user_id }) => user_id === user.id)
-  /** Somebody with an app, by way of their own pages. */
+  /** A user who enrolled an authenticator app on the account pages. */
   const withTotp = async () => {
     const user = await addUser(app, `totp${++users}`)
     const browser = openBrowser(app)

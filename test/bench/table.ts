@@ -1,4 +1,4 @@
-/** A table for a terminal: the first column to the left, the others to the right. */
+/** Formats a table: first column left-aligned, others right-aligned. */
 export const table = (head: string[], rows: string[][]): string => {
   const all = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...all.map(row => row[column]?.length ?? 0)))

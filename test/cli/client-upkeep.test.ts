@@ -1,4 +1,4 @@
-/** The commands that change registered applications, and the server that a command means. */
+/** The commands that change registered applications, and which server a command without URL uses. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

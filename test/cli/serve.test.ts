@@ -156,7 +156,7 @@ test('RUN-04 GATEHOUSE_CONFIG names a YAML settings file; the environment takes 
 })
 
 describe('a start that is refused says why in one line', () => {
-  test.each<[string, Record<string, string>, string]>([
+  test.each<[string, Record<string, string>, string, number?]>([
     [
       'RUN-05 an unknown name',
       { GATEHOUSE_COLOUR: 'red' },
@@ -173,19 +173,20 @@ describe('a start that is refused says why in one line', () => {
       'a database that cannot be reached',
       { GATEHOUSE_DATABASE_URL: 'postgres://u:secret@127.0.0.1:1/y' },
       'no server answers',
+      75,
     ],
     [
       'a missing certificate',
       { GATEHOUSE_TLS_CERT: '/nowhere.pem', GATEHOUSE_TLS_KEY: '/nowhere.key' },
       '/nowhere',
     ],
-  ])('%s', async (_, env, said) => {
+  ])('%s', async (_, env, said, exit = 2) => {
     const { code, stdout, stderr } = await gatehouse(['serve'], {
       GATEHOUSE_DATA_DIR: folder(),
       GATEHOUSE_PORT: '0',
       ...env,
     })
-    expect(code).not.toBe(0)
+    expect(code).toBe(exit)
     expect(stderr).toStartWith('gatehouse: ')
     expect(stderr).toContain(said)
     expect(stderr.trimEnd()).not.toContain('\n')
@@ -214,7 +215,7 @@ describe('a start that is refused says why in one line', () => {
     expect(await gatehouse(['serve'], { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_PORT: '0' })).toEqual({
       code: 78,
       stdout: '',
-      stderr: `gatehouse: ${join(data_dir, 'gatehouse.db')}: can't be written to (EISDIR).\n`,
+      stderr: `gatehouse: ${join(data_dir, 'gatehouse.db')}: cannot be written to (EISDIR).\n`,
     })
   })
 

@@ -42,7 +42,7 @@ describe('check', () => {
     const database = join(data_dir, 'gatehouse.db')
     expect(await run(data_dir, 'check')).toMatchObject({ code: 0, stderr: '' })
     const key = new Database(database)
-    // Rows that moved leave copies in unused space, where nobody misses a byte.
+    // Moved rows leave copies in unused pages, where a flipped byte changes nothing.
     key.run('VACUUM')
     const [[sealed]] = key.query('SELECT private_key FROM signing_keys LIMIT 1').values() as [[Uint8Array]]
     key.run('PRAGMA wal_checkpoint(TRUNCATE)')

@@ -54,7 +54,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
     /admin_username: /,
     { GATEHOUSE_ADMIN_USERNAME: 'a', GATEHOUSE_ADMIN_EMAIL: 'a@example.com', GATEHOUSE_ADMIN_PASSWORD: 'x' },
   ],
-  [['--config', 'missing.yaml', 'serve'], /missing\.yaml: can't be read/],
+  [['--config', 'missing.yaml', 'serve'], /missing\.yaml: cannot be read/],
   [['user', 'link'], /no instance here/],
   [['user', 'list'], /no instance here/],
   [['user', 'create', 'ada', '--email', 'ada@example.com'], /no instance here/],

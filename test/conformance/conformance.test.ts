@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { Glob } from 'bun'
 import { provenIds } from './ledger.ts'
@@ -65,9 +65,28 @@ test('each Markdown file cited in the repository exists', async () => {
   expect(lost.flat()).toEqual([])
 })
 
-test('each source file named in the description of the code exists', async () => {
-  const text = await Bun.file('src/README.md').text()
-  const named = [...text.matchAll(/`([\w.-]+\/[\w./-]*\.ts)`/g)].map(([, path = '']) => path)
-  expect(named.length).toBeGreaterThan(100)
-  expect(named.filter(path => !['', 'src'].some(folder => existsSync(join(folder, path))))).toEqual([])
+/** Returns the paths in backticks whose first folder is a room of src or test, such as `oauth/token.ts`. */
+const pathsIn = (text: string, folders: ReadonlySet<string>): string[] =>
+  [...text.matchAll(/`([\w.-]+(?:\/[\w.-]+)+)`/g)]
+    .map(([, path = '']) => path)
+    .filter(path => folders.has(path.split('/')[0] ?? ''))
+
+test('each path in backticks exists, in documents and in comments', async () => {
+  const folders = new Set([...readdirSync('src'), ...readdirSync('test'), 'src', 'test', 'templates'])
+  const globs = ['.github/*.md', '{src,test}/**/*.{md,ts,tsx}']
+  const files = ['README.md', ...globs.flatMap(glob => [...new Glob(glob).scanSync({ dot: true })])]
+  const exists = (path: string) =>
+    ['', 'src', 'test'].some(folder =>
+      ['', '.ts', '.tsx', '.test.ts'].some(end => existsSync(join(folder, `${path}${end}`))),
+    )
+  const found = await Promise.all(
+    files.map(async file => {
+      const text = await Bun.file(file).text()
+      const prose = file.endsWith('.md') ? text : (text.match(/^\s*(?:\/?\*|\/\/).*$/gm) ?? []).join('\n')
+      return pathsIn(prose, folders).map(path => [file, path] as const)
+    }),
+  )
+  expect(found.flat().length).toBeGreaterThan(200)
+  const lost = found.flat().filter(([, path]) => !exists(path))
+  expect(lost.map(([file, path]) => `${file} -> ${path}`)).toEqual([])
 })

@@ -1,7 +1,7 @@
 /** The console's client, page and files, without a browser. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { gunzipSync } from 'node:zlib'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { createInstance } from '#src/operations/first-start.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'
 import { addOrganization, authorizeUrl } from '#test/support/people.ts'
@@ -55,10 +55,10 @@ describe('CON-01 the client gatehouse-console', () => {
       const [row] = await tx.select().from(tx.tables.clients)
       await tx.insert(tx.tables.clients).values({ ...row, client_id: 'gatehouse-console' } as never)
     })
-    await expect(seedInstance(app.context)).rejects.toThrow(
+    await expect(createInstance(app.context)).rejects.toThrow(
       /^console: a stored client has the id gatehouse-console, /,
     )
-    await seedInstance({ ...app.context, config: { ...app.context.config, console: 'off' } })
+    await createInstance({ ...app.context, config: { ...app.context.config, console: 'off' } })
   })
 })
 

@@ -1,4 +1,4 @@
-/** Delivers what waits in the database that is named, as a server does that is killed meanwhile. */
+/** Delivers the pending messages of a database; the test kills this process meanwhile. */
 import { deliverLogouts } from '#src/sessions/logout-delivery.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { startApp } from '#test/support/app.ts'

@@ -211,7 +211,7 @@ describe.each(versions)('$name', ({ connect, stepsUpAlone }) => {
     await client.close()
   })
 
-  test('SDK-55 a client that the server has forgotten registers anew', async () => {
+  test('SDK-55 a client that the server has forgotten registers again', async () => {
     const { kept, provider } = newClient()
     kept.client = { client_id: `dcr_${'x'.repeat(43)}`, redirect_uris: [REDIRECT], issuer: BASE }
     kept.tokens = { access_token: 'x', token_type: 'Bearer', refresh_token: 'x', issuer: BASE }

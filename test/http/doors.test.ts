@@ -36,7 +36,7 @@ const deviceOf = async (tenant: Tenant): Promise<string> => {
   return browser.cookies.get(DEVICE) ?? ''
 }
 
-/** The login page of a browser at that address, opened once. */
+/** Opens the login page once for each address and tenant, and returns it with its browser. */
 const pages = new Map<string, Promise<{ browser: Browser; page: Page }>>()
 const loginPage = (ip: string, tenant: Tenant, device?: string) => {
   const open = async () => {

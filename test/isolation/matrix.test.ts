@@ -1,4 +1,4 @@
-/** Every admin route there is × whose resource × which permission: a route without its row here fails. */
+/** Each admin route with each resource owner and each permission; a route without a row fails. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import type { AdminRoute } from '#src/http/guard.ts'

@@ -199,7 +199,7 @@ describe('the set-up link', () => {
     const ended = await browser.submit(page, second)
     expect(ended).toMatchObject(done)
     expect(ended.html).toContain('<a class="button primary" href="/account">Sign in</a>')
-    // Another link that was printed before ends with it.
+    // A link printed earlier ends too.
     expect(await spare.browser.submit(spare.page, second)).toMatchObject(done)
     expect(await anew.context.store.read(async q => q.select().from(q.tables.links))).toEqual([])
   })

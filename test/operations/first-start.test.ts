@@ -9,7 +9,7 @@ import { masterKey } from '#src/lib/master-key.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { openCore } from '#src/operations/core.ts'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { createInstance } from '#src/operations/first-start.ts'
 import { START } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
 import { xmlReader } from '#test/support/xml-reader.ts'
@@ -23,7 +23,7 @@ const instance = async () => {
   let now = START
   const start = (settings: Partial<Config> = {}) => {
     now += 1000
-    return seedInstance(
+    return createInstance(
       openCore({
         config: { ...loadConfig({}).config, argon2_memory: 64, argon2_time: 1, data_dir, ...settings },
         store,

@@ -88,7 +88,8 @@ testWith('faketime', library)(
     expect(await isGood(await rotate())).toBe(true)
     step(3_600)
 
-    // In the middle of a login, while the password is hashed: a step ahead may outlast the request, which a page then says.
+    // In the middle of a login, while the password is hashed: a step ahead may exceed the lifetime of the
+    // request; then an error page is correct.
     for (const seconds of [3_600, -3_600, -3_600, 3_600]) {
       const other = openBrowser(app)
       const page = await other.get(authorizeUrl('shop'))

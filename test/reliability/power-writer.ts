@@ -21,5 +21,5 @@ await Promise.all(
     for (let n = 0; n < each; n++) await write(`${track}.${n}`)
   }),
 )
-// No farewell: what a proper end would sync must not count.
+// SIGKILL, because a clean stop would sync.
 process.kill(process.pid, 'SIGKILL')

@@ -121,10 +121,10 @@ export const tokens = tokenCases({
   'no iss': { claims: { iss: undefined }, is: 'claim_missing' },
 
   'aud an array with ours': { claims: { aud: ['other', 'test-client'] }, is: 'accepted' },
-  'aud an array without ours': { claims: { aud: ['other', 'test-client-2'] }, is: 'claim_invalid' },
+  'aud an array without the audience': { claims: { aud: ['other', 'test-client-2'] }, is: 'claim_invalid' },
   'aud an empty array': { claims: { aud: [] }, is: 'claim_invalid' },
   'aud empty': { claims: { aud: '' }, is: 'claim_invalid' },
-  'aud a part of ours': { claims: { aud: 'test' }, is: 'claim_invalid' },
+  'aud a part of the audience': { claims: { aud: 'test' }, is: 'claim_invalid' },
   'aud a number': { claims: { aud: 1 }, is: 'claim_invalid' },
   'aud an array with a number': { claims: { aud: ['test-client', 1] }, is: 'claim_invalid' },
   'no aud': { claims: { aud: undefined }, is: 'claim_missing' },

@@ -19,14 +19,16 @@ const file = (content: string): string => {
   return path
 }
 
-/** Each letter stands for nine of the one before: 9^9 values of a few hundred bytes. */
+/** Each alias expands to nine of the previous one: 9^9 values of a few hundred bytes. */
 const BOMB = ['a: &a [x, x, x, x, x, x, x, x, x]']
   .concat(
     [...'bcdefghi'].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[i]}`).join(', ')}]`),
   )
   .join('\n')
 
-/** A text that is no seed and no settings, the line of the mistake, and what is said of it. */
+/**
+ * Texts that neither a seed file nor a settings file may have, with the line and the reason of the refusal.
+ */
 const bad: [about: string, text: string, line: number | undefined, reason: string][] = [
   ['an alias bomb', BOMB, undefined, 'More than 10000 uses of anchors.'],
   ['a list in itself', 'users: &a [*a]', undefined, 'an alias within its own anchor'],

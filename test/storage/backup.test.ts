@@ -20,7 +20,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
-test('a backup of the database is readable only by its owner, whoever may read the source', async () => {
+test('a backup of the database is readable only by its owner, even if others can read the source', async () => {
   const [backup, target] = [join(folder, 'backup.db'), join(folder, 'gatehouse.db')]
   await backUp(await temporaryDatabase(), backup)
   expect(modeOf(backup)).toBe('600')

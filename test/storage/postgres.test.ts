@@ -5,7 +5,7 @@ import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { openCore } from '#src/operations/core.ts'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { createInstance } from '#src/operations/first-start.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
 import { cached } from '#src/storage/cache.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
@@ -263,7 +263,7 @@ const turns = () => {
         xml: xmlReader,
         master: key,
       })
-      await seedInstance(base)
+      await createInstance(base)
       return { store, key }
     }
     const [one, other] = await Promise.all([start(), start()])

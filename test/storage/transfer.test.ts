@@ -1,4 +1,7 @@
-/** From one engine to the other and back: nothing is lost, and the tokens, passwords and marks of before still count. */
+/**
+ * Copies a database to the other engine and back: no row is lost, and tokens, passwords and event MACs remain
+ * valid.
+ */
 import { Database } from 'bun:sqlite'
 import { describe, expect } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -46,7 +49,10 @@ const lived = async () => {
   const user = await addUser(app, 'mover')
   return { app, client, tokens: await grantTokens(app, client, user, { scope: 'openid offline_access' }) }
 }
-/** A row with awkward values in each table that the walk leaves empty: it would prove nothing. */
+/**
+ * Inserts a row with awkward values into each table that the walk leaves empty; an empty table would prove
+ * nothing.
+ */
 const inventRows = async (path: string): Promise<void> => {
   using db = new Database(path)
   const side = sqliteSide(db)

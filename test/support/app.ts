@@ -5,7 +5,7 @@ import type { Context } from '#src/context.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { openCore } from '#src/operations/core.ts'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { createInstance } from '#src/operations/first-start.ts'
 import { adminCall } from './admin-calls.ts'
 import { freshStore } from './store.ts'
 import { xmlReader } from './xml-reader.ts'
@@ -92,7 +92,7 @@ export const startApp = async (
     master: masterKey(Buffer.alloc(32, 7)),
     ...parts,
   })
-  await seedInstance(base)
+  await createInstance(base)
   const app = await createApp(base)
   const seen = new Set<string>()
 

@@ -50,7 +50,7 @@ export interface Running {
   /** Calls the admin API as the first admin client. */
   admin(method: string, path: string, body?: unknown): Promise<{ status: number; body: Json }>
   signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGHUP'): void
-  /** The exit code, once the process is gone. */
+  /** Resolves to the exit code when the process has ended. */
   exited: Promise<number>
 }
 

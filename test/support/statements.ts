@@ -44,7 +44,7 @@ const hearPostgres = (hear: (text: string) => void): (() => void) => {
   })
   const counts: Json = PgCountBuilder.prototype
   const { then } = counts
-  // biome-ignore lint/suspicious/noThenProperty: drizzle's own, put in its place again
+  // biome-ignore lint/suspicious/noThenProperty: drizzle's own method, replaced by one that calls it
   counts.then = function (this: Json, ...args: Json[]) {
     hear(new PgDialect().sqlToQuery(this.sql).sql)
     return then.apply(this, args)

@@ -134,7 +134,7 @@ export const walkEveryFlow = async (
   await token({ grant_type: 'refresh_token', refresh_token, ...client })
   await call('/oauth/revoke', { method: 'POST', body: new URLSearchParams({ token: fresh.refresh_token }) })
 
-  // A sign-in link, the account page, a password change there, the way out.
+  // A sign-in link, the account page, a password change there, and the logout.
   const link = keep('sign-in link', new URL(await links.signIn(user)).searchParams.get('token') ?? '')
   const lost = openBrowser(app)
   const chosen = keep('password chosen by link', 'Linked-horse-5')

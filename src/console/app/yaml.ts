@@ -25,5 +25,5 @@ const below = (value: unknown, indent: string): string => {
   return entries.map(([name, part]) => `\n${indent}${textOf(name)}:${below(part, `${indent}  `)}`).join('')
 }
 
-/** Returns a list of objects below its name as YAML 1.2, such as a part of a seed file. */
+/** Returns objects as YAML 1.2 below the key `name`, as in a seed file. */
 export const yamlOf = (name: string, items: object[]): string => `${name}:${below(items, '  ')}\n`

@@ -81,7 +81,7 @@ const Scope = z.strictObject({
   role: line(128, 1)
     .nullable()
     .default(null)
-    .describe('Role without which a person does not get the scope; null: everyone may.'),
+    .describe('Role that a user needs to get the scope; null: none is needed.'),
   claims: mappingOf(z.string(), {
     rule: 'A path.',
     about:

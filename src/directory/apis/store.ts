@@ -73,7 +73,7 @@ export const forgetClient = async (tx: Transaction, client_id: string): Promise<
     })
 }
 
-/** Returns those of the names that are clients of the organization; of any one without it. */
+/** Returns the ids that are clients of the organization, or of any organization if none is given. */
 export const clientsAmong = async (
   q: Queries,
   client_ids: string[],

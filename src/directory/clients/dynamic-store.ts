@@ -83,7 +83,10 @@ export const saveRegistration = async (tx: Transaction, client: DynamicClient): 
 
 /** Filters of the list; absent ones match all clients. */
 export interface DynamicClientFilter {
-  /** Only those that its people allow, or that registered with a token of it. */
+  /**
+   * Clients with a consent of a user of this organization, or registered with one of its initial access
+   * tokens.
+   */
   organization_id: OrganizationId | undefined
   source: 'registration' | 'document' | undefined
 }

@@ -56,8 +56,8 @@ export const noteDocument = async (
 }
 
 /**
- * Removes clients that nobody uses, at most `limit`, and records those that a person has allowed before.
- * Returns their number.
+ * Removes up to `limit` unused clients. Records `client.forgotten` for each one that had a consent. Returns
+ * their number.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const gone = await removeUnusedClients(tx, context.clock.now(), limit)

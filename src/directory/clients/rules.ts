@@ -66,17 +66,18 @@ export const shapeProblems = (client: Shape): Detail[] => {
   )
 }
 
-type Admission = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' | 'capabilities'>>
+type AdmissionFields = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' | 'capabilities'>>
 
 /**
- * Returns a problem for each role and group that the organization does not have; `known` ones were stored
- * before. A client for all organizations may name those of any.
+ * Returns a problem for each role and group that the organization does not have; Names in `known` are stored
+ * already and are not checked. A client with `cross_organization` is not checked: it may name roles and
+ * groups of any organization.
  */
 export const admissionProblems = async (
   q: Queries,
   organization_id: OrganizationId,
-  { allowed_roles = [], allowed_groups = [], capabilities = [] }: Admission,
-  known: Admission = {},
+  { allowed_roles = [], allowed_groups = [], capabilities = [] }: AdmissionFields,
+  known: AdmissionFields = {},
 ): Promise<Detail[]> => {
   if (capabilities.includes('cross_organization')) return []
   const newRoles = allowed_roles.filter(name => !known.allowed_roles?.includes(name))

@@ -101,7 +101,7 @@ export const writable = {
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
   refresh_token_reuse_window: integer(0, 30).describe(
-    'Seconds in which a used refresh token may be repeated by a client that lost the answer.',
+    'Seconds after its use in which a refresh token is accepted again, for a client that lost the answer.',
   ),
   ...logoutFields,
   attributes: FreeAttributes,

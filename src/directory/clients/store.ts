@@ -76,8 +76,8 @@ const consoleClient = ({ url }: Config): Client => ({
 
 /**
  * Returns a client by id, cached until a commit changes clients; also the console's, which is built in, and
- * dynamic ones, which are read each time. One that an administrator registered is never taken for a dynamic
- * one.
+ * dynamic ones, which are read each time. A client registered by an administrator is never treated as
+ * dynamic, whatever its id.
  */
 export const findClient = async (
   { config, store }: Pick<Core, 'config' | 'store'>,
@@ -91,8 +91,8 @@ export const findClient = async (
 }
 
 /**
- * Returns the client of a request. One that its metadata document describes is returned as its request has
- * it, because the document is read after the login (authorize/document).
+ * Returns the client of a request. A client with a metadata document is built from the request, because the
+ * document is read after the login (`authorize/document`).
  */
 export const clientOfRequest = async (
   core: Pick<Core, 'config' | 'store' | 'clock'>,

@@ -27,7 +27,7 @@ export const findGroup = async (
 ): Promise<GroupWithRoles | undefined> =>
   (await withRoles(q, await select(q, { id, within: within ?? null })))[0]
 
-/** Returns those of the names that are groups of the organization. */
+/** Returns the names that are groups of the organization. */
 export const groupsNamed = async (
   q: Queries,
   organization_id: OrganizationId,

@@ -94,17 +94,17 @@ const openQueue = () => {
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
 /**
- * Checks the worker periodically while it works, and keeps the process alive. `look` gets the number of
+ * Checks the worker periodically while it works, and keeps the process alive. `check` gets the number of
  * checks.
  */
-const openWatch = (look: (looks: number) => void) => {
-  let looks = 0
+const openWatch = (check: (checks: number) => void) => {
+  let checks = 0
   let timer: Timer | undefined
   return {
     watch: (worker: Worker | undefined): void => {
-      looks = 0
+      checks = 0
       worker?.ref()
-      timer ??= setInterval(() => look(++looks), CHECK_INTERVAL)
+      timer ??= setInterval(() => check(++checks), CHECK_INTERVAL)
     },
     rest: (worker: Worker | undefined): void => {
       clearInterval(timer)
@@ -148,8 +148,8 @@ export const openXmlReader = (
     watch(worker)
   }
 
-  const { watch, rest } = openWatch(looks => {
-    if (looks >= (isReady ? MAX_WORK_CHECKS : MAX_START_CHECKS)) lost('a second of work')
+  const { watch, rest } = openWatch(checks => {
+    if (checks >= (isReady ? MAX_WORK_CHECKS : MAX_START_CHECKS)) lost('a second of work')
     else if (worker && (memoryOf(worker.pid) ?? 0) > MAX_MEMORY) lost('memory')
   })
 

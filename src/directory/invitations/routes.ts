@@ -105,7 +105,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       method: 'DELETE',
       path: '/invitations/:invitation_id',
       permission: 'users:delete',
-      summary: 'Withdraw an invitation; users whom it has made stay',
+      summary: 'Withdraw an invitation; users that it created are kept',
       status: 204,
       errors: [404, 409],
       conflict: 'The invitation was accepted or withdrawn before.',

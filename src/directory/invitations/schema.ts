@@ -70,7 +70,7 @@ const fields = {
     .string()
     .nullable()
     .describe(
-      'The user who was created with the invitation, or by its one acceptance; null before, and for several people.',
+      'Id of the user of the invitation; null until it is accepted, and always for an invitation for several people.',
     ),
   email: user.email.nullable().describe('Address of the person; null for a link without one.'),
   roles: user.roles,

@@ -217,7 +217,7 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
   })
 
 /**
- * Withdraws an invitation. Users whom it has made stay.
+ * Withdraws an invitation. Users that it created are kept.
  *
  * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
  * withdrawn

@@ -51,8 +51,8 @@ export const findOpenInvitation = async (
 }
 
 /**
- * Uses an invitation once and notes its user; false when it can no longer be accepted. One for one person is
- * deleted with that user.
+ * Uses an invitation once and notes its user; false when it can no longer be accepted. An invitation for one
+ * person is deleted with that user.
  */
 export const useInvitation = async (
   tx: Transaction,

@@ -48,12 +48,12 @@ export const indexAttributes = async (
   for (let at = 0; at < rows.length; at += ROWS) await tx.insert(t).values(rows.slice(at, at + ROWS))
 }
 
-const MARK = 'attributes:'
+const REQUEST = 'attributes:'
 
 /** Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. */
 export const beginIndex = async (tx: Transaction, id: OrganizationId, now: number): Promise<string> => {
-  await beginPurge(tx, 'attribute_index', MARK + id, now)
-  return MARK + id
+  await beginPurge(tx, 'attribute_index', REQUEST + id, now)
+  return REQUEST + id
 }
 
 /** Users of an organization after a name, in the order of an index. */
@@ -73,13 +73,13 @@ const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) =
 }
 
 /**
- * Makes the index rows of an organization again, in writes of bounded size. It starts over when the
- * definitions change meanwhile, so the first of several runs to end has made all rows.
+ * Rebuilds the index of an organization in writes of bounded size. A run starts over when the definitions
+ * change. Several runs may work at once; the first one that ends has written all rows.
  *
- * @param mark id of the row in `purges` that asks for it
+ * @param request_id id of the row in `purges` that requests it
  */
-export const rebuildIndex = async (context: Core, mark: string): Promise<void> => {
-  const id = mark.slice(MARK.length) as OrganizationId
+export const rebuildIndex = async (context: Core, request_id: string): Promise<void> => {
+  const id = request_id.slice(REQUEST.length) as OrganizationId
   let names: string[] = []
   let after: string | undefined = ''
   while (after !== undefined) {
@@ -90,7 +90,7 @@ export const rebuildIndex = async (context: Core, mark: string): Promise<void> =
       const now = organization ? searchableNames(settingsOf(organization).user_attributes) : []
       const batch = await usersAfter(tx, id, Bun.deepEquals(now, names) ? last : '')
       if (batch.length > 0) await indexAttributes(tx, batch, now)
-      if (batch.length < BATCH) await endPurge(tx, mark)
+      if (batch.length < BATCH) await endPurge(tx, request_id)
       tx.changed('users')
       return { names: now, after: batch.length < BATCH ? undefined : batch.at(-1)?.name }
     })
@@ -109,8 +109,10 @@ export const requireIndex = async (
   organization_id: OrganizationId | undefined,
 ): Promise<void> => {
   const { purges } = q.tables
-  const mark = organization_id ? eq(purges.id, MARK + organization_id) : eq(purges.kind, 'attribute_index')
-  const rows = await q.select({ id: purges.id }).from(purges).where(mark).limit(1)
+  const wanted = organization_id
+    ? eq(purges.id, REQUEST + organization_id)
+    : eq(purges.kind, 'attribute_index')
+  const rows = await q.select({ id: purges.id }).from(purges).where(wanted).limit(1)
   if (rows.length > 0)
     throw retryLater('temporarily_unavailable', 'The attribute index is being built.', MINUTE)
 }

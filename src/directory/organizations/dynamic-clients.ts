@@ -14,7 +14,7 @@ import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Settings } from './schema.ts'
 import { type Organization, settingsOf } from './store.ts'
 
-/** The beginnings of the ids that each policy lets in. */
+/** Id prefixes of the clients that each policy allows. */
 const admitted = {
   off: [],
   initial_access_token: [TOKEN_DYNAMIC],

@@ -163,11 +163,11 @@ export const updateOrganization = async (
   change: UpdateOrganization,
   by: ChangedBy,
 ): Promise<Organization> => {
-  const { before, organization, mark } = await writeAs(context, by.caller, async tx => {
+  const { before, organization, request_id } = await writeAs(context, by.caller, async tx => {
     const judged = await judgeChange(context, tx, reference, change, by)
     const { organization, assets, settings, moved, fields, problems } = judged
     throwProblems(problems)
-    if (fields.length === 0) return { before: organization, organization, mark: undefined }
+    if (fields.length === 0) return { before: organization, organization, request_id: undefined }
     const { name = organization.name, slug = organization.slug } = change
     // A tenant would gain the hosts that the operator allowed for this slug.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
@@ -186,10 +186,10 @@ export const updateOrganization = async (
       metadata: { fields, ...(fields.includes('settings') && { settings }) },
     })
     const isReindexed = !Bun.deepEquals(searchableIn(settings), searchableIn(organization.settings))
-    const mark = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined
-    return { before: organization, organization: changed, mark }
+    const request_id = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined
+    return { before: organization, organization: changed, request_id }
   })
-  if (mark) await rebuildIndex(context, mark)
+  if (request_id) await rebuildIndex(context, request_id)
   await endKeptOut(context, before, organization.settings, by)
   return organization
 }
@@ -201,7 +201,7 @@ export const updateOrganization = async (
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
-    // Its callers administer the whole instance: without it nobody could.
+    // Only its administrators can manage the whole instance.
     if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')
     await removeOrganization(tx, id, context.clock.now())
     await recordChange(context, tx, by, {

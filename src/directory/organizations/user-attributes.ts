@@ -33,7 +33,11 @@ const withDefaults = ({
 /** Conditions that a definition must fulfil: field, broken when true, message. */
 const rules = ({ name, type, required, searchable, visible, editable }: UserAttribute) =>
   [
-    ['visible', visible === 'user' && type === 'object', 'Pages show no objects: administrator or nobody.'],
+    [
+      'visible',
+      visible === 'user' && type === 'object',
+      'Pages cannot show objects: use administrator or nobody.',
+    ],
     ['visible', editable === 'user' && visible !== 'user', 'Users must see what they edit: user.'],
     [
       'visible',

@@ -100,7 +100,7 @@ export const judgeChange = async (
   by: Pick<UserChangedBy, 'caller'>,
 ) => {
   const user = await getUserToChange(q, by, id)
-  const is_moved = isMoved(user, given)
+  const isChangedAddress = isMoved(user, given)
   const { user_attributes, allowed_domains } = settingsOf(await organizationById(q, user.organization_id))
   const { own_attributes, ...fields } = given
   const attributes = own_attributes ? withOwnAttributes(user.attributes, own_attributes) : fields.attributes
@@ -108,7 +108,7 @@ export const judgeChange = async (
     attributes && judgeAttributes(user_attributes, user.attributes, attributes, by.caller !== undefined)
   const change = {
     // A new address is unverified unless the same change says otherwise.
-    ...(is_moved && { email_verified: false }),
+    ...(isChangedAddress && { email_verified: false }),
     ...fields,
     ...(judged && { attributes: judged.attributes }),
   }
@@ -124,5 +124,5 @@ export const judgeChange = async (
     ...addresses.flatMap(email => (email === user.email ? [] : domainProblems(allowed_domains, email))),
   ]
   const indexed = searchableNames(user_attributes)
-  return { user, before, change, changed, is_moved, roles, indexed, problems }
+  return { user, before, change, changed, is_moved: isChangedAddress, roles, indexed, problems }
 }

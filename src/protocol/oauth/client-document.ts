@@ -68,6 +68,6 @@ export const parseDocument = (document: unknown, client_id: string): Registratio
   return { ...registration, ...(keys && { keys }) }
 }
 
-/** True when a person who allowed the client as it was has to be asked again. */
+/** True when a changed document needs a new consent: its keys or redirect URIs differ. */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   before.keys !== now.keys || !Bun.deepEquals([...before.redirect_uris].sort(), [...now.redirect_uris].sort())

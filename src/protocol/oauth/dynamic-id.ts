@@ -1,18 +1,20 @@
-/** Begins the ids of public clients that registered themselves. No chosen id has an underscore. */
+/** Id prefix of public clients that registered themselves. No chosen id has an underscore. */
 export const PUBLIC_DYNAMIC = 'dcr_'
-/** Begins the ids of confidential clients that registered themselves. */
+/** Id prefix of confidential clients that registered themselves. */
 export const CONFIDENTIAL_DYNAMIC = 'dcs_'
 
-/** Begins the ids of clients that registered themselves with an initial access token of an organization. */
+/** Id prefix of clients that registered themselves with an initial access token of an organization. */
 export const TOKEN_DYNAMIC = 'dct_'
 
 /** The beginnings of ids of clients that registered themselves, all of four characters. */
 export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_DYNAMIC, TOKEN_DYNAMIC]
 
-/** Begins the ids that are the URL of a metadata document, unless an administrator registered the client. */
+/**
+ * Id prefix of clients whose id is the URL of a metadata document, unless an administrator registered them.
+ */
 export const DOCUMENT_DYNAMIC = 'https://'
 
-/** A client, as far as it tells where it comes from. */
+/** The fields that say how a client came to exist. */
 export type Origin = {
   readonly client_id: string
   /** Set when its id is the URL of its metadata document, and no administrator registered it. */

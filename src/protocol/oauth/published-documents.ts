@@ -5,8 +5,8 @@ const LOCAL = ['http://localhost/callback', 'http://127.0.0.1/callback']
 
 /**
  * Documents as their makers published them in September 2026: name, redirect URIs, and the keys where they
- * have some. Some of their servers refuse calls from data centres, and a network without Internet has no
- * other.
+ * have some. Some of their servers refuse calls from data centres, and a network without Internet access
+ * cannot fetch them.
  */
 const published: Record<string, object> = {
   'https://claude.ai/oauth/mcp-oauth-client-metadata': {

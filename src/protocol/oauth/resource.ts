@@ -24,7 +24,7 @@ export interface TargetApi {
   readonly open_to_dynamic_clients: boolean
 }
 
-/** Returns the form in which identifiers are compared: one trailing slash counts for nothing. */
+/** Returns the form in which identifiers are compared: one trailing slash is ignored. */
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
 /**

@@ -49,7 +49,7 @@ export const grantScopes = (
 }
 
 /**
- * Returns the requested scopes that are allowed, or the fallback without a request: clients that registered
+ * Returns the requested scopes that are allowed, or `fallback` if none is requested: clients that registered
  * themselves ask for all scopes that they have heard of.
  *
  * @throws OAuthError `invalid_scope` when none is allowed

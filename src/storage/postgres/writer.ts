@@ -196,8 +196,8 @@ export const postgresWriter = (
       const result: Done<T> | Failed = await writer.attempt(body, mode)
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
-      // A unique violation may come from a row of a transaction still open: a run under the exclusive lock
-      // tells.
+      // The other row may belong to an open transaction that rolls back, so the write runs again under the
+      // exclusive lock before the violation is reported.
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error

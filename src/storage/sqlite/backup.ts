@@ -66,19 +66,19 @@ const discard = (path: string): void => {
 }
 
 /**
- * Returns the result of `look` on the database at `path`, beside running writers.
+ * Returns the result of `use` on the database at `path`, beside running writers.
  *
  * @throws StorageError when it cannot be read; SQLite's error when it is damaged
  */
 export const withReadOnly = <T>(
   path: string,
-  look: (db: Database) => T,
+  use: (db: Database) => T,
   options: object = { readonly: true },
 ): T => {
   try {
     using db = openUntrusted(path, options)
     db.run('PRAGMA busy_timeout = 5000')
-    return look(db)
+    return use(db)
   } catch (error) {
     if (error instanceof StorageError || isDamage(error)) throw error
     throw new StorageError(`${path} cannot be read: ${reasonOf(error)}.`, isBusy(error) ? 75 : 78)

@@ -5,7 +5,7 @@ import { connectTo, parseUrl, refusal, requireServer } from '#src/storage/postgr
 import { migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { COPY_BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
-/** One connection within a transaction. To be written to, its database must have all tables and no rows. */
+/** One connection within a transaction. As a target, the database must be migrated and empty. */
 export const postgresSide = (connection: ReservedSQL): Side => ({
   read: async function* ({ name, columns, key }) {
     const names = quoted(columns.map(column => column.name))

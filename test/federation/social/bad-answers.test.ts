@@ -126,7 +126,7 @@ describe('a provider with wrong answers', () => {
     ['an empty object', 'bad_answer', () => Response.json({})],
     ['no ID token', 'id_token', () => Response.json({ access_token: 'x', token_type: 'Bearer' })],
     [
-      'an ID token that is none',
+      'a malformed ID token',
       'id_token',
       () => Response.json({ access_token: 'x', token_type: 'Bearer', id_token: 'a.b' }),
     ],

@@ -38,7 +38,7 @@ describe('scan', () => {
     'characters by number and name': '<a b="&#x9;">&lt;&gt;&amp;&quot;&apos;&#10;&#x1F600;é\u{1f600}</a>',
     'a default namespace taken back': '<a xmlns="urn:x"><b xmlns=""/></a>',
     'the same prefix for the same namespace': '<a><x:b xmlns:x="urn:x"/><x:c xmlns:x="urn:x"/></a>',
-    'H-48 a prefix that is bound anew inside': '<a xmlns:b="urn:x"><b:c xmlns:b="urn:y"/><b:c/></a>',
+    'H-48 a prefix that is bound again inside': '<a xmlns:b="urn:x"><b:c xmlns:b="urn:y"/><b:c/></a>',
     'xml:lang': '<a xml:lang="en"/>',
   }
   for (const [what, xml] of Object.entries(good))

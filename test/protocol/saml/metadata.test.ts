@@ -72,7 +72,7 @@ describe("an identity provider's metadata", () => {
   const bad = {
     'S-23 no certificate': entity(services),
     'S-23 a certificate for encryption alone': entity(key('encryption') + services),
-    'a certificate that is none': entity(key('', 'AAAA') + services),
+    'a malformed certificate': entity(key('', 'AAAA') + services),
     'no redirect binding': entity(key('') + service(POST_BINDING, 'https://idp.example/post')),
     'an address that is a script': entity(key('') + service(REDIRECT_BINDING, 'javascript:alert(1)')),
     'a relative address': entity(key('') + service(REDIRECT_BINDING, '/sso')),

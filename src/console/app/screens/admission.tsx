@@ -93,7 +93,10 @@ export const Claims = (props: {
   )
 }
 
-/** Roles and groups of which a person needs one to log in to an application. */
+/**
+ * Edits the roles and groups of a client. A user needs one of these roles or groups to log in to the
+ * application.
+ */
 export const Admission = (props: {
   client: Client
   problem: Problem | undefined

@@ -78,7 +78,7 @@ const Step = (props: { href: string; title: string; text: string }) => (
   </li>
 )
 
-/** The next steps of a new instance; a client that nobody logs in to is no application. */
+/** Shows the next steps of a new instance. Counts only clients with the code grant as applications. */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(
     may('clients:create') ? '/clients?limit=1&grant_type=authorization_code' : undefined,
