@@ -149,6 +149,7 @@ const answer = (
       : new Request(url, request)
   const call = openCall(context, normalized, server && { requestIP: () => server.requestIP(request) })
   const finish = (found: Response): Response => {
+    if (isHead) void found.body?.cancel()
     const response = isHead ? new Response(null, found) : found
     response.headers.set('x-request-id', call.request_id)
     response.headers.set('x-content-type-options', 'nosniff')

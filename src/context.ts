@@ -12,6 +12,7 @@ import type { TokenBuckets } from './lib/token-buckets.ts'
 import type { Registration } from './protocol/oauth/dynamic-client.ts'
 import type { JobInput, JobKind, JobOutput } from './protocol/saml/jobs.ts'
 import type { Queries, Store } from './storage/store.ts'
+import type { Tables } from './storage/tables.ts'
 
 /**
  * Source of the current time, in milliseconds since the epoch. Only tests and development mode replace it.
@@ -216,11 +217,21 @@ export interface Core {
   readonly attempts: Map<string, number>
   /** Files of the backups that this server is making (operations/backups). */
   readonly backups: Set<string>
+  /** Open streams of the audit log, and the one reader that serves them all (audit/follow). */
+  readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
   /**
    * Runs work as a span of the request's trace, if there is one. Names are constants, since the collector
    * sees them.
    */
   trace<T>(name: string, work: () => T): T
+}
+
+/** An open stream of the audit log. */
+export interface Tail {
+  readonly caller_id: string
+  /** Judges the caller, and sends those of the new events that the stream is for. */
+  look(events: Tables['events']['$inferSelect'][]): Promise<void>
+  end(): void
 }
 
 /** The signing keys in memory. */

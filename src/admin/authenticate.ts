@@ -32,7 +32,10 @@ export const authenticate = async (context: Context, request: Request): Promise<
     scopes,
     ...rights(own, scopes),
     is_fresh: await isFreshCaller(context, token),
-    confirm: async q => void Object.assign(caller, rights(await currentPermissions(q, token), scopes)),
+    confirm: async q => {
+      if (context.clock.now() >= token.expires_at * SECOND) throw noLongerGood()
+      Object.assign(caller, rights(await currentPermissions(q, token), scopes))
+    },
   }
   return caller
 }

@@ -87,20 +87,21 @@ export const componentsOf = (routes: AdminRoute[]) => {
     return Object.fromEntries(properties.map(([name, property]) => [name, exampleOf(property)]))
   }
   const examples: Record<string, Json> = {}
-  const contentOf = (schema: Json): Json => {
+  const streams = new Set(routes.flatMap(({ id, stream }) => (stream ? [id] : [])))
+  const contentOf = (id: string, schema: Json): Json => {
     const name = nameIn(schema.$ref)
     const variants = (schemas[name]?.oneOf as Json[] | undefined)?.map(({ $ref }) => nameIn($ref))
     const names = variants ?? [name]
     for (const each of names) examples[each] = { value: exampleOf(schemas[each] ?? {}) }
     return {
-      'application/json': {
+      [streams.has(id) ? 'text/event-stream' : 'application/json']: {
         schema,
         examples: Object.fromEntries(names.map(each => [each, { $ref: `#/components/examples/${each}` }])),
       },
     }
   }
   const contents = (kind: 'body' | 'answer') =>
-    new Map(Object.entries(converted[kind].properties).map(([id, schema]) => [id, contentOf(schema)]))
+    new Map(Object.entries(converted[kind].properties).map(([id, schema]) => [id, contentOf(id, schema)]))
   const [bodies, answers] = [contents('body'), contents('answer')]
   for (const schema of Object.values(schemas)) delete schema.example
   return { schemas, examples, bodies, answers, queries: converted.query.properties }

@@ -4,17 +4,21 @@ import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
-import { AuditEvent, EventList, ListEvents, pointsOf, ReadStatistics, Statistics } from './schema.ts'
+import { followEvents } from './follow.ts'
+import {
+  AuditEvent,
+  EventList,
+  eventAnswer,
+  FollowEvents,
+  ListEvents,
+  pointsOf,
+  ReadStatistics,
+  Statistics,
+} from './schema.ts'
 import { readCounts } from './statistics-store.ts'
-import { countAllEvents, countEvents, type EventRow, eventKeyset, findEvent, listEvents } from './store.ts'
+import { countAllEvents, countEvents, eventKeyset, findEvent, listEvents } from './store.ts'
 
 const NOTHING = { logins: 0, failed_logins: 0, new_users: 0, active_users: 0, tokens: 0 }
-
-/** An event as the admin API and webhooks show it. */
-export const eventAnswer = ({ seq, subject_id, mac, timestamp, ...event }: EventRow) => ({
-  ...event,
-  timestamp: iso(timestamp),
-})
 
 const list = (context: Context, caller: Caller, query: ListEvents) => {
   const { limit, cursor, order, ...asked } = query
@@ -58,6 +62,19 @@ export const eventRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: EventList,
     handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    id: 'followEvents',
+    method: 'GET',
+    path: '/events/stream',
+    permission: 'events:read',
+    summary: 'Follow the audit log: each new event as a server-sent event',
+    stream: true,
+    query: FollowEvents,
+    status: 200,
+    answer: AuditEvent,
+    errors: [429],
+    handle: ({ caller, query }) => followEvents(context, caller, query),
   }),
   route({
     id: 'getEvent',

@@ -4,6 +4,8 @@ import { example } from '#src/http/example.ts'
 import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
+import { iso } from '#src/lib/text.ts'
+import type { EventRow } from './store.ts'
 import { eventTypes } from './types.ts'
 
 const EventType = z
@@ -49,6 +51,12 @@ export const AuditEvent = z
   })
 export type AuditEvent = z.output<typeof AuditEvent>
 
+/** An event as the admin API and webhooks show it. */
+export const eventAnswer = ({ seq, subject_id, mac, timestamp, ...event }: EventRow) => ({
+  ...event,
+  timestamp: iso(timestamp),
+})
+
 const TIME =
   'An ISO 8601 time with its zone, such as 2026-01-31T08:00:00Z, or a day such as 2026-01-31 (UTC).'
 
@@ -61,7 +69,7 @@ const moment = (time_of_day: string) =>
     .union([z.iso.datetime({ offset: true }), z.iso.date()], TIME)
     .transform(text => Date.parse(text.includes('T') ? text : `${text}T${time_of_day}Z`))
 
-export const ListEvents = listQuery({
+const filters = {
   type: EventType.optional().describe('Only events of this type.'),
   actor_id: idFilter.optional().describe('Only events that this user or client caused.'),
   target_id: idFilter.optional().describe('Only events about this object.'),
@@ -75,6 +83,13 @@ export const ListEvents = listQuery({
     .optional()
     .describe('Only events from this IPv4 or IPv6 address.'),
   organization_id: ofOrganization,
+}
+
+export const FollowEvents = z.strictObject(filters)
+export type FollowEvents = z.output<typeof FollowEvents>
+
+export const ListEvents = listQuery({
+  ...filters,
   from: moment('00:00:00').optional().describe('Not before this time, or this day (UTC).'),
   to: moment('23:59:59.999').optional().describe('Not after this time, or this day (UTC).'),
 })

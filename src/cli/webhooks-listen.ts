@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { eventAnswer } from '#src/audit/routes.ts'
+import { eventAnswer } from '#src/audit/schema.ts'
 import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { ConfigError } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'

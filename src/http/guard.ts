@@ -32,6 +32,8 @@ export interface AdminRoute {
   summary: string
   /** Demands an authentication of the last five minutes of users (`is_fresh` of the caller). */
   fresh?: boolean
+  /** Answers server-sent events with `answer` as their data; `handle` returns the response. */
+  stream?: boolean
   /** Refuses callers of a tenant's organization with 403. */
   instance_only?: boolean
   query?: z.ZodType
@@ -149,6 +151,7 @@ export const serveRoute =
       const { read } = route
       const answer = read ? await context.store.read(q => read(q, input)) : await route.handle?.(input)
       if (route.status === 204) return empty(204)
+      if (answer instanceof Response) return answer
       return json(answer, route.status, object && { etag: object.tag(answer) })
     } catch (error) {
       const refusal = asAppError(error)

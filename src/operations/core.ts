@@ -22,6 +22,7 @@ export const openCore = (
   attempts: new Map(),
   documents: new Map(),
   backups: new Set(),
+  tails: { open: new Set(), reading: undefined },
   hashes: openHashes(parts.store.metrics),
   trace: (_name, work) => work(),
 })

@@ -1,3 +1,4 @@
+import { endFollowing } from '#src/audit/follow.ts'
 import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE, parseDuration } from '#src/lib/duration.ts'
@@ -58,6 +59,7 @@ export const startHousekeeping = (context: Context): (() => void) => {
     startLogoutDelivery(context),
     startWebhookDelivery(context),
     watchEventLoop(context.store.metrics),
+    () => endFollowing(context),
   ]
   return () => {
     for (const stop of stops) stop()

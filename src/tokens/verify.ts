@@ -13,8 +13,9 @@ export interface AccessToken {
   resource: string | undefined
   organization_id: OrganizationId
   scopes: readonly string[]
-  /** Seconds since the epoch. */
+  /** Seconds since the epoch, as `expires_at` is. */
   issued_at: number
+  expires_at: number
   /** Absent from a client's own token (client credentials). */
   user: { user_id: UserId; session_id: SessionId } | undefined
   claims: Readonly<Record<string, unknown>>
@@ -49,6 +50,7 @@ export const verifyAccessToken = async (
     organization_id: `org_${org_id}`,
     scopes: scope.split(' ').filter(Boolean),
     issued_at: iat,
+    expires_at: exp,
     user: typeof sid === 'string' ? { user_id: `usr_${sub}`, session_id: `sess_${sid}` } : undefined,
     claims: opened.claims,
   }

@@ -1,4 +1,4 @@
-import { eventAnswer } from '#src/audit/routes.ts'
+import { eventAnswer } from '#src/audit/schema.ts'
 import type { EventRow } from '#src/audit/store.ts'
 import type { Context } from '#src/context.ts'
 import { findIdentity } from '#src/directory/store.ts'

@@ -47,6 +47,7 @@ test('API-24 operation ids are unique and stable', () => {
     'deleteUserFactor',
     'deleteUserFactors',
     'deleteWebhook',
+    'followEvents',
     'getApi',
     'getClient',
     'getEvent',
@@ -115,7 +116,7 @@ describe('API-25 the OpenAPI document', () => {
       [requestBody, ...Object.values<Json>(responses)].flatMap(each => each?.content ?? []),
     )
     expect(contents.length).toBeGreaterThan(operations.length / 2)
-    for (const { 'application/json': content } of contents) {
+    for (const { 'application/json': json, 'text/event-stream': content = json } of contents) {
       const name = content.schema.$ref.replace('#/components/schemas/', '')
       const variants = schemas[name].oneOf?.map(({ $ref }: Json) => $ref.split('/').at(-1)) ?? [name]
       expect(Object.keys(content.examples)).toEqual(variants)

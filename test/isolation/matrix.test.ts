@@ -111,6 +111,7 @@ describe('the route table', () => {
       'GET /health': 'settings:read',
       'GET /users/:user_id/applications': 'sessions:read',
       'GET /statistics': 'events:read',
+      'GET /events/stream': 'events:read',
       'GET /me': 'profile:read',
       'POST /users/:user_id/reset-password': 'users:update',
       'POST /users/:user_id/send-password-reset': 'users:update',

@@ -16,7 +16,10 @@ export const adminCall = async (
     },
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
-  const text = await answer.text()
+  // A stream of events stays open; opening it is all that the callers want.
+  const isStream = answer.headers.get('content-type') === 'text/event-stream'
+  if (isStream) await answer.body?.cancel()
+  const text = isStream ? '' : await answer.text()
   return { status: answer.status, body: text ? JSON.parse(text) : undefined, headers: answer.headers }
 }
 

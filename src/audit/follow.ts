@@ -1,0 +1,134 @@
+import type { Caller, Core, Tail } from '#src/context.ts'
+import { asAppError } from '#src/http/answer.ts'
+import { scopeOf } from '#src/http/tenant.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { eventAnswer, type FollowEvents } from './schema.ts'
+import type { EventRow } from './store.ts'
+import { eventsUpTo, settledSeq } from './stream-store.ts'
+
+/** Streams of one caller, and of this server. */
+const EACH = 5
+const ALL = 200
+/** Milliseconds between two looks for new events. */
+const LOOK = 250
+/** Milliseconds after which a caller is judged again, also without an event. */
+const JUDGED = SECOND / 2
+/** Milliseconds after which a comment keeps a silent connection open. */
+const BEAT = 15 * SECOND
+/** Events that are read at once. */
+const BATCH = 200
+/** Bytes that wait for a reader who falls behind; then the stream ends. */
+const WAITING = 256 * 1024
+
+const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
+
+/**
+ * Reads new events for all open streams, one read for all of them, until the last stream has closed. A purge
+ * may remove the last events, whose numbers SQLite gives again.
+ */
+const readOn = async (context: Core, from: number): Promise<void> => {
+  const { tails, store, log } = context
+  let seen = from
+  for (;;) {
+    await pause()
+    if (tails.open.size === 0) break
+    try {
+      const settled = await settledSeq(store)
+      seen = Math.min(seen, settled)
+      do {
+        const events =
+          seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
+        await Promise.all([...tails.open].map(tail => tail.look(events)))
+        seen = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
+      } while (seen < settled)
+    } catch (error) {
+      log.error({ event: 'follow', err: error }, 'new events cannot be read')
+      endFollowing(context)
+    }
+  }
+  tails.reading = undefined
+}
+
+/** Ends all open streams. */
+export const endFollowing = ({ tails }: Pick<Core, 'tails'>): void => {
+  for (const tail of tails.open) tail.end()
+}
+
+const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) => {
+  const wanted = { ...asked, organization_id: scopeOf(caller, organization_id) }
+  const filters = Object.entries(wanted).filter(([, value]) => value !== undefined)
+  return (event: EventRow): boolean =>
+    filters.every(([name, value]) => event[name as keyof typeof wanted] === value)
+}
+
+/**
+ * Opens a stream of the events that are written from now on:
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html. It ends when the caller's token, session or
+ * permission does, with an event `error` that has the refusal.
+ *
+ * @throws AppError 429 for too many streams
+ */
+export const followEvents = async (context: Core, caller: Caller, query: FollowEvents): Promise<Response> => {
+  const { tails, store } = context
+  const own = [...tails.open].filter(({ caller_id }) => caller_id === caller.id)
+  if (own.length >= EACH || tails.open.size >= ALL)
+    throw new AppError('rate_limited', `At most ${EACH} streams are open for a caller, ${ALL} in all.`, {
+      headers: { 'retry-after': String(BEAT / SECOND) },
+    })
+  const isWanted = matcher(caller, query)
+  const utf8 = new TextEncoder()
+  let out: ReadableStreamDefaultController<Uint8Array> | undefined
+  let [judged, sent] = [performance.now(), performance.now()]
+  const send = (text: string): void => {
+    sent = performance.now()
+    out?.enqueue(utf8.encode(text))
+    if ((out?.desiredSize ?? 0) < -WAITING) tail.end()
+  }
+  const tail: Tail = {
+    caller_id: caller.id,
+    look: async events => {
+      const now = performance.now()
+      try {
+        if (events.length > 0 || now - judged >= JUDGED) {
+          judged = now
+          await store.read(q => caller.confirm(q))
+        }
+        for (const event of events.filter(isWanted))
+          send(`id: ${event.id}\ndata: ${JSON.stringify(eventAnswer(event))}\n\n`)
+        if (now - sent >= BEAT) send(':\n\n')
+      } catch (error) {
+        const { code, status, message } = asAppError(error)
+        const refusal = { error: code, error_description: message, status }
+        send(`event: error\ndata: ${JSON.stringify(refusal)}\n\n`)
+        tail.end()
+      }
+    },
+    end: () => {
+      if (!tails.open.delete(tail)) return
+      out?.close()
+    },
+  }
+  tails.open.add(tail)
+  tails.reading ??= settledSeq(store).then(seen => void readOn(context, seen))
+  try {
+    await tails.reading
+  } catch (error) {
+    tails.open.delete(tail)
+    tails.reading = undefined
+    throw error
+  }
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: controller => {
+        out = controller
+        send(':\n\n')
+      },
+      cancel: () => void tails.open.delete(tail),
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
+  )
+  return new Response(body, {
+    headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+  })
+}

@@ -1,0 +1,213 @@
+/** The stream of new events: GET /events/stream. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { endFollowing } from '#src/audit/follow.ts'
+import { hostActor, record } from '#src/audit/record.ts'
+import { HOUR } from '#src/lib/duration.ts'
+import type { Store } from '#src/storage/store.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { callerOf, create } from '#test/support/callers.ts'
+import { addClient, addOrganization, addUser, logInTo } from '#test/support/people.ts'
+import { freshStore, openBeside } from '#test/support/store.ts'
+import { redeem } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
+
+let store: Awaited<ReturnType<typeof freshStore>>
+let app: TestApp
+let token: string
+beforeEach(async () => {
+  store = await freshStore()
+  app = await startApp({}, { store })
+  token = await callerOf(app, 'org_default', ['events:read'])
+})
+afterEach(() => endFollowing(app.context))
+
+const open = (query = '', bearer = token, method = 'GET') =>
+  app.call(`/api/v1/admin/events/stream${query}`, {
+    method,
+    headers: { authorization: `Bearer ${bearer}` },
+  })
+
+/** Reads messages of a stream; `undefined` at its end. */
+const readerOf = (answer: Response) => {
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  const next = async (): Promise<{ id?: string; event?: string; data?: Json } | undefined> => {
+    for (;;) {
+      const end = text.indexOf('\n\n')
+      if (end < 0) {
+        const { value, done } = (await reader?.read()) ?? { done: true }
+        if (done) return undefined
+        text += value
+        continue
+      }
+      const lines = text.slice(0, end).split('\n')
+      text = text.slice(end + 2)
+      const fields = Object.fromEntries(lines.map(line => line.split(/: ?(.*)/s)))
+      if (fields.data !== undefined) return { ...fields, data: JSON.parse(fields.data) }
+    }
+  }
+  return { next, cancel: () => reader?.cancel() }
+}
+
+const say = (writer: Store, target_id: string, more: Json = {}) =>
+  writer.write(tx =>
+    record(app.context, tx, {
+      type: 'user.updated',
+      target_id,
+      target_type: 'user',
+      organization_id: 'org_default',
+      ...hostActor,
+      ...more,
+    }),
+  )
+
+test('EVT-20 each new event is sent once, in order, as the list shows it; earlier ones are not', async () => {
+  await say(store, 'usr_before')
+  const answer = await open()
+  expect([answer.status, answer.headers.get('content-type'), answer.headers.get('cache-control')]).toEqual([
+    200,
+    'text/event-stream',
+    'no-store',
+  ])
+  const { next } = readerOf(answer)
+  const user = await addUser(app, 'alice')
+  await say(store, 'usr_second')
+  const [first, second] = [await next(), await next()]
+  expect(first?.data).toMatchObject({ type: 'user.created', target_id: user.id })
+  expect(first?.id).toBe(first?.data.id)
+  expect((await app.admin('GET', `/events/${first?.id}`)).body).toEqual(first?.data)
+  expect(second?.data.target_id).toBe('usr_second')
+})
+
+test('EVT-20 events of another copy arrive too, and those that fit no filter are left out', async () => {
+  const beside = await openBeside(store.path)
+  const { next } = readerOf(await open('?type=user.updated&target_id=usr_wanted'))
+  await addUser(app, 'alice')
+  await say(store, 'usr_other')
+  await say(beside, 'usr_wanted')
+  expect((await next())?.data).toMatchObject({ type: 'user.updated', target_id: 'usr_wanted' })
+  await beside.close()
+})
+
+test('EVT-20 a filter that the list refuses is refused', async () => {
+  for (const query of ['?type=user.exploded', '?actor_id=', '?from=2026-01-01', '?limit=5'])
+    expect([query, (await open(query)).status]).toEqual([query, 422])
+})
+
+test('EVT-21 a caller of a tenant gets the events of that tenant alone, whatever it asks for', async () => {
+  const acme = await addOrganization(app, 'acme')
+  const beta = await addOrganization(app, 'beta')
+  const own = await callerOf(app, acme.id, ['events:read'])
+  const all = readerOf(await open('', own))
+  const foreign = readerOf(await open(`?organization_id=${beta.id}`, own))
+  const chosen = readerOf(await open(`?organization_id=${beta.id}`))
+  for (const [target, { id }] of [
+    ['usr_beta', beta],
+    ['usr_acme', acme],
+  ] as const)
+    await say(store, target, { organization_id: id })
+  expect((await all.next())?.data.target_id).toBe('usr_acme')
+  expect((await chosen.next())?.data.target_id).toBe('usr_beta')
+  endFollowing(app.context)
+  expect([await foreign.next(), await all.next(), await chosen.next()]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ])
+})
+
+describe('EVT-22 the stream ends with the refusal', () => {
+  let user: Json
+  let reader: ReturnType<typeof readerOf>
+  beforeEach(async () => {
+    await create(app, '/roles', { name: 'auditor', permissions: ['events:read'] })
+    user = await addUser(app, 'alice', { roles: ['auditor', 'user'] })
+    const client = await addClient(app, 'tool', { scopes: ['openid', 'events:read'] })
+    const { code } = await logInTo(openBrowser(app), 'tool', 'alice', { scope: 'openid events:read' })
+    const { access_token } = (await redeem(app, client, code ?? '')).body
+    reader = readerOf(await open('?type=role.created', access_token))
+  })
+
+  const endings: [what: string, status: number, act: () => Promise<unknown>][] = [
+    ['when the session is revoked', 401, () => app.admin('DELETE', `/users/${user.id}/sessions`)],
+    ['when the user is disabled', 401, () => app.admin('PUT', `/users/${user.id}`, { enabled: false })],
+    ['when the user is deleted', 401, () => app.admin('DELETE', `/users/${user.id}`)],
+    ['when the role is taken', 403, () => app.admin('PUT', `/users/${user.id}`, { roles: ['user'] })],
+    ['when the token expires', 401, async () => app.clock.advance(HOUR)],
+  ]
+  for (const [what, status, act] of endings)
+    test(what, async () => {
+      await act()
+      expect(await reader.next()).toMatchObject({ event: 'error', data: { status } })
+      expect(await reader.next()).toBeUndefined()
+      expect(app.context.tails.open.size).toBe(0)
+    })
+
+  test('when the client, or its organization, is deleted', async () => {
+    const acme = await addOrganization(app, 'acme')
+    const own = readerOf(await open('', await callerOf(app, acme.id, ['events:read'])))
+    const other = readerOf(await open('?type=role.created'))
+    const clients = (await app.admin('GET', '/clients?limit=100')).body.data
+    const caller = clients.find(
+      ({ organization_id, name }: Json) => organization_id !== acme.id && name === 'Caller',
+    )
+    await app.admin('DELETE', `/clients/${caller.client_id}`)
+    expect(await other.next()).toMatchObject({ event: 'error', data: { status: 403 } })
+    await app.admin('DELETE', `/organizations/${acme.id}`)
+    let last: Json
+    for (let message = await own.next(); message; message = await own.next()) last = message
+    expect(last).toMatchObject({ event: 'error', data: { status: 401 } })
+  })
+})
+
+describe('EVT-23 streams are bounded', () => {
+  test('to five for a caller; one that is closed makes room', async () => {
+    const answers = await Promise.all(Array.from({ length: 6 }, () => open()))
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 429])
+    expect(answers.find(({ status }) => status === 429)?.headers.get('retry-after')).toBe('15')
+    expect((await open('', await callerOf(app, 'org_default', ['events:read']))).status).toBe(200)
+    await answers.find(({ status }) => status === 200)?.body?.cancel()
+    expect((await open()).status).toBe(200)
+  })
+
+  test('to 200 for a copy of the server', async () => {
+    const callers = await Promise.all(
+      Array.from({ length: 40 }, () => callerOf(app, 'org_default', ['events:read'])),
+    )
+    for (const caller of callers)
+      for (let n = 0; n < 5; n++) expect((await open('', caller)).status).toBe(200)
+    expect(app.context.tails.open.size).toBe(200)
+    expect((await open()).status).toBe(429)
+  })
+
+  test('in what waits for a reader who does not read', async () => {
+    expect((await open()).status).toBe(200)
+    const metadata = { text: 'x'.repeat(4000) }
+    for (let n = 0; n < 80; n++) await say(store, 'usr_x', { metadata })
+    await until(() => app.context.tails.open.size === 0)
+  })
+
+  test('and HEAD opens none', async () => {
+    expect((await open('', token, 'HEAD')).status).toBe(200)
+    await until(() => app.context.tails.open.size === 0)
+  })
+
+  test('and a connection that is gone leaves none', async () => {
+    const server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: (request, server) => app.fetch(request, server),
+    })
+    const gone = new AbortController()
+    const headers = { authorization: `Bearer ${token}` }
+    const { status } = await fetch(`${server.url}api/v1/admin/events/stream`, {
+      headers,
+      signal: gone.signal,
+    })
+    expect([status, app.context.tails.open.size]).toEqual([200, 1])
+    gone.abort()
+    await until(() => app.context.tails.open.size === 0)
+    await server.stop(true)
+  })
+})
