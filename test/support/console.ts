@@ -7,7 +7,12 @@ import { addClient, addUser, PASSWORD } from './people.ts'
 
 /** A server at its own address with users, a client and the administrator `ada`. */
 export const serveConsole = async (store?: Store) => {
-  const server = Bun.serve({ hostname: 'localhost', port: 0, fetch: () => new Response(null) })
+  const server = Bun.serve({
+    hostname: 'localhost',
+    port: 0,
+    idleTimeout: 30,
+    fetch: () => new Response(null),
+  })
   const url = `http://localhost:${server.port}`
   let skipped = 0
   const now = () => Date.now() + skipped

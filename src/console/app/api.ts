@@ -70,12 +70,13 @@ export interface CallOptions {
   if_match?: string
   /** The name of the last administrator, as the person typed it. */
   confirm?: string
+  signal?: AbortSignal
 }
 
 const send = async (
   method: string,
   path: string,
-  { body, if_match, confirm }: CallOptions,
+  { body, if_match, confirm, signal }: CallOptions,
 ): Promise<Response> => {
   try {
     return await fetch(`/api/v1/admin${withQuery(path, { confirm })}`, {
@@ -86,6 +87,7 @@ const send = async (
         ...(if_match && { 'if-match': if_match }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
     })
   } catch {
     throw new ApiError({ status: 0, error: 'offline', error_description: words.failures.unreachable })
@@ -111,11 +113,11 @@ const problemOf = async (answer: Response): Promise<Problem> => {
  *
  * @throws ApiError
  */
-export const callApi = async <T>(
+export const answerOf = async (
   method: string,
   path: string,
   options: CallOptions = {},
-): Promise<{ data: T; etag: string }> => {
+): Promise<Response> => {
   let answer = await send(method, path, options)
   if (answer.status === 401) {
     const challenge = answer.headers.get('www-authenticate') ?? ''
@@ -124,13 +126,25 @@ export const callApi = async <T>(
     const granted = await askForToken(max_age ? 'step_up' : 'ended', max_age ? Number(max_age) - 60 : 86_400)
     if (granted) answer = await send(method, path, options)
   }
-  if (!answer.ok) {
-    const problem = await problemOf(answer)
-    const { confirm } = problem
-    if (confirm !== undefined && options.confirm === undefined && (await askToConfirm(confirm)))
-      return callApi(method, path, { ...options, confirm })
-    throw new ApiError(problem)
-  }
+  if (answer.ok) return answer
+  const problem = await problemOf(answer)
+  const { confirm } = problem
+  if (confirm !== undefined && options.confirm === undefined && (await askToConfirm(confirm)))
+    return answerOf(method, path, { ...options, confirm })
+  throw new ApiError(problem)
+}
+
+/**
+ * Calls the admin API and reads its answer.
+ *
+ * @throws ApiError
+ */
+export const callApi = async <T>(
+  method: string,
+  path: string,
+  options: CallOptions = {},
+): Promise<{ data: T; etag: string }> => {
+  const answer = await answerOf(method, path, options)
   const data = (answer.status === 204 ? undefined : await answer.json()) as T
   return { data, etag: answer.headers.get('etag') ?? '' }
 }

@@ -1,5 +1,5 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, asProblem, open, type Problem } from './api.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { answerOf, asProblem, type Problem } from './api.ts'
 
 /** Milliseconds before a broken stream is opened again. */
 const AGAIN = 2_000
@@ -29,49 +29,49 @@ async function* messagesOf(answer: Response): AsyncGenerator<Message> {
 
 /** A stream of the admin API that is being read. */
 export interface Followed<T> {
-  /** The newest first. */
+  /** The latest items, the newest first. */
   items: T[]
+  /** Number of items so far. */
+  count: number
   isOpen: boolean
   problem: Problem | undefined
-  clear(): void
 }
+
+const nothing = { items: [], count: 0 }
 
 /**
  * Reads a stream and opens it again when it breaks; `undefined` reads nothing. `onOpen` runs whenever it has
- * been opened, before the first item.
+ * been opened.
  */
 export const useStream = <T>(path: string | undefined, onOpen: () => void): Followed<T> => {
-  const [items, setItems] = useState<T[]>([])
+  const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)
   const [isOpen, setOpen] = useState(false)
   const [problem, setProblem] = useState<Problem>()
-  const opened = useRef(onOpen)
-  opened.current = onOpen
   useEffect(() => {
-    setItems([])
+    setRead(nothing)
     setProblem(undefined)
     if (path === undefined) return
     const stop = new AbortController()
+    const { signal } = stop
     const follow = async (): Promise<void> => {
-      const answer = await open(path, stop.signal)
+      const answer = await answerOf('GET', path, { signal })
       setOpen(true)
       setProblem(undefined)
-      opened.current()
+      onOpen()
       for await (const { event, data } of messagesOf(answer)) {
-        if (event === 'error') throw new ApiError(JSON.parse(data) as Problem)
-        setItems(items => [JSON.parse(data) as T, ...items].slice(0, KEPT))
+        // The refusal of a token is answered by a new login, which the next try asks for.
+        if (event === 'error') return
+        const item = JSON.parse(data) as T
+        setRead(({ items, count }) => ({ items: [item, ...items].slice(0, KEPT), count: count + 1 }))
       }
     }
-    /** A refusal of the token is answered by a new login; other refusals stay. */
     const run = async (): Promise<void> => {
-      while (!stop.signal.aborted) {
-        try {
-          await follow()
-        } catch (error) {
-          const found = asProblem(error)
-          if (!stop.signal.aborted) setProblem(found)
-          if (found.status === 403 || found.status === 422) return setOpen(false)
-        }
+      while (!signal.aborted) {
+        const found = await follow().then(() => undefined, asProblem)
+        if (signal.aborted) return
         setOpen(false)
+        setProblem(found)
+        if (found && found.status >= 400 && found.status < 429) return
         await new Promise(resolve => setTimeout(resolve, AGAIN))
       }
     }
@@ -81,5 +81,5 @@ export const useStream = <T>(path: string | undefined, onOpen: () => void): Foll
       setOpen(false)
     }
   }, [path])
-  return { items, isOpen, problem, clear: () => setItems([]) }
+  return { ...read, isOpen, problem }
 }

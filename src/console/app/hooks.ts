@@ -31,7 +31,7 @@ export const useObject = <T>(path: string | undefined): Loaded<T> => {
     etag: known.etag ?? '',
     problem: known.problem,
     isLoading: !known.data && !known.problem,
-    reload: () => setTurn(turn + 1),
+    reload: () => setTurn(turn => turn + 1),
     set: (data, etag = known.etag ?? '') => path !== undefined && setState({ data, etag, of: path }),
   }
 }
@@ -84,7 +84,7 @@ export const useList = <T>(path: string, filters: Record<string, string | number
     more: () => void load(pages?.last?.next_cursor, items),
     reload: () => {
       setProblem(undefined)
-      setTurn(turn + 1)
+      setTurn(turn => turn + 1)
     },
     replace: changed => pages && setPages({ ...pages, items: changed }),
   }

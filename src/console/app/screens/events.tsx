@@ -1,14 +1,17 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { withQuery } from '../api.ts'
 import { ExportButton } from '../export.tsx'
+import { useStream } from '../follow.ts'
 import { useList, useSettled } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
-import { Card, Check, Choice, Empty, Failure, Heading, Loading } from '../parts.tsx'
+import { Card, Choice, Empty, Failure, Heading, Loading, Refused } from '../parts.tsx'
 import { go, query } from '../router.ts'
-import { eventTitle, shownOf, words } from '../words.ts'
+import { eventTitle, say, shownOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
-const EVERY = 4_000
+/** Milliseconds between two announcements of new events. */
+const TOLD = 5_000
 
 type Filters = Record<
   'type' | 'actor_id' | 'target_id' | 'organization_id' | 'ip_address' | 'from' | 'to',
@@ -30,15 +33,49 @@ const exported = [
   'metadata',
 ]
 
+/** Tells screen readers how many events have arrived, all of some seconds at once. */
+const Arrivals = ({ count }: { count: number }) => {
+  const latest = useRef(0)
+  latest.current = count
+  const [told, setTold] = useState({ count: 0, text: '' })
+  useEffect(() => {
+    const timer = setInterval(
+      () =>
+        setTold(told =>
+          latest.current > told.count
+            ? { count: latest.current, text: say(words.log.arrived, { count: latest.current - told.count }) }
+            : { count: latest.current, text: '' },
+        ),
+      TOLD,
+    )
+    return () => clearInterval(timer)
+  }, [])
+  return (
+    <p class="unseen" role="status">
+      {told.text}
+    </p>
+  )
+}
+
 export const EventsScreen = () => {
   const [filters, setFilters] = useState(
     () => Object.fromEntries(names.map(name => [name, query.value.get(name) ?? ''])) as Filters,
   )
   const [isLive, setLive] = useState(false)
+  const [held, setHeld] = useState<LogEvent[]>()
   const settled = useSettled(filters, 300)
   const list = useList<LogEvent>('/events', { ...settled, limit: 50 })
   const change = (changed: Partial<Filters>) => setFilters({ ...filters, ...changed })
   const isFiltered = Object.values(filters).some(Boolean)
+  const { from: _, to, ...streamed } = settled
+  const mayFollow = to === ''
+  const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
+  // The list has the events from before the stream was open.
+  const stream = useStream<LogEvent>(path, list.reload)
+  const fresh = new Set(stream.items.map(({ id }) => id))
+  const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
+  const shown = held ?? current
+  const total = list.total + current.length - list.items.length
 
   useEffect(() => {
     const given = Object.entries(settled).filter(([, value]) => value !== '')
@@ -46,12 +83,6 @@ export const EventsScreen = () => {
       replace: true,
     })
   }, [settled])
-  useEffect(() => {
-    if (!isLive) return
-    const timer = setInterval(list.reload, EVERY)
-    return () => clearInterval(timer)
-  }, [isLive, list.reload])
-
   const field = (name: keyof Filters, label: string, type: 'text' | 'date' = 'text') => (
     <label class="choice">
       <span>{label}</span>
@@ -68,7 +99,25 @@ export const EventsScreen = () => {
     <>
       <Heading title={words.nav.events} lead={words.log.lead}>
         <ExportButton path="/events" filters={settled} columns={exported} file="events.csv" />
-        <Check label={words.log.live} checked={isLive} onChecked={setLive} />
+        {isLive && mayFollow && (
+          <button type="button" onClick={() => setHeld(held ? undefined : current)}>
+            {held ? say(words.log.resume, { count: current.length - held.length }) : words.log.pause}
+          </button>
+        )}
+        <button
+          type="button"
+          class="toggle"
+          aria-pressed={isLive}
+          disabled={!mayFollow}
+          title={mayFollow ? words.log.liveHint : words.log.liveEnds}
+          onClick={() => {
+            setLive(!isLive)
+            setHeld(undefined)
+          }}
+        >
+          <span class={stream.isOpen ? 'dot live' : 'dot'} />
+          {isLive && !stream.isOpen && mayFollow ? words.log.connecting : words.log.live}
+        </button>
       </Heading>
       <div class="filters">
         <Choice
@@ -84,24 +133,26 @@ export const EventsScreen = () => {
         {field('from', words.log.from, 'date')}
         {field('to', words.log.to, 'date')}
       </div>
+      <Refused problem={isLive ? stream.problem : undefined} />
+      <Arrivals count={stream.count} />
       <Card flush>
         {list.problem ? (
           <Failure problem={list.problem} retry={list.reload} />
-        ) : list.isLoading ? (
+        ) : list.isLoading && shown.length === 0 ? (
           <Loading rows={8} />
-        ) : list.items.length === 0 ? (
+        ) : shown.length === 0 ? (
           <Empty title={isFiltered ? words.log.noneFits : words.log.none} />
         ) : (
           <ul class="rows">
-            {list.items.map(event => (
+            {shown.map(event => (
               <EventRow key={event.id} event={event} />
             ))}
           </ul>
         )}
       </Card>
-      {list.items.length > 0 && (
+      {shown.length > 0 && (
         <p class="foot">
-          <span>{shownOf(list.items.length, list.total)}</span>
+          <span>{shownOf(shown.length, total)}</span>
           {list.hasMore && (
             <button type="button" onClick={list.more}>
               {words.common.more}
