@@ -180,14 +180,17 @@ export interface FoundDocument {
   readonly is_copy: boolean
 }
 
-/** A metadata document in memory (directory/clients/documents). */
-export interface KnownDocument {
+/** A metadata document or key set of a client in memory (directory/clients/remote-json). */
+export interface KnownJson {
   readonly origin: string
-  /** Undefined for a document that could not be read. */
-  found: Promise<FoundDocument | undefined>
+  /** The parsed content; undefined when it could not be read. */
+  found: Promise<unknown>
   /** Milliseconds; infinite while it is being read. */
   expires_at: number
-  /** Headers that ask for the document only if it is newer. */
+  /** Time of the last call, and of the last one that succeeded. */
+  asked_at: number
+  read_at: number
+  /** Headers that ask for the content only if it is newer. */
   validators: Record<string, string>
 }
 
@@ -209,8 +212,8 @@ export interface Core {
   readonly places: Places
   /** Remaining budget for the work of unauthenticated clients (http/charge). */
   readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
-  /** Metadata documents of clients, by organization and URL. */
-  readonly documents: Map<string, KnownDocument>
+  /** Metadata documents and key sets of clients, by kind, organization and URL. */
+  readonly documents: Map<string, KnownJson>
   /** Queue of password hashes (directory/users/password). */
   readonly hashes: FairQueue
   /** Number of running password attempts by their throttle budget (sign-in/password). */

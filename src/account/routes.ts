@@ -5,6 +5,7 @@ import { postLogins, postOtherLogins, postSessions } from './browsers.ts'
 import { getAccountPassword, postAccountPassword } from './change-password.ts'
 import { getContinue } from './continue.ts'
 import { getData, getDeleted, postDelete, postDownload } from './data.ts'
+import { getHistory } from './history.ts'
 import { postLink, postUnlink } from './identities.ts'
 import { getInvitationPage, postInvitation } from './invitation.ts'
 import { postLanguage } from './language.ts'
@@ -48,6 +49,7 @@ export const accountRoutes = (context: Context) => {
     'GET /account/profile': getProfile(context),
     'GET /account/applications': getApplications(context),
     'POST /account/applications/disconnect': postDisconnect(context),
+    'GET /account/history': getHistory(context),
     'GET /account/data': getData(context),
     'POST /account/data/download': postDownload(context),
     'GET /account/deleted': getDeleted(context),

@@ -87,7 +87,7 @@ export const postSetUp =
         await opened.use(tx)
         await removeSetUpLinks(tx)
         // The console redeems a code at once, which records the login.
-        if (!isConsole) await recordLogin(context, tx, user, call)
+        if (!isConsole) await recordLogin(context, tx, { ...user, ...PASSWORD }, call)
         const login = await logIn(context, tx, {
           user,
           organization,

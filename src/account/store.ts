@@ -1,26 +1,81 @@
-import { desc, eq, or } from 'drizzle-orm'
+import { and, desc, eq, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import type { Keyset } from '#src/lib/cursor.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 
 const MAX_EVENTS = 10_000
 
+const shown = ({ events }: Queries['tables']) => ({
+  id: events.id,
+  type: events.type,
+  actor_id: events.actor_id,
+  target_id: events.target_id,
+  target_type: events.target_type,
+  ip_address: events.ip_address,
+  user_agent: events.user_agent,
+  timestamp: events.timestamp,
+  metadata: events.metadata,
+})
+
 /** Lists the events in which the user is actor or target, latest first, at most 10,000. */
 export const listOwnEvents = (q: Queries, user_id: UserId) => {
   const { events } = q.tables
   return q
-    .select({
-      id: events.id,
-      type: events.type,
-      actor_id: events.actor_id,
-      target_id: events.target_id,
-      target_type: events.target_type,
-      ip_address: events.ip_address,
-      user_agent: events.user_agent,
-      timestamp: events.timestamp,
-      metadata: events.metadata,
-    })
+    .select(shown(q.tables))
     .from(events)
     .where(or(eq(events.actor_id, user_id), eq(events.target_id, user_id)))
     .orderBy(desc(events.seq))
     .limit(MAX_EVENTS)
+}
+
+/** Events about the user that one page of sign-ins reads at most. */
+const SCANNED = 500
+
+/**
+ * Lists sign-ins of the user and failed attempts, latest first. `next` is the keyset of the following page.
+ * A page may have fewer rows than `limit` and still a next one.
+ */
+export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | undefined, limit: number) => {
+  const { events } = q.tables
+  const beyond: SQL | undefined =
+    after && lt(sql`(${events.timestamp}, ${events.seq})`, sql`(${after[0]}, ${after[1]})`)
+  const about = and(eq(events.target_id, user_id), beyond)
+  const order = [desc(events.timestamp), desc(events.seq)] as const
+  const recent = q
+    .select({ ...shown(q.tables), seq: events.seq })
+    .from(events)
+    .where(about)
+    .orderBy(...order)
+    .limit(SCANNED)
+    .as('recent')
+  const found = await q
+    .select()
+    .from(recent)
+    .where(inArray(recent.type, ['user.login', 'user.login_failed']))
+    .orderBy(desc(recent.timestamp), desc(recent.seq))
+    .limit(limit + 1)
+  const rows = found.slice(0, limit)
+  const [last] =
+    found.length > limit
+      ? rows.slice(-1)
+      : await q
+          .select({ timestamp: events.timestamp, seq: events.seq })
+          .from(events)
+          .where(about)
+          .orderBy(...order)
+          .limit(1)
+          .offset(SCANNED - 1)
+  return { rows, next: last && [last.timestamp, last.seq] }
+}
+
+/** Returns the names of clients by `client_id`. */
+export const clientNames = async (q: Queries, client_ids: string[]): Promise<Map<string, string>> => {
+  if (client_ids.length === 0) return new Map()
+  const { clients, dynamic_clients } = q.tables
+  const named = await Promise.all(
+    [clients, dynamic_clients].map(t =>
+      q.select({ id: t.client_id, name: t.name }).from(t).where(inArray(t.client_id, client_ids)),
+    ),
+  )
+  return new Map(named.flat().map(({ id, name }) => [id, name]))
 }

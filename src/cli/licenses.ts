@@ -1,16 +1,17 @@
-import { components } from '#src/lib/build-info.ts' with { type: 'macro' }
+import { components, licenseTexts } from '#src/lib/build-info.ts' with { type: 'macro' }
+
+const all = Object.freeze(components())
 
 /**
  * Prints the libraries in this executable with their licences, then each licence text once, below the
  * libraries that it covers.
  */
 export const licenses = (): void => {
-  const all = components()
   const width = Math.max(...all.map(({ name, version }) => name.length + version.length)) + 3
   for (const { name, version, license } of all) console.log(`${`${name} ${version}`.padEnd(width)}${license}`)
   console.log(`
 ${`Bun ${Bun.version}`.padEnd(width)}MIT; it links JavaScriptCore and WebKit (LGPL-2.1-or-later), BoringSSL, SQLite
 ${''.padEnd(width)}and others: https://bun.com/docs/project/license`)
-  for (const [text, names] of Map.groupBy(all, ({ text }) => text))
-    if (text) console.log(`\n${'-'.repeat(80)}\n${names.map(({ name }) => name).join(', ')}\n\n${text}`)
+  for (const { libraries, text } of licenseTexts())
+    console.log(`\n${'-'.repeat(80)}\n${libraries.join(', ')}\n\n${text}`)
 }

@@ -4,16 +4,31 @@ import project from '../../package.json' with { type: 'json' }
 
 const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
 
-/** Prints a software bill of materials of this executable: its libraries, and the runtime. */
+/**
+ * Prints a software bill of materials of this executable: its libraries, the runtime, and what that links and
+ * scanners cannot see.
+ */
 export const sbom = (options: { format: keyof typeof formats }): void =>
   console.log(JSON.stringify(formats[options.format](), null, 2))
 
-const source = commit()
-const runtime = { name: 'bun', version: Bun.version, license: 'MIT', sha512: '' }
-const all = () => [...components(), runtime]
+const source = Object.freeze(commit())
+/** Libraries that the runtime links, by their names in `process.versions`: a version or a commit. */
+const LINKED = [
+  ...['ares', 'boringssl', 'icu', 'libarchive', 'libdeflate', 'llhttp', 'lolhtml', 'lshpack', 'mimalloc'],
+  ...['picohttpparser', 'sqlite', 'tinycc', 'uwebsockets', 'webkit', 'zlib', 'zstd'],
+]
 
-/** https://github.com/package-url/purl-spec/blob/main/types-doc/npm-definition.md */
-const purl = (name: string, version: string): string => `pkg:npm/${name.replace('@', '%40')}@${version}`
+/** Each with its purl: https://github.com/package-url/purl-spec */
+const all = () => [
+  ...[...components(), { name: 'bun', version: Bun.version, license: 'MIT', sha512: '' }].map(each => ({
+    ...each,
+    purl: `pkg:npm/${each.name.replace('@', '%40')}@${each.version}`,
+  })),
+  ...LINKED.map(name => {
+    const version = process.versions[name] ?? 'unknown'
+    return { name, version, license: 'NOASSERTION', sha512: '', purl: `pkg:generic/${name}@${version}` }
+  }),
+]
 
 const hexOf = (base64: string): string => Buffer.from(base64, 'base64').toString('hex')
 
@@ -33,12 +48,12 @@ const cycloneDx = () => ({
       properties: [{ name: 'commit', value: source.id }],
     },
   },
-  components: all().map(({ name, version, license, sha512 }) => ({
+  components: all().map(({ name, version, license, sha512, purl }) => ({
     type: 'library',
-    'bom-ref': `${name}@${version}`,
+    'bom-ref': purl,
     name,
     version,
-    purl: purl(name, version),
+    purl,
     ...(sha512 && { hashes: [{ alg: 'SHA-512', content: hexOf(sha512) }] }),
     ...(license !== 'NOASSERTION' && { licenses: [{ expression: license }] }),
   })),
@@ -57,12 +72,10 @@ const spdx = () => {
     copyrightText: 'NOASSERTION',
   })
   const root = packageOf(project.name, project.name, VERSION, project.license)
-  const libraries = all().map(({ name, version, license, sha512 }) => ({
+  const libraries = all().map(({ name, version, license, sha512, purl }) => ({
     ...packageOf(`${name}-${version}`, name, version, license),
     ...(sha512 && { checksums: [{ algorithm: 'SHA512', checksumValue: hexOf(sha512) }] }),
-    externalRefs: [
-      { referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: purl(name, version) },
-    ],
+    externalRefs: [{ referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: purl }],
   }))
   return {
     spdxVersion: 'SPDX-2.3',

@@ -1,7 +1,7 @@
 import { parseGuide } from './parse.ts' with { type: 'macro' }
 import type { GuidePage, GuideSection } from './tree.ts'
 
-export const guideSections: GuideSection[] = parseGuide()
+export const guideSections: readonly GuideSection[] = Object.freeze(parseGuide())
 
 export const findGuidePage = (subject: string): GuidePage | undefined =>
   guideSections.flatMap(({ pages }) => pages).find(page => page.subject === subject)

@@ -172,6 +172,23 @@ export const chargeDocument = (
     'Too many applications were looked up.',
   )
 
+/**
+ * Charges a call for a client's key set to its origin. The origin of the client's metadata document has a
+ * budget of its own, which documents elsewhere cannot use up.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`
+ */
+export const chargeKeySet = (
+  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
+  { origin, isOwn }: { origin: string; isOwn: boolean },
+): void =>
+  takeAll(
+    [[charges.organizations, `keys:${isOwn}:${origin}`, PER_ORIGIN]],
+    1,
+    clock.now(),
+    'Too many keys of applications were looked up.',
+  )
+
 type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
 
 /** Charges all buckets, or none when one of them lacks units. */

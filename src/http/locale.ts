@@ -2,7 +2,7 @@ import Negotiator from 'negotiator'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
 /** Locale files (JSON) by name. */
-export const localeFiles = embed('templates/locales', ['.json'])
+export const localeFiles = Object.freeze(embed('templates/locales', ['.json']))
 export const FALLBACK_LOCALE = 'en'
 const right_to_left = new Set(['ar', 'arc', 'ckb', 'dv', 'fa', 'he', 'ku', 'ps', 'sd', 'ug', 'ur', 'yi'])
 

@@ -11,7 +11,12 @@ export interface Component {
   license: string
   /** SHA-512 of the package in base64, as the registry signs it. */
   sha512: string
-  /** Text of its licence file. */
+}
+
+/** The text of a licence file. */
+export interface LicenseText {
+  /** Names of the libraries that have exactly this text. */
+  libraries: string[]
   text: string
 }
 
@@ -52,37 +57,57 @@ const HAS_NO_CODE = /^(?:@types\/.*|bun-types|undici-types|typescript)$/
  * Returns the libraries that package.json depends on, directly or not, sorted by name. The bundler may have
  * left out some of them. A Bun macro.
  */
-export const components = (): Component[] => {
+export const components = (): Component[] => installed().map(({ component }) => component)
+
+/** Returns the licence files of {@link components}. A Bun macro. */
+export const licenseTexts = (): LicenseText[] => {
+  const libraries = Map.groupBy(installed(), ({ folder }) => textIn(folder))
+  return [...libraries].flatMap(([text, found]) =>
+    text ? [{ libraries: found.map(({ component }) => component.name), text }] : [],
+  )
+}
+
+interface Installed {
+  component: Component
+  /** The folder of the installed package. */
+  folder: string
+}
+
+const installed = (): Installed[] => {
   const text = readFileSync(join(root, 'bun.lock'), 'utf8')
   // The lock file is JSON with trailing commas.
   const { packages } = JSON.parse(text.replace(/,(\s*[}\]])/g, '$1')) as { packages: Record<string, Locked> }
-  const found = new Map<string, Component>()
+  const found = new Map<string, Installed>()
   const visit = (name: string, path: string): void => {
     const key = [`${path}/${name}`, name].find(each => packages[each])
     const locked = key && packages[key]
     // A peer that is not installed, or a package that another path has found.
     if (!locked || found.has(locked[0]) || HAS_NO_CODE.test(name)) return
-    found.set(locked[0], componentOf(name, key, locked))
+    found.set(locked[0], installedAs(name, key, locked))
     for (const next of Object.keys({ ...locked[2].dependencies, ...locked[2].peerDependencies }))
       visit(next, key)
   }
   for (const name of Object.keys(project.dependencies)) visit(name, '')
-  return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  return [...found.values()].sort((a, b) => (a.component.name < b.component.name ? -1 : 1))
 }
 
-const componentOf = (name: string, path: string, [spec, , , integrity]: Locked): Component => {
+const installedAs = (name: string, path: string, [spec, , , integrity]: Locked): Installed => {
   // A nested package is locked as `parent/name`, and installed in the parent's node_modules.
   const parent = path === name ? [] : [path.slice(0, -name.length - 1), 'node_modules']
   const folder = join(root, 'node_modules', ...parent, name)
   const { license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const file = readdirSync(folder)
-    .sort()
-    .find(each => /^licen[cs]e/i.test(each))
-  return {
+  const component = {
     name,
     version: spec.slice(name.length + 1),
     license: typeof license === 'string' ? license : 'NOASSERTION',
     sha512: integrity.replace('sha512-', ''),
-    text: file ? readFileSync(join(folder, file), 'utf8').trim() : '',
   }
+  return { component, folder }
+}
+
+const textIn = (folder: string): string => {
+  const file = readdirSync(folder)
+    .sort()
+    .find(each => /^licen[cs]e/i.test(each))
+  return file ? readFileSync(join(folder, file), 'utf8').trim() : ''
 }

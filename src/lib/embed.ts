@@ -5,6 +5,9 @@ import { join } from 'node:path'
  * Returns the files of a repository folder with the given extensions as `{ path: text }`. This is a Bun
  * macro: it runs when the caller is transpiled or bundled, so the executable contains the texts.
  * https://bun.com/docs/bundler/macros
+ *
+ * The bundler writes the texts out again wherever the variable is named, unless `Object.freeze` or another call
+ * takes the result.
  */
 export const embed = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'utf8')

@@ -6,7 +6,7 @@ import { accentTokens } from '#src/pages/accent.ts'
 import { translator } from '#src/pages/translate.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 
-const files = embed('templates/mail', ['.eta', '.css'])
+const files = Object.freeze(embed('templates/mail', ['.eta', '.css']))
 
 const reader = (autoEscape: boolean): Eta => {
   const eta = new Eta({ autoEscape, cache: true })

@@ -8,6 +8,7 @@ import { hashSecret, sameHash } from '#src/lib/secrets.ts'
 import { checkMethod, type PresentedClient } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { blockedUntil, countFailure, secretsFrom } from '#src/sign-in/throttle.ts'
+import { type AssertedFor, type AssertionFault, findAssertionFault } from './client-assertion.ts'
 
 /** A secret, code or token that this server does not know: counted as a wrong guess. */
 export class CredentialError extends OAuthError {}
@@ -15,12 +16,20 @@ export class CredentialError extends OAuthError {}
 const isSecretOf = ({ secret_hash }: Client, { client_secret }: PresentedClient): boolean =>
   secret_hash !== null && client_secret !== undefined && sameHash(hashSecret(client_secret), secret_hash)
 
+interface ClientRequest {
+  /** The request that an assertion is for; undefined where none is accepted. */
+  readonly asked?: AssertedFor | undefined
+  /**
+   * `either` accepts a secret in the header or the body, whichever method is registered: many libraries always
+   * use HTTP Basic at these endpoints.
+   */
+  readonly place?: 'registered' | 'either'
+}
+
 /**
- * Runs `attempt` for the authenticated client. A client with its correct secret is never refused for failures
- * of others at its address, and its own expired codes or tokens do not count as guesses.
+ * Runs `attempt` for the authenticated client. A client with its correct secret or assertion is never refused
+ * for failures of others at its address, and its own expired codes or tokens do not count as guesses.
  *
- * @param place `either` accepts a secret in the header or the body, whichever method is registered: many
- * libraries always use HTTP Basic at these endpoints
  * @throws CredentialError `invalid_client`; AppError 429 as {@link throttled}
  */
 export const asClient = async <T>(
@@ -28,22 +37,48 @@ export const asClient = async <T>(
   call: Call,
   presented: PresentedClient,
   attempt: (client: Client) => Promise<T>,
-  place: 'registered' | 'either' = 'registered',
+  { asked, place = 'registered' }: ClientRequest = {},
 ): Promise<T> => {
   const client = await findClient(context, presented.client_id)
-  const isAuthenticated = client?.type === 'confidential' && isSecretOf(client, presented)
+  const fault = await findFault(context, client, presented, asked)
+  const isAuthenticated = fault === undefined
   const run = async () => {
     try {
       if (!client) throw new CredentialError('invalid_client')
       if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
-      if (client.type === 'confidential' && !isAuthenticated) throw new CredentialError('invalid_client')
+      if (fault === 'unknown_grant') throw new CredentialError('invalid_grant')
+      if (fault !== undefined && fault !== 'public') throw new CredentialError('invalid_client')
     } catch (error) {
-      report(context, call, client, presented)
+      report(context, call, client, presented, fault)
       throw error
     }
     return attempt(client)
   }
   return isAuthenticated ? run() : throttled(context, call, client, run)
+}
+
+type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 'wrong_secret' | 'public'
+
+/**
+ * Returns why the client is not authenticated; `public` for one that need not be. An assertion of such a client
+ * counts for nothing when its keys cannot be read.
+ */
+const findFault = async (
+  context: Context,
+  client: Client | undefined,
+  presented: PresentedClient,
+  asked: AssertedFor | undefined,
+): Promise<Fault | undefined> => {
+  if (!client) return 'unknown_client'
+  if (presented.method === 'private_key_jwt') {
+    const { keys, client_id } = client
+    if (!keys || !asked) return 'wrong_method'
+    const fault = await findAssertionFault(context, { client_id, keys }, presented.client_assertion, asked)
+    return fault === 'unreadable_keys' && !keys.is_required ? 'public' : fault
+  }
+  if (client.type === 'public') return 'public'
+  if (presented.method === 'none') return 'no_secret'
+  return isSecretOf(client, presented) ? undefined : 'wrong_secret'
 }
 
 /** Logs why a client is refused, for its operator: the answer says only `invalid_client`. */
@@ -52,15 +87,10 @@ const report = (
   call: Call,
   client: Client | undefined,
   presented: PresentedClient,
+  fault: Fault | undefined,
 ): void => {
   if (!mayReport(context, call, client)) return
-  const reason = !client
-    ? 'unknown_client'
-    : client.type === 'confidential' && presented.method === 'none'
-      ? 'no_secret'
-      : client.type === 'public' || isSecretOf(client, presented)
-        ? 'wrong_method'
-        : 'wrong_secret'
+  const reason = fault === undefined || fault === 'public' ? 'wrong_method' : fault
   const { request_id } = call
   const client_id = printable(presented.client_id)
   context.log.warn({ event: 'client_refused', request_id, reason, client_id, method: presented.method })

@@ -42,7 +42,7 @@ export const postIntrospect = (context: Context) =>
       await recordIntrospection(context, client, call, isVisible ? found : undefined)
       return oauthJson(isVisible ? { active: true, ...found.claims } : { active: false })
     }
-    return asClient(context, call, presented, attempt, 'either')
+    return asClient(context, call, presented, attempt, { place: 'either' })
   })
 
 /**

@@ -50,7 +50,10 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   // Anonymous calls are accepted, and a client_id alone is not a credential; a secret that is presented must
   // be correct.
   await (presented && presented.method !== 'none'
-    ? asClient(context, call, presented, attempt, 'either')
+    ? asClient(context, call, presented, attempt, {
+        place: 'either',
+        asked: { grant_type: 'refresh_token', refresh_token: token },
+      })
     : throttled(context, call, undefined, attempt))
 }
 

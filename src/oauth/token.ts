@@ -38,8 +38,14 @@ export const postToken = (context: Context) =>
     if (!presented) throw new OAuthError('invalid_request', 'The parameter client_id is missing.')
     endpoint_call.client_id = presented.client_id
     const request = parseTokenRequest(form)
-    return asClient(context, call, presented, async client => {
-      checkGrantType(client, request.grant_type)
-      return oauthJson(await run(context, { client, request, client_info: call }))
-    })
+    return asClient(
+      context,
+      call,
+      presented,
+      async client => {
+        checkGrantType(client, request.grant_type)
+        return oauthJson(await run(context, { client, request, client_info: call }))
+      },
+      { asked: request },
+    )
   })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { embed, embedBinary } from '#src/lib/embed.ts' with { type: 'macro' }
 
-const files = embed('templates', ['.css', '.js', '.svg'])
+const files = Object.freeze(embed('templates', ['.css', '.js', '.svg']))
 /** 180 pixels square, as base64: browsers and phones ask for it at fixed addresses. */
 const { 'touch-icon.png': icon = '' } = embedBinary('templates', ['.png'])
 

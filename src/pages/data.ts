@@ -541,6 +541,26 @@ export interface AccountPage extends AccountFrame {
   notice?: MessageCode<'account.notice.'>
 }
 
+/** A shown way to sign in. */
+export type SignInMethod = MessageCode<'account-history.method.'>
+
+/** The sign-ins of the user and the failed attempts, latest first. */
+export interface AccountHistoryPage extends AccountFrame {
+  entries: (Place & {
+    failed: boolean
+    /** ISO 8601. */
+    at: string
+    /** Empty where they are not known. */
+    methods: SignInMethod[]
+    /** The application; absent for the account itself. */
+    client_name?: string
+  })[]
+  /** Milliseconds; the reference for relative times. */
+  now: number
+  /** Absent on the last page. */
+  next_url?: string
+}
+
 /** Data types by page name. */
 export interface Pages {
   login: LoginPage
@@ -574,6 +594,7 @@ export interface Pages {
   'account-profile': AccountProfilePage
   'account-applications': AccountApplicationsPage
   'account-data': AccountDataPage
+  'account-history': AccountHistoryPage
 }
 
 /** Picks the fields of a user that pages show. */

@@ -90,11 +90,12 @@ const cookieFor = async (context: Context, tx: Transaction, value: Secret): Prom
 export const recordLogin = (
   context: Context,
   tx: Transaction,
-  user: Pick<UserRow, 'id' | 'email' | 'organization_id'>,
+  user: Pick<UserRow, 'id' | 'email' | 'organization_id'> & { amr: string[] },
   client_info: ClientInfo,
 ): Promise<void> =>
   recordUser(context, tx, { actor: { id: user.id, email: user.email }, client_info }, 'user.login', user, {
     client_id: '',
     grant_type: '',
     session_id: '',
+    amr: user.amr,
   })

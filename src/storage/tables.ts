@@ -663,8 +663,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Assertions already used for a login, by the hash of provider and ID, until they expire (replay
-   * protection).
+   * Assertions already used for a login or by a client, by the hash of provider or client and ID, until they
+   * expire (replay protection).
    */
   const used_assertions = table(
     'used_assertions',

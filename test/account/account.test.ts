@@ -77,7 +77,7 @@ describe('GET /account', () => {
         target_id: ada.id,
         target_type: 'user',
         organization_id: 'org_default',
-        metadata: { client_id: '', grant_type: '', session_id: '' },
+        metadata: { client_id: '', grant_type: '', session_id: '', amr: ['pwd'] },
       },
     ])
   })

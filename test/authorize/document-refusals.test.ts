@@ -272,16 +272,18 @@ describe('CMD-07 calls for documents are bounded', () => {
   test('CMD-07 a thousand are kept', async () => {
     const { documents } = app.context
     for (let i = 0; i < 1_000; i++)
-      documents.set(`org_default https://a.example/${i}`, {
+      documents.set(`document org_default https://a.example/${i}`, {
         origin: 'https://a.example',
         found: Promise.resolve(undefined),
         expires_at: app.clock.now() + HOUR,
+        asked_at: app.clock.now(),
+        read_at: app.clock.now(),
         validators: {},
       })
     const { page } = await open(publish(), {}, await person())
     expect(page.html).toContain('/oauth/consent')
     expect(documents.size).toBe(1_000)
-    expect(documents.has('org_default https://a.example/0')).toBe(false)
+    expect(documents.has('document org_default https://a.example/0')).toBe(false)
   })
 })
 

@@ -69,7 +69,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect((await prove(browser)).location).toStartWith('/oauth/enrol?request=')
     expect((await facts()).slice(-2)).toEqual([
       ['user.login_failed', expect.objectContaining({ failure_reason: 'old_authentication' })],
-      ['user.login', { client_id: '', grant_type: '', session_id: '' }],
+      ['user.login', { client_id: '', grant_type: '', session_id: '', amr: ['fed'] }],
     ])
   })
 

@@ -62,7 +62,7 @@ describe('the code grant', () => {
         type: 'user.login',
         target_id: alice.id,
         target_type: 'user',
-        metadata: { ...metadata, session_id },
+        metadata: { ...metadata, session_id, amr: ['pwd'] },
       },
       {
         ...about,

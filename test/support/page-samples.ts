@@ -328,6 +328,31 @@ const data: Pages['account-data'] = {
   delete_action: '/account/data/delete',
 }
 
+const history: Pages['account-history'] = {
+  ...frame,
+  brand,
+  now: account.now,
+  entries: [
+    {
+      ...mac,
+      failed: false,
+      at: '2026-11-20T11:40:00Z',
+      methods: ['password', 'code'],
+      client_name: 'Orbit Notes',
+    },
+    { ...phone, failed: false, at: '2026-11-20T08:30:00Z', methods: ['passkey'] },
+    {
+      user_agent: '',
+      location: '',
+      ip_address: '192.0.2.4',
+      failed: true,
+      at: '2026-11-19T14:00:00Z',
+      methods: [],
+    },
+  ],
+  next_url: '/account/history?cursor=c',
+}
+
 /** Every page in every state that looks different. */
 export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
@@ -914,6 +939,8 @@ export const samples: Sample[] = [
     state: 'none',
     data: { ...applications, applications: [], notice: 'disconnected' },
   },
+  { page: 'account-history', state: 'usual', data: history },
+  { page: 'account-history', state: 'first', data: { ...history, entries: history.entries.slice(0, 1) } },
   { page: 'account-data', state: 'usual', data: { ...data, deletion: 'possible' } },
   {
     page: 'account-data',

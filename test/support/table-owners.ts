@@ -38,7 +38,7 @@ export const owners: Record<string, string> = {
   stored_posts: 'authorize/store.ts',
   consents: 'authorize/consent-store.ts',
   upstream_requests: 'federation/store.ts',
-  used_assertions: 'federation/saml/store.ts',
+  used_assertions: 'tokens/assertion-store.ts',
   webhooks: 'webhooks/store.ts',
   webhook_deliveries: 'webhooks/store.ts',
   counters: 'triggers of the database',

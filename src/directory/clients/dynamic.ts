@@ -1,11 +1,15 @@
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { host } from '#src/pages/view.ts'
-import { dynamicScopes, type Registration } from '#src/protocol/oauth/dynamic-client.ts'
+import type { ClientKeys } from '#src/protocol/oauth/client-keys.ts'
+import { dynamicScopes, keysOf, type Registration } from '#src/protocol/oauth/dynamic-client.ts'
 import { DOCUMENT_DYNAMIC, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
 import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { DynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
+
+/** A client that can prove a key. */
+export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
  * Returns a dynamic client in the form of all clients. It always asks for consent.
@@ -19,38 +23,44 @@ export const asClientRow = ({
   registration,
   created_at,
   changed_at,
-}: DynamicClient): Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'> => ({
-  client_id,
-  ...(client_id.startsWith(DOCUMENT_DYNAMIC) && { from_document: true }),
-  organization_id: organization_id ?? DEFAULT_ORGANIZATION,
-  secret_hash,
-  name,
-  description: '',
-  type: secret_hash === null ? 'public' : 'confidential',
-  kind: null,
-  redirect_uris: [...registration.redirect_uris],
-  post_logout_redirect_uris: [],
-  web_origins: [],
-  grant_types: [...registration.grant_types],
-  scopes: [...dynamicScopes],
-  token_endpoint_auth_method: registration.token_endpoint_auth_method,
-  access_token_ttl: 900,
-  refresh_token_ttl: 2_592_000,
-  // Command-line clients refresh in several processes at once, and lose answers.
-  refresh_token_reuse_window: 10,
-  ...noLogouts,
-  attributes: {},
-  claims: {},
-  allowed_roles: [],
-  allowed_groups: [],
-  capabilities: [],
-  consent_required: true,
-  access_token_typ: 'at+jwt',
-  access_token_signed_response_alg: null,
-  id_token_signed_response_alg: null,
-  created_at,
-  updated_at: changed_at ?? created_at,
-})
+}: DynamicClient): Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'> & HasKeys => {
+  const keys = keysOf(registration)
+  const { token_endpoint_auth_method } = registration
+  return {
+    client_id,
+    ...(client_id.startsWith(DOCUMENT_DYNAMIC) && { from_document: true }),
+    ...(keys && { keys }),
+    organization_id: organization_id ?? DEFAULT_ORGANIZATION,
+    secret_hash,
+    name,
+    description: '',
+    type: secret_hash === null && !keys?.is_required ? 'public' : 'confidential',
+    kind: null,
+    redirect_uris: [...registration.redirect_uris],
+    post_logout_redirect_uris: [],
+    web_origins: [],
+    grant_types: [...registration.grant_types],
+    scopes: [...dynamicScopes],
+    token_endpoint_auth_method:
+      token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
+    access_token_ttl: 900,
+    refresh_token_ttl: 2_592_000,
+    // Command-line clients refresh in several processes at once, and lose answers.
+    refresh_token_reuse_window: 10,
+    ...noLogouts,
+    attributes: {},
+    claims: {},
+    allowed_roles: [],
+    allowed_groups: [],
+    capabilities: [],
+    consent_required: true,
+    access_token_typ: 'at+jwt',
+    access_token_signed_response_alg: null,
+    id_token_signed_response_alg: null,
+    created_at,
+    updated_at: changed_at ?? created_at,
+  }
+}
 
 /** Returns the metadata of a document as a client that nobody has allowed yet. */
 export const asDocumentClient = (

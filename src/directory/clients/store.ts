@@ -17,11 +17,11 @@ import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import { asClientRow, asUnread } from './dynamic.ts'
+import { asClientRow, asUnread, type HasKeys } from './dynamic.ts'
 import { readDynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
 
-export type Client = Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'>
+export type Client = Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'> & HasKeys
 
 const { placeholder } = sql
 
@@ -105,12 +105,14 @@ export const clientOfRequest = async (
 }
 
 /**
- * True when the client has registered this origin; any will do for one that its metadata document describes.
+ * True when the client has registered this origin; any will do for a public one that its metadata document
+ * describes.
  */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)
   if (client || !client_id.startsWith(DOCUMENT_DYNAMIC)) return client?.web_origins.includes(origin) ?? false
-  return (await store.read(q => readDynamicClient(q, client_id))) !== undefined
+  const described = await store.read(q => readDynamicClient(q, client_id))
+  return described !== undefined && asClientRow(described).type === 'public'
 }
 
 /** Rejects with a unique violation when the client_id is taken. */

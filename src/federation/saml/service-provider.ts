@@ -14,8 +14,8 @@ import { SamlError } from '#src/protocol/saml/error.ts'
 import { renderMetadata } from '#src/protocol/saml/own-metadata.ts'
 import { assertedProfileOf } from '#src/protocol/saml/profile.ts'
 import type { Assertion } from '#src/protocol/saml/response.ts'
+import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { signingThread } from '#src/tokens/signing-thread.ts'
-import { useAssertion } from './store.ts'
 
 /**
  * URLs of the service provider. Each identity provider has its own entity id and endpoints here, so that a

@@ -1,20 +1,5 @@
-import type { SecretHash } from '#src/lib/secrets.ts'
 import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-
-/** Marks an assertion as used; true for exactly one caller. */
-export const useAssertion = async (
-  tx: Transaction,
-  assertion: { assertion_hash: SecretHash; expires_at: number },
-): Promise<boolean> => {
-  const { used_assertions: t } = tx.tables
-  const rows = await tx
-    .insert(t)
-    .values(assertion)
-    .onConflictDoNothing()
-    .returning({ hash: t.assertion_hash })
-  return rows.length > 0
-}
 
 /** Stored key pair: the private key as sealed PKCS #8 in base64, the certificate as DER in base64. */
 export interface StoredKey {

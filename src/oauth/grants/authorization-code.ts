@@ -103,7 +103,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
       target_id: user.id,
       target_type: 'user',
       client_info: code.client_info ?? user,
-      metadata: { ...by, session_id },
+      metadata: { ...by, session_id, amr: code.amr },
       active,
     })
   if (started.row) await recordSession(context, tx, { ...started.row, email: user.email })

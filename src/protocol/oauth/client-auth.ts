@@ -1,3 +1,4 @@
+import type { ClientKeys } from './client-keys.ts'
 import { OAuthError } from './error.ts'
 import { decodeForm, requireParameter } from './parameters.ts'
 
@@ -6,9 +7,15 @@ export type ClientAuthMethod = (typeof clientAuthMethods)[number]
 
 /** Client identification presented by a request, not verified. */
 export type PresentedClient =
+  | {
+      readonly method: 'private_key_jwt'
+      readonly client_id: string
+      readonly client_secret: undefined
+      readonly client_assertion: string
+    }
   | { readonly method: 'none'; readonly client_id: string; readonly client_secret: undefined }
   | {
-      readonly method: Exclude<ClientAuthMethod, 'none'>
+      readonly method: 'client_secret_basic' | 'client_secret_post'
       readonly client_id: string
       readonly client_secret: string
     }
@@ -25,15 +32,51 @@ export const parseClientAuth = (
 ): PresentedClient | undefined => {
   const client_id = form.get('client_id')
   const client_secret = form.get('client_secret')
+  const isAsserted = form.has('client_assertion') || form.has('client_assertion_type')
+  const methods = [authorization != null, client_secret !== undefined, isAsserted].filter(Boolean)
+  if (methods.length > 1) throw severalMethods()
+  if (isAsserted) return parseAssertion(form)
   if (authorization != null) {
     const presented = parseBasic(authorization)
-    if (client_secret !== undefined || (client_id !== undefined && client_id !== presented.client_id))
-      throw new OAuthError('invalid_request', 'The client must use one authentication method only.')
+    if (client_id !== undefined && client_id !== presented.client_id) throw severalMethods()
     return presented
   }
   if (client_secret !== undefined)
     return { method: 'client_secret_post', client_id: requireParameter(form, 'client_id'), client_secret }
   return client_id === undefined ? undefined : { method: 'none', client_id, client_secret: undefined }
+}
+
+const severalMethods = () =>
+  new OAuthError('invalid_request', 'The client must use one authentication method only.')
+
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+const MAX_ASSERTION = 8192
+
+/**
+ * Reads a client assertion, whose `sub` is the client: https://www.rfc-editor.org/rfc/rfc7523#section-3
+ *
+ * @throws OAuthError `invalid_client`
+ */
+const parseAssertion = (form: ReadonlyMap<string, string>): PresentedClient => {
+  const client_assertion = form.get('client_assertion') ?? ''
+  if (form.get('client_assertion_type') !== ASSERTION_TYPE)
+    throw new OAuthError('invalid_client', `client_assertion_type must be ${ASSERTION_TYPE}.`)
+  const client_id = subjectOf(client_assertion)
+  if (client_id === undefined || (form.get('client_id') ?? client_id) !== client_id)
+    throw new OAuthError('invalid_client', 'The sub of client_assertion must be the client_id.')
+  return { method: 'private_key_jwt', client_id, client_secret: undefined, client_assertion }
+}
+
+const subjectOf = (jwt: string): string | undefined => {
+  if (jwt.length > MAX_ASSERTION) return undefined
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
+    const sub: unknown = Reflect.get(Object(claims), 'sub')
+    // Stores cannot keep NUL.
+    return typeof sub === 'string' && !/[\0\ufffd]/.test(sub) ? sub : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /**
@@ -54,18 +97,25 @@ const parseBasic = (authorization: string): PresentedClient => {
 
 /**
  * Checks the method: a public client has no secret; a confidential one sends it in the form, or in the header
- * when registered for that. The caller compares the secret.
+ * when registered for that; one with keys signs an assertion. The caller verifies secret or assertion.
  *
  * @throws OAuthError `invalid_client`
  */
 export const checkMethod = (
-  client: { readonly type: 'confidential' | 'public'; readonly token_endpoint_auth_method: ClientAuthMethod },
+  client: {
+    readonly type: 'confidential' | 'public'
+    readonly token_endpoint_auth_method: ClientAuthMethod
+    readonly keys?: ClientKeys
+  },
   presented: PresentedClient,
 ): void => {
   const isAllowed =
-    client.type === 'public'
-      ? presented.method === 'none'
-      : presented.method === 'client_secret_post' ||
-        (presented.method === 'client_secret_basic' && client.token_endpoint_auth_method === presented.method)
+    presented.method === 'private_key_jwt'
+      ? client.keys !== undefined
+      : client.type === 'public'
+        ? presented.method === 'none'
+        : presented.method === 'client_secret_post' ||
+          (presented.method === 'client_secret_basic' &&
+            client.token_endpoint_auth_method === presented.method)
   if (!isAllowed) throw new OAuthError('invalid_client')
 }

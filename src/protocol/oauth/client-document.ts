@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { assertionAlgs, readKeySet } from './client-keys.ts'
 import { parseRegistration, type Registration } from './dynamic-client.ts'
 import { DOCUMENT_DYNAMIC } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
@@ -21,31 +21,53 @@ export const isDocumentId = (client_id: string): boolean => {
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
-const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+type Keys = Pick<Registration, 'jwks' | 'jwks_uri' | 'token_endpoint_auth_signing_alg'>
 
-/** Returns a hash of the keys that a document names, or undefined; secret ones are refused. */
-const readKeys = (document: object): string | undefined => {
+/** Reads the keys of a document, or where they are published. */
+const readKeys = (document: object): Keys => {
   const [jwks, jwks_uri]: unknown[] = [Reflect.get(document, 'jwks'), Reflect.get(document, 'jwks_uri')]
-  if (jwks === undefined && jwks_uri === undefined) return undefined
-  const keys: unknown = jwks && Reflect.get(Object(jwks), 'keys')
-  const isSecret = (key: unknown) => privateMembers.some(member => Object.hasOwn(Object(key), member))
-  if (Array.isArray(keys) && keys.some(isSecret)) throw invalid('jwks must hold public keys only.')
-  return hash('sha256', JSON.stringify([jwks, jwks_uri]), 'base64url')
+  if (jwks !== undefined && jwks_uri !== undefined)
+    throw invalid('The document must not hold both jwks and jwks_uri.')
+  if (jwks_uri !== undefined && !(typeof jwks_uri === 'string' && isDocumentId(jwks_uri)))
+    throw invalid(`jwks_uri must be an https URL with a path and at most ${MAX_DOCUMENT_ID} characters.`)
+  const alg = assertionAlgs.find(known => known === Reflect.get(document, 'token_endpoint_auth_signing_alg'))
+  return {
+    ...(jwks !== undefined && { jwks: readKeySet(jwks) }),
+    ...(jwks_uri !== undefined && { jwks_uri }),
+    ...(alg && { token_endpoint_auth_signing_alg: alg }),
+  }
 }
 
-/** True for a client that has no secret and need not prove a key. */
-const isPublic = (document: object): boolean => {
-  const method: unknown = Reflect.get(document, 'token_endpoint_auth_method')
+type Methods = Pick<Registration, 'token_endpoint_auth_method' | 'token_endpoint_auth_methods_supported'>
+
+/**
+ * Reads how the client can authenticate. It may list several methods:
+ * https://openid.net/specs/openid-connect-rp-metadata-choices-1_0.html
+ */
+const readMethods = (document: object, keys: Keys): Methods => {
+  const method: unknown = Reflect.get(document, 'token_endpoint_auth_method') ?? 'none'
   const others: unknown = Reflect.get(document, 'token_endpoint_auth_methods_supported')
-  return (
-    method === undefined ||
-    method === 'none' ||
-    (method === 'private_key_jwt' && Array.isArray(others) && others.includes('none'))
+  const listed = [method, ...(Array.isArray(others) ? others : [])]
+  const hasKeys = (keys.jwks ?? keys.jwks_uri) !== undefined
+  const isAlgKnown =
+    Object.hasOwn(document, 'token_endpoint_auth_signing_alg') ===
+    Object.hasOwn(keys, 'token_endpoint_auth_signing_alg')
+  const provesKey = listed.includes('private_key_jwt') && hasKeys && isAlgKnown
+  const isKnown = method === 'none' || method === 'private_key_jwt'
+  if (isKnown && provesKey && listed.includes('none'))
+    return {
+      token_endpoint_auth_method: 'none',
+      token_endpoint_auth_methods_supported: ['none', 'private_key_jwt'],
+    }
+  if (isKnown && provesKey) return { token_endpoint_auth_method: 'private_key_jwt' }
+  if (isKnown && listed.includes('none')) return { token_endpoint_auth_method: 'none' }
+  throw invalid(
+    `The client must be able to use the method none, or private_key_jwt with jwks or jwks_uri and ${assertionAlgs.join(' or ')}.`,
   )
 }
 
 /**
- * Reads the metadata document of a public client, which names itself. Unknown members, and grants that such a
+ * Reads the metadata document of a client, which names itself. Unknown members, and grants that such a
  * client cannot have, are left out, not refused.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-4
  *
@@ -58,16 +80,22 @@ export const parseDocument = (document: unknown, client_id: string): Registratio
     throw invalid('The client_id of the document must be its URL.')
   if (Object.keys(document).some(member => member.startsWith('client_secret')))
     throw invalid('The document must not hold a secret.')
-  if (!isPublic(document)) throw invalid('The client must be able to use the method none.')
   const keys = readKeys(document)
+  const methods = readMethods(document, keys)
   const { redirect_uris, client_name, grant_types, response_types } = document as Record<string, unknown>
   const registration = parseRegistration(
     { redirect_uris, client_name, grant_types, response_types, token_endpoint_auth_method: 'none' },
     () => false,
   )
-  return { ...registration, ...(keys && { keys }) }
+  return { ...registration, ...methods, ...keys }
 }
 
-/** True when a changed document needs a new consent: its keys or redirect URIs differ. */
+/** The members that a person's consent stands on. */
+const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registration) => [
+  [...redirect_uris].sort(),
+  keys,
+]
+
+/** True when a person who allowed the client as it was has to be asked again. */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
-  before.keys !== now.keys || !Bun.deepEquals([...before.redirect_uris].sort(), [...now.redirect_uris].sort())
+  !Bun.deepEquals(consented(before), consented(now))

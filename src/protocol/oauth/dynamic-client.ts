@@ -1,4 +1,6 @@
+import type { JSONWebKeySet } from 'jose'
 import { isLine } from '#src/lib/text.ts'
+import type { AssertionAlg, ClientKeys } from './client-keys.ts'
 import { OAuthError } from './error.ts'
 import { checkRegistrable } from './redirect-uri.ts'
 import { parseScope } from './scope.ts'
@@ -19,13 +21,30 @@ const MAX_NAME = 128
  */
 export type Registration = {
   readonly redirect_uris: readonly string[]
-  readonly token_endpoint_auth_method: (typeof methods)[number]
+  readonly token_endpoint_auth_method: (typeof methods)[number] | 'private_key_jwt'
   readonly grant_types: readonly (typeof grants)[number][]
   readonly client_name?: string
   readonly scope?: string
   readonly application_type?: (typeof applicationTypes)[number]
-  /** Hash of the keys that a metadata document names. */
-  readonly keys?: string
+  /** In a metadata document: set when both may be used, and the method is then `none`. */
+  readonly token_endpoint_auth_methods_supported?: readonly ['none', 'private_key_jwt']
+  /** Only in a metadata document, as are the other members about keys. */
+  readonly jwks?: JSONWebKeySet
+  readonly jwks_uri?: string
+  readonly token_endpoint_auth_signing_alg?: AssertionAlg
+}
+
+/** Returns how the client may prove a key; undefined for one that cannot. */
+export const keysOf = ({
+  token_endpoint_auth_method: method,
+  token_endpoint_auth_methods_supported: methods,
+  token_endpoint_auth_signing_alg: alg,
+  jwks,
+  jwks_uri,
+}: Registration): ClientKeys | undefined => {
+  const source = jwks ? { jwks } : jwks_uri !== undefined && { jwks_uri }
+  if (!source || (method !== 'private_key_jwt' && !methods)) return undefined
+  return { is_required: !methods, alg, source }
 }
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)

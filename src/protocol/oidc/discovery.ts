@@ -1,5 +1,6 @@
 import { promptValues, responseModes } from '#src/protocol/oauth/authorize-request.ts'
 import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
+import { assertionAlgs } from '#src/protocol/oauth/client-keys.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import { profileAttributes } from './claims.ts'
 import type { SigningAlg } from './signing-algs.ts'
@@ -43,6 +44,8 @@ export const discoveryDocument = (server: {
   readonly ui_locales: readonly string[]
 }) => {
   const { issuer, backchannel_url = issuer } = server
+  const authMethods = [...clientAuthMethods, ...(server.reads_documents ? ['private_key_jwt'] : [])]
+  const assertions = server.reads_documents ? assertionAlgs : undefined
   return {
     issuer,
     authorization_endpoint: `${issuer}/oauth/authorize`,
@@ -60,8 +63,10 @@ export const discoveryDocument = (server: {
     grant_types_supported: grantTypes,
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: server.id_token_algs,
-    token_endpoint_auth_methods_supported: clientAuthMethods,
-    revocation_endpoint_auth_methods_supported: clientAuthMethods,
+    token_endpoint_auth_methods_supported: authMethods,
+    ...(assertions && { token_endpoint_auth_signing_alg_values_supported: assertions }),
+    revocation_endpoint_auth_methods_supported: authMethods,
+    ...(assertions && { revocation_endpoint_auth_signing_alg_values_supported: assertions }),
     introspection_endpoint_auth_methods_supported: clientAuthMethods.filter(method => method !== 'none'),
     code_challenge_methods_supported: ['S256'],
     prompt_values_supported: promptValues,

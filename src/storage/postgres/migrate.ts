@@ -8,7 +8,7 @@ import {
   type Migrations,
 } from '#src/storage/sqlite/migrate.ts'
 
-const postgresMigrations: Migrations = embed('migrations/postgres', ['.sql'])
+const postgresMigrations: Migrations = Object.freeze(embed('migrations/postgres', ['.sql']))
 
 /** Key of the advisory lock held during a migration. */
 const LOCK = 0x47617465

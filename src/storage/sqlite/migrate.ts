@@ -6,7 +6,7 @@ import { StorageError } from '#src/storage/errors.ts'
 /** SQL by file name. Files are applied in the order of their names. */
 export type Migrations = Record<string, string>
 
-export const sqliteMigrations: Migrations = embed('migrations/sqlite', ['.sql'])
+export const sqliteMigrations: Migrations = Object.freeze(embed('migrations/sqlite', ['.sql']))
 
 /** `Gate`, in the header of database files: https://www.sqlite.org/pragma.html#pragma_application_id */
 const APPLICATION_ID = 0x47617465

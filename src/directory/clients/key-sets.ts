@@ -1,0 +1,40 @@
+import type { createLocalJWKSet } from 'jose'
+import type { CalledFor, Core } from '#src/context.ts'
+import { chargeKeySet } from '#src/http/charge.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
+import { findJson } from './remote-json.ts'
+
+const MAX_BYTES = 64 * 1024
+/** A key that is not in the set may be newer than it; the set is asked for again this often at most. */
+const ASKED_AGAIN = MINUTE
+
+/** Finds the key that a JWS names. */
+export type KeyFinder = ReturnType<typeof createLocalJWKSet>
+
+/**
+ * Returns the keys that a client publishes, from memory while they are fresh, and for a day when they cannot
+ * be read again; undefined without any.
+ *
+ * @param client_id URL of the metadata document
+ * @param is_lacking true when the known set lacks a key
+ * @throws AppError 429 `rate_limited`, 503 `temporarily_unavailable`
+ */
+export const findKeySet = async (
+  context: Core,
+  { client_id, jwks_uri, organization }: { client_id: string; jwks_uri: string; organization: CalledFor },
+  is_lacking = false,
+): Promise<KeyFinder | undefined> => {
+  const { createLocalJWKSet } = await import('jose')
+  const isOwn = (origin: string) => origin === new URL(client_id).origin
+  return findJson(context, {
+    kind: 'keys',
+    url: jwks_uri,
+    organization,
+    bytes: MAX_BYTES,
+    charge: origin => chargeKeySet(context, { origin, isOwn: isOwn(origin) }),
+    parse: json => createLocalJWKSet(readKeySet(json)),
+    stale_for: DAY,
+    ...(is_lacking && { asked_after: context.clock.now() - ASKED_AGAIN }),
+  })
+}

@@ -1,0 +1,143 @@
+import type { CalledFor, Core, KnownJson } from '#src/context.ts'
+import { printable } from '#src/http/refusal.ts'
+import { retryLater } from '#src/lib/app-error.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+
+const MAX_KNOWN = 1_000
+/** Calls at a time, of the server and to one origin. */
+const PARALLEL = { all: 16, origin: 4 }
+/** Time in milliseconds after which a document that could not be read is asked for again. */
+const FAILED_FOR = MINUTE
+
+/** A JSON document that the owner of a client publishes. */
+export interface Wanted<T> {
+  readonly kind: 'document' | 'keys'
+  readonly url: string
+  /** The organization for whose login it is read: hosts that outbound_allow names are open to it alone. */
+  readonly organization: CalledFor
+  /** Maximum size. */
+  readonly bytes: number
+  /** Charges a call to those who cause it. */
+  readonly charge: (origin: string) => void
+  /** Returns the content; throws when it cannot be used. */
+  readonly parse: (json: unknown) => T
+  /** Milliseconds for which content is used that cannot be read again. */
+  readonly stale_for: number
+  /** Time after which the last call must have been; default: as the headers of its answer say. */
+  readonly asked_after?: number
+}
+
+/**
+ * Returns what is published at a URL, from memory while it is fresh; undefined when it cannot be read.
+ *
+ * @throws AppError 503 `temporarily_unavailable`, and what `charge` throws
+ */
+export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T | undefined> => {
+  const { clock, documents } = context
+  const { kind, url, organization, asked_after = Number.NEGATIVE_INFINITY } = wanted
+  const key = `${kind} ${organization.id} ${url}`
+  const known = documents.get(key)
+  const now = clock.now()
+  if (known && known.expires_at > now && known.asked_at > asked_after)
+    return known.found as Promise<T | undefined>
+  const { origin } = new URL(url)
+  try {
+    admit(documents, origin)
+    wanted.charge(origin)
+  } catch (error) {
+    const stale = known && (await kept(known, wanted, now))
+    if (stale) return stale
+    throw error
+  }
+  const entry: KnownJson = {
+    origin,
+    found: Promise.resolve(undefined),
+    expires_at: Number.POSITIVE_INFINITY,
+    asked_at: now,
+    read_at: known?.read_at ?? Number.NEGATIVE_INFINITY,
+    validators: {},
+  }
+  const found = read(context, wanted, known, entry)
+  entry.found = found
+  keep(documents, key, entry)
+  return found
+}
+
+const admit = (documents: Core['documents'], origin: string): void => {
+  const running = [...documents.values()].filter(({ expires_at }) => expires_at === Number.POSITIVE_INFINITY)
+  const own = running.filter(entry => entry.origin === origin)
+  if (running.length >= PARALLEL.all || own.length >= PARALLEL.origin)
+    throw retryLater('temporarily_unavailable', 'Too many metadata documents are being read.', SECOND)
+}
+
+/** Keeps an entry in place of the oldest one. */
+const keep = (documents: Core['documents'], key: string, entry: KnownJson): void => {
+  documents.delete(key)
+  documents.set(key, entry)
+  if (documents.size <= MAX_KNOWN) return
+  for (const [oldest, { expires_at }] of documents) {
+    if (expires_at === Number.POSITIVE_INFINITY) continue
+    documents.delete(oldest)
+    return
+  }
+}
+
+/** Returns content that was read before, while it may still be used. */
+const kept = async <T>({ found, read_at }: KnownJson, { stale_for }: Wanted<T>, now: number) =>
+  read_at + stale_for > now ? (found as Promise<T | undefined>) : undefined
+
+/** Reads the content into its entry, or, when some is known, only if it is newer. */
+const read = async <T>(
+  context: Core,
+  wanted: Wanted<T>,
+  known: KnownJson | undefined,
+  entry: KnownJson,
+): Promise<T | undefined> => {
+  const { clock, fetch, log } = context
+  const { url, organization, bytes, kind } = wanted
+  try {
+    const headers = { accept: 'application/json', ...known?.validators }
+    const answer = await fetch(url, { organization, bytes, headers })
+    const before = answer.status === 304 ? ((await known?.found) as T | undefined) : undefined
+    const content = before ?? wanted.parse(await jsonOf(answer))
+    entry.validators = before && known ? known.validators : validatorsOf(answer.headers)
+    entry.read_at = clock.now()
+    entry.expires_at = clock.now() + freshness(answer.headers, clock.now())
+    return content
+  } catch (error) {
+    log.warn({ event: 'client_document_failed', kind, url: printable(url), err: error })
+    entry.expires_at = clock.now() + FAILED_FOR
+    return known && kept(known, wanted, clock.now())
+  }
+}
+
+const jsonOf = (answer: Response): Promise<unknown> => {
+  if (answer.status !== 200) throw new Error(`The document has the HTTP status ${answer.status}.`)
+  const type = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? ''
+  if (!/^application\/(?:[\w.-]+\+)?json$/i.test(type))
+    throw new Error('The document is not JSON by its type.')
+  return answer.json()
+}
+
+const validatorsOf = (headers: Headers): Record<string, string> => {
+  const [etag, modified] = [headers.get('etag'), headers.get('last-modified')]
+  return { ...(etag && { 'if-none-match': etag }), ...(modified && { 'if-modified-since': modified }) }
+}
+
+/**
+ * Milliseconds for which content is used without asking:
+ * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
+ */
+const freshness = (headers: Headers, now: number): number => {
+  const control = headers.get('cache-control') ?? ''
+  const age = /\bs-maxage="?(\d+)/i.exec(control) ?? /\bmax-age="?(\d+)/i.exec(control)
+  const expires = Date.parse(headers.get('expires') ?? '')
+  const told = /\bno-(?:store|cache)\b/i.test(control)
+    ? 0
+    : age
+      ? Number(age[1]) * SECOND
+      : Number.isNaN(expires)
+        ? HOUR
+        : expires - now
+  return Math.min(Math.max(told, MINUTE), DAY)
+}

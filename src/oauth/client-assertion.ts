@@ -1,0 +1,135 @@
+import type { JWTVerifyOptions } from 'jose'
+import type { CalledFor, Context } from '#src/context.ts'
+import { findKeySet, type KeyFinder } from '#src/directory/clients/key-sets.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
+import { HOUR, SECOND } from '#src/lib/duration.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { assertionAlgs, type ClientKeys } from '#src/protocol/oauth/client-keys.ts'
+import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
+import { findSubject } from '#src/sessions/login-store.ts'
+import { findRefreshGrant } from '#src/sessions/refresh-tokens.ts'
+import { useAssertion } from '#src/tokens/assertion-store.ts'
+import { findCode } from '#src/tokens/code-store.ts'
+
+/** Seconds by which the clocks of client and server may differ. */
+const TOLERANCE = 10
+/** Longest lifetime: the id of an assertion is kept until it expires. */
+const MAX_LIFETIME = HOUR
+
+/** The request that a client signs an assertion for. */
+export type AssertedFor =
+  | Pick<Extract<TokenRequest, { grant_type: 'authorization_code' }>, 'grant_type' | 'code'>
+  | Pick<Extract<TokenRequest, { grant_type: 'refresh_token' }>, 'grant_type' | 'refresh_token'>
+  | Pick<Extract<TokenRequest, { grant_type: 'client_credentials' }>, 'grant_type'>
+
+interface Signer {
+  readonly client_id: string
+  readonly keys: ClientKeys
+}
+
+/**
+ * Why an assertion is refused. `unknown_grant`: keys that are published elsewhere are read only for a code or
+ * refresh token of their client.
+ */
+export type AssertionFault =
+  | 'wrong_assertion'
+  | 'unknown_key'
+  | 'used_assertion'
+  | 'unknown_grant'
+  | 'unreadable_keys'
+
+/**
+ * Verifies a client assertion and uses it up. Returns undefined for a good one.
+ * https://www.rfc-editor.org/rfc/rfc7523#section-3
+ *
+ * @throws AppError 429 or 503 while the keys cannot be asked for
+ */
+export const findAssertionFault = async (
+  context: Context,
+  signer: Signer,
+  assertion: string,
+  asked: AssertedFor,
+): Promise<AssertionFault | undefined> => {
+  const verified = await verify(context, signer, assertion, asked)
+  if (typeof verified === 'string') return verified
+  const { jti, exp } = verified
+  const assertion_hash = hashSecret(`${signer.client_id} ${jti}`)
+  const expires_at = (exp + TOLERANCE + 1) * SECOND
+  const isFirst = await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))
+  return isFirst ? undefined : 'used_assertion'
+}
+
+type Claims = { jti: string; exp: number }
+
+const verify = async (
+  context: Context,
+  { client_id, keys: { source, alg } }: Signer,
+  assertion: string,
+  asked: AssertedFor,
+): Promise<Claims | AssertionFault> => {
+  const options = {
+    algorithms: alg ? [alg] : [...assertionAlgs],
+    // The client was found by the `sub`.
+    issuer: client_id,
+    audience: audiencesOf(context),
+    currentDate: new Date(context.clock.now()),
+  }
+  if ('jwks' in source) {
+    const { createLocalJWKSet } = await import('jose')
+    return check(assertion, createLocalJWKSet(source.jwks), options)
+  }
+  const organization = await organizationOf(context, client_id, asked)
+  if (!organization) return 'unknown_grant'
+  const find = (is_lacking: boolean) =>
+    findKeySet(context, { client_id, organization, jwks_uri: source.jwks_uri }, is_lacking)
+  const known = await find(false)
+  const first = known && (await check(assertion, known, options))
+  if (first !== 'unknown_key') return first ?? 'unreadable_keys'
+  const newer = await find(true)
+  return newer && newer !== known ? check(assertion, newer, options) : first
+}
+
+/**
+ * Signature and claims by jose; an audience is one value, so that no assertion is good at two servers.
+ */
+const check = async (
+  assertion: string,
+  keys: KeyFinder,
+  options: JWTVerifyOptions & { currentDate: Date },
+): Promise<Claims | 'wrong_assertion' | 'unknown_key'> => {
+  const { jwtVerify } = await import('jose')
+  try {
+    const { aud, jti, exp = Number.POSITIVE_INFINITY } = (await jwtVerify(assertion, keys, options)).payload
+    const isForOne = typeof aud === 'string' || aud?.length === 1
+    const isShort = exp * SECOND <= options.currentDate.getTime() + MAX_LIFETIME
+    return isForOne && isShort && typeof jti === 'string' && jti !== '' ? { jti, exp } : 'wrong_assertion'
+  } catch (error) {
+    return Reflect.get(Object(error), 'code') === 'ERR_JWKS_NO_MATCHING_KEY'
+      ? 'unknown_key'
+      : 'wrong_assertion'
+  }
+}
+
+/** The issuer, and the token endpoint as discovery names it: clients sign for either. */
+const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
+  url,
+  ...[url, ...(internal_url ? [internal_url] : [])].map(address => `${address}/oauth/token`),
+]
+
+/** Returns the organization of a code or refresh token of the client. */
+const organizationOf = async (
+  context: Context,
+  client_id: string,
+  asked: AssertedFor,
+): Promise<CalledFor | undefined> => {
+  const organization_id = await context.store.read(async q => {
+    if (asked.grant_type === 'client_credentials') return undefined
+    if (asked.grant_type === 'refresh_token') {
+      const grant = await findRefreshGrant(context, q, asked.refresh_token)
+      return grant?.client_id === client_id ? grant.organization_id : undefined
+    }
+    const code = await findCode(context, q, { code: asked.code, client_id })
+    return code && code !== 'burnt' ? (await findSubject(q, code))?.organization_id : undefined
+  })
+  return organization_id && findOrganization(context.store, organization_id)
+}

@@ -1,0 +1,57 @@
+import type { JSONWebKeySet, JWK } from 'jose'
+import { OAuthError } from './error.ts'
+
+/**
+ * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256, which OpenID Connect Core
+ * section 9 names and clients use.
+ */
+export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
+export type AssertionAlg = (typeof assertionAlgs)[number]
+
+/** The keys of a client, one of which signs its assertions: https://www.rfc-editor.org/rfc/rfc7523#section-2.2 */
+export interface ClientKeys {
+  /** False for a client that may also use the method `none`. */
+  readonly is_required: boolean
+  /** The one algorithm of its assertions; undefined: any supported one. */
+  readonly alg: AssertionAlg | undefined
+  readonly source: { readonly jwks: JSONWebKeySet } | { readonly jwks_uri: string }
+}
+
+const MAX_KEYS = 100
+const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
+
+/** Bits of a number in base64url, in whole bytes; infinite for anything else. */
+const bitsOf = (text: unknown) =>
+  typeof text === 'string' ? Math.floor((text.length * 6) / 8) * 8 : Number.POSITIVE_INFINITY
+
+/** True for a key of a supported algorithm; RSA within the bounds that keep a verification short. */
+const isUsable = ({ kty, crv, n, e }: JWK): boolean =>
+  kty === 'RSA'
+    ? bitsOf(n) <= 4096 && bitsOf(e) <= 32
+    : (kty === 'EC' && crv === 'P-256') || (kty === 'OKP' && crv === 'Ed25519')
+
+/** Leaves out the members that are not needed, such as certificates. */
+const strip = ({ kty, kid, use, alg, crv, x, y, n, e }: JWK): JWK =>
+  JSON.parse(JSON.stringify({ kty, kid, use, alg, crv, x, y, n, e }))
+
+/**
+ * Reads a key set. Keys of other algorithms are left out.
+ * https://www.rfc-editor.org/rfc/rfc7517#section-5
+ *
+ * @throws OAuthError `invalid_client_metadata`, also for a set with a private or symmetric key
+ */
+export const readKeySet = (value: unknown): JSONWebKeySet => {
+  const keys: unknown = Reflect.get(Object(value), 'keys')
+  if (!Array.isArray(keys) || keys.length > MAX_KEYS)
+    throw invalid(`jwks must hold a list of at most ${MAX_KEYS} keys.`)
+  const isSecret = (key: unknown) => secretMembers.some(member => Object.hasOwn(Object(key), member))
+  if (keys.some(isSecret)) throw invalid('jwks must hold public keys only.')
+  return {
+    keys: keys
+      .map(key => Object(key))
+      .filter(isUsable)
+      .map(strip),
+  }
+}

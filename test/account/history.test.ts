@@ -1,0 +1,106 @@
+import { expect, test } from 'bun:test'
+import { listSignIns } from '#src/account/store.ts'
+import { record } from '#src/audit/record.ts'
+import type { EventType } from '#src/audit/types.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { type Browser, openBrowser } from '#test/support/browser.ts'
+import { addClient, addUser, signIn } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
+
+const app = await startApp()
+const shop = await addClient(app, 'shop', { name: 'The Shop' })
+let made = 0
+
+const signedIn = async () => {
+  const user = await addUser(app, `person-${++made}`)
+  const browser = openBrowser(app, {
+    headers: { 'user-agent': 'Mozilla/5.0 (Windows NT 10.0) Firefox/140.0' },
+  })
+  await signIn(browser, await browser.get('/account'), user.username)
+  return { user, browser }
+}
+
+const entriesOf = (html: string): string[] =>
+  [...html.matchAll(/<li>.*?<p class="session-name">(.*?)<\/p>\s*<p class="parts">(.*?)<\/p>/gs)].map(
+    ([, name = '', parts = '']) =>
+      `${name} ${parts}`
+        .replace(/<[^>]*>/g, ' ')
+        .replace(/\s+/g, ' ')
+        .trim(),
+  )
+
+const history = async (browser: Browser, url = '/account/history') => {
+  const page = await browser.get(url)
+  expect([page.status, page.heading]).toEqual([200, 'Sign-ins'])
+  const next = /href="(\/account\/history\?cursor=[^"]*)"/.exec(page.html)?.[1]
+  return { entries: entriesOf(page.html), next }
+}
+
+test('PEO-31 the sign-ins of the user are listed: application, browser, place, method, and failed attempts', async () => {
+  const { user, browser } = await signedIn()
+  app.clock.advance(MINUTE)
+  await grantTokens(app, shop, user)
+  app.clock.advance(MINUTE)
+  const stranger = openBrowser(app, { ip: '203.0.113.9' })
+  await signIn(stranger, await stranger.get('/account'), user.username, 'wrong')
+  const other = await signedIn()
+  const { entries, next } = await history(browser)
+  expect(next).toBeUndefined()
+  expect(entries).toEqual([
+    'Failed sign-in Unknown device 203.0.113.9',
+    expect.stringMatching(/^The Shop .*Password$/),
+    expect.stringMatching(/^Your account Firefox on Windows .*Password$/),
+  ])
+  expect((await history(other.browser)).entries).toHaveLength(1)
+})
+
+/** Writes events about the user, the last one latest. */
+const write = (user: Json, types: EventType[]) =>
+  app.context.store.write(async tx => {
+    for (const type of types)
+      await record(app.context, tx, {
+        type,
+        actor: { id: user.id, email: user.email },
+        target_id: user.id,
+        target_type: 'user',
+        organization_id: 'org_default',
+        client_info: { ip_address: '198.51.100.1', user_agent: '' },
+        subject_id: user.id,
+      })
+  })
+
+test('PEO-31 pages follow each other without a gap, and a cursor serves its user only', async () => {
+  const { user, browser } = await signedIn()
+  app.clock.advance(MINUTE)
+  await write(user, Array(45).fill('user.login'))
+  const first = await history(browser)
+  const second = await history(browser, first.next)
+  const third = await history(browser, second.next)
+  expect([first, second, third].map(({ entries }) => entries.length)).toEqual([20, 20, 6])
+  expect(third.next).toBeUndefined()
+  expect(third.entries.at(-1)).toStartWith('Your account Firefox on Windows')
+  const other = await signedIn()
+  for (const url of [first.next ?? '', '/account/history?cursor=', '/account/history?cursor=x.y'])
+    expect((await other.browser.get(url)).status).toBe(400)
+})
+
+test('PEO-31 a page reads a bounded part of the log, and the next one continues there', async () => {
+  const { user } = await signedIn()
+  app.clock.advance(MINUTE)
+  await write(user, Array(600).fill('user.updated'))
+  const { store } = app.context
+  const first = await store.read(q => listSignIns(q, user.id as UserId, undefined, 20))
+  expect(first.rows).toEqual([])
+  const second = await store.read(q => listSignIns(q, user.id as UserId, first.next, 20))
+  expect(second).toMatchObject({ rows: [{ type: 'user.login' }], next: undefined })
+})
+
+test('PEO-31 the download has the sign-ins with their method', async () => {
+  const { user, browser } = await signedIn()
+  const file = await browser.submit(await browser.get('/account/data'), {}, '/account/data/download')
+  const { events } = JSON.parse(file.html) as Json
+  const [latest] = events
+  expect(latest).toMatchObject({ type: 'user.login', target_id: user.id, metadata: { amr: ['pwd'] } })
+})
