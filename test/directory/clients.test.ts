@@ -340,12 +340,45 @@ describe('O-70', () => {
     ).toBe(200)
   })
 
-  test('CLI-15 a tenant cannot register a client_id that names a document of someone else', async () => {
+  const claude = {
+    ...spa,
+    client_id: 'https://claude.ai/oauth/mcp-oauth-client-metadata',
+    redirect_uris: ['https://claude.ai/api/mcp/auth_callback'],
+  }
+  const at = `/clients/${encodeURIComponent(claude.client_id)}`
+
+  test('CLI-15 a tenant neither registers nor changes a client_id that names a document of someone else', async () => {
     const { id } = await create(app, '/organizations', { name: 'Https', slug: 'https' })
     const token = await callerOf(app, id, ['admin'])
-    const client = { ...spa, client_id: 'https://claude.ai/oauth/mcp-oauth-client-metadata' }
-    expect((await app.admin('POST', '/clients', client, token)).status).toBe(403)
-    expect((await app.admin('GET', `/clients/${encodeURIComponent(client.client_id)}`)).status).toBe(404)
-    expect((await app.admin('POST', '/clients', client)).status).toBe(201)
+    expect((await app.admin('POST', '/clients', claude, token)).status).toBe(403)
+    expect((await app.admin('GET', at)).status).toBe(404)
+    expect((await app.admin('POST', '/clients', { ...claude, organization_id: id })).status).toBe(201)
+    await app.events()
+    const refusedCalls: [string, string, object?][] = [
+      ['PUT', at, { name: 'Mine' }],
+      ['PUT', at, { redirect_uris: ['https://evil.example/cb'] }],
+      ['POST', `${at}/secret`],
+      ['DELETE', at],
+    ]
+    for (const [method, path, body] of refusedCalls)
+      expect((await app.admin(method, path, body, token)).status).toBe(403)
+    expect(await app.events()).toEqual([])
+    expect((await app.admin('GET', at)).body.redirect_uris).toEqual(claude.redirect_uris)
+    expect((await app.admin('DELETE', at)).status).toBe(204)
+  })
+
+  test('CLI-16 such a client has only redirect URIs of its document, as far as that is known', async () => {
+    const elsewhere = ['https://claude.ai/api/mcp/auth_callback', 'https://evil.example/cb']
+    const refused = {
+      status: 422,
+      body: { details: [{ field: 'redirect_uris.1', code: 'not_in_document' }] },
+    }
+    expect(await app.admin('POST', '/clients', { ...claude, redirect_uris: elsewhere })).toMatchObject(
+      refused,
+    )
+    await create(app, '/clients', claude)
+    expect(await app.admin('PUT', at, { redirect_uris: elsewhere })).toMatchObject(refused)
+    expect((await app.admin('PUT', at, { name: 'Claude' })).status).toBe(200)
+    await create(app, '/clients', { ...spa, client_id: 'https://unknown.example/client.json' })
   })
 })

@@ -2,7 +2,10 @@ import { groupsNamed } from '#src/directory/groups/store.ts'
 import { rolesNamed } from '#src/directory/users/store.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
+import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
+import { copyOf } from '#src/protocol/oauth/published-documents.ts'
 import type { Queries } from '#src/storage/store.ts'
+import { readDynamicClient } from './dynamic-store.ts'
 import { clientKinds } from './kinds.ts'
 import type { Client } from './store.ts'
 
@@ -96,4 +99,28 @@ export const admissionProblems = async (
     ...lacking('allowed_roles', 'role', newRoles, roles),
     ...lacking('allowed_groups', 'group', newGroups, groups),
   ]
+}
+
+/**
+ * Returns a problem for each redirect URI that the metadata document of the client_id lacks, as far as this
+ * server knows the document: as it was read for a login, else by the copy in the executable.
+ */
+export const documentProblems = async (
+  q: Queries,
+  { client_id = '', redirect_uris = [] }: Partial<Pick<Client, 'client_id' | 'redirect_uris'>>,
+): Promise<Detail[]> => {
+  if (!client_id.startsWith(DOCUMENT_DYNAMIC)) return []
+  const document = (await readDynamicClient(q, client_id))?.registration ?? copyOf(client_id)
+  if (!document) return []
+  return redirect_uris.flatMap((uri, i) =>
+    document.redirect_uris.includes(uri)
+      ? []
+      : [
+          {
+            field: `redirect_uris.${i}`,
+            code: 'not_in_document',
+            message: `The metadata document lists ${document.redirect_uris.join(' and ')}.`,
+          },
+        ],
+  )
 }

@@ -16,6 +16,7 @@ import { within } from '#src/http/tenant.ts'
 import { conflict, forbidden, notFound } from '#src/lib/app-error.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
+import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { redirectLogouts } from '#src/sessions/logout-store.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
@@ -23,7 +24,7 @@ import { endPurge, isPurging } from '#src/storage/purges.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
-import { admissionProblems, shapeProblems } from './rules.ts'
+import { admissionProblems, documentProblems, shapeProblems } from './rules.ts'
 import { type CreateClient, clientAnswer, type UpdateClient, writable } from './schema.ts'
 import { type Client, insertClient, readClient, removeClient, saveClient, saveSecret } from './store.ts'
 
@@ -62,7 +63,21 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
   const client = await getClient(q, caller, client_id)
   mayActOn(caller, client.scopes)
   mayReachAcross(caller, client.capabilities)
+  mayNameDocument(caller, client_id)
   return client
+}
+
+/**
+ * Checks a client_id that is the URL of a metadata document: it names a client of someone else, and ends the
+ * automatic logins of that client in each organization.
+ *
+ * @throws AppError 403
+ */
+const mayNameDocument = ({ instance }: Caller, client_id: string): void => {
+  if (client_id.startsWith(DOCUMENT_DYNAMIC) && !instance)
+    throw forbidden(
+      'Only administrators of the default organization may register or change a client_id with https.',
+    )
 }
 
 /**
@@ -73,12 +88,11 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
 export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: ChangedBy) => {
   mayGrant(by.caller, input.scopes ?? [])
   mayReachAcross(by.caller, input.capabilities ?? [])
-  // Such an id names the document of a client of someone else.
-  if (input.client_id?.startsWith('https:') && !by.caller.instance)
-    throw forbidden('Only administrators of the default organization may register a client_id with https.')
+  mayNameDocument(by.caller, input.client_id ?? '')
   const problems = shapeProblems(input)
   const { id } = await requireOrganization(q, by.caller, input.organization_id, problems)
-  return { organization_id: id, problems: [...problems, ...(await admissionProblems(q, id, input))] }
+  problems.push(...(await admissionProblems(q, id, input)), ...(await documentProblems(q, input)))
+  return { organization_id: id, problems }
 }
 
 /**
@@ -148,6 +162,7 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
       ...readOnlyProblems(fields, writable),
       ...shapeProblems(changed),
       ...(await admissionProblems(q, client.organization_id, changed, client)),
+      ...(fields.includes('redirect_uris') ? await documentProblems(q, changed) : []),
     ],
   }
 }
