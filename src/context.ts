@@ -154,7 +154,7 @@ export interface Themes {
    */
   find(name?: string): { theme: string; sheets: string[] }
   /**
-   * Returns the response for a stylesheet of the data directory, or for a file beside it
+   * Returns the response for a stylesheet of the data directory, or for a file in the same folder
    * (`/assets/themes/NAME/FILE`); undefined for any other path.
    */
   asset(pathname: string): Response | undefined

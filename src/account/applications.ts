@@ -55,7 +55,10 @@ export const getApplications =
     )
   }
 
-/** Withdraws the consent and ends the sessions at the application, which has to ask for consent again. */
+/**
+ * Withdraws the consent and ends the sessions at the application. The next login there asks for consent
+ * again.
+ */
 export const postDisconnect =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -25,7 +25,7 @@ import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 const PAGE = '/account/data'
 
 /**
- * Allows deletion if the organization does. An administrator has to be deleted by another one, so that one
+ * Allows deletion if the organization does. Another administrator has to delete an administrator, so that one
  * remains.
  */
 const deletionOf = ({ organization, permissions }: Viewer): AccountDataPage['deletion'] => {

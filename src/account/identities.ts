@@ -22,7 +22,7 @@ interface Linked {
   provider: IdentityProvider
 }
 
-/** True when another way to log in remains without this account: the password, or an enabled provider. */
+/** True when the user can log in without this account: by password, or through another enabled provider. */
 const mayUnlink = ({ user }: Viewer, linked: readonly Linked[], given: ExternalAccount): boolean =>
   user.password_hash !== null ||
   linked.some(

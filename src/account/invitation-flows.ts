@@ -18,14 +18,14 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { Found } from '#src/sign-in/accept-invitation.ts'
 
-/** Returns the providers by which an invited person may come. */
+/** Returns the providers through which an invited person may log in. */
 export const providersFor = async (
   { store }: Context,
   { invitation, organization }: Pick<Found, 'invitation' | 'organization'>,
 ): Promise<IdentityProvider[]> =>
   invitation.is_registration ? [] : findEnabledProviders(store, organization.id)
 
-/** Redirects to a provider; the login there uses the invitation up. */
+/** Redirects to a provider. A login through it uses up the invitation. */
 export const toProvider = async (
   context: Context,
   call: Call,
@@ -42,7 +42,7 @@ export const toProvider = async (
 }
 
 /**
- * Returns the request that asked for the registration, in the browser that made it; in another one the
+ * Returns the path that continues the request that led to the registration. In another browser it is the
  * account.
  */
 export const flowAfter = async (

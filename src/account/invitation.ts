@@ -104,7 +104,7 @@ const invitationPage = async (
   status = 200,
 ): Promise<Response> => {
   const { invitation, organization, user, token, csrf_token, request } = opened
-  // The first form offers them.
+  // Only the first form offers providers.
   const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
   return render(
     'invitation',
@@ -156,7 +156,7 @@ const challengeFor = (context: Context, { csrf_token }: Opened): string =>
   challengeOf(context, 'invitation', csrf_token)
 
 /**
- * Returns the errors of the person's fields; one who registers gets no name that looks like an
+ * Returns the errors of the person's fields. A person who registers must not choose a name that looks like an
  * administrator's.
  */
 const errorsOf = async (
@@ -242,7 +242,7 @@ const accept = async (
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }
     await addFactor(context, tx, user, { ...passkey, name }, { actor, client_info: call })
-    // One who waits gets them on the security page later.
+    // A user who waits for approval gets recovery codes on the security page later.
     if (!waits) codes = await issueRecoveryCodes(context, tx, user.id)
   }
   try {
@@ -250,7 +250,7 @@ const accept = async (
       ? completeUser(context, call, opened, password, also)
       : createInvited(context, call, opened, values, password, also))
   } catch (error) {
-    // The same form was sent before: its request has made the user, and may have used the invitation up.
+    // The same form was sent before: that request created the user and may have used up the invitation.
     await context.store.read(q => findInvited(context, q, opened.link_hash))
     if (!opened.user && (await context.store.read(q => findUser(q, organization.id, user_id))))
       throw new PageError('expired', 400, { retry_url: invitationUrl(context, opened.token) })

@@ -88,7 +88,7 @@ const wantedOrganization = async (
 /**
  * Loads the user of a login with organization and permissions.
  *
- * @throws PageError 400 `expired` when the user is disabled or gone
+ * @throws PageError 400 `expired` when the user is disabled or deleted
  */
 export const viewerOf = async (
   context: Context,

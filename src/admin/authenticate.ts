@@ -41,8 +41,8 @@ export const authenticate = async (context: Context, request: Request): Promise<
 }
 
 /**
- * A user's token is fresh for five minutes after its `auth_time`, whatever the browser's login proved since.
- * Other tokens are always fresh, unless the organization demands step-up of all.
+ * A user's token is fresh for five minutes after its `auth_time`; later proofs of the browser's login do not
+ * count. Other tokens are always fresh, unless the organization demands step-up of all.
  */
 const isFreshCaller = async (
   context: Context,

@@ -65,7 +65,7 @@ interface Refusal {
   /** Name of the answer in the components. */
   name: string
   description: string
-  /** Beside `x-request-id`. */
+  /** Headers other than `x-request-id`. */
   header?: string
 }
 

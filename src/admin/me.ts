@@ -22,7 +22,7 @@ const Me = z
     },
   })
 
-/** The route by which a caller learns what it may do. */
+/** The route that returns the caller and its permissions. */
 export const meRoutes: AdminRoute[] = [
   route({
     id: 'getMe',

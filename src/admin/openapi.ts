@@ -80,7 +80,7 @@ const operation = (route: AdminRoute, { bodies, answers, queries }: Components, 
   }
 }
 
-/** Components beside the schemas and examples of the routes. */
+/** Components other than the schemas and examples of the routes. */
 const shared = (routes: AdminRoute[], { answers, queries }: Components, url: string): Json => {
   const list = queryParameters(
     Object.values(queries).find(({ properties }) => 'cursor' in Object(properties)),

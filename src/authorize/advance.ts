@@ -54,7 +54,7 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const { flow, next } = await settle(context, browser, opened, logins)
-  // The redirect of a client that no person has allowed could lead anywhere.
+  // Without a consent, the redirect URI of a dynamic client may be an attacker's.
   if (next.step === 'refuse' && flow.client && isDynamic(flow.client)) throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
@@ -153,7 +153,10 @@ const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: numbe
   return isFirstFactor || isFresh(login, now) || (pending !== undefined && auth_time >= pending.created_at)
 }
 
-/** True when the page of this login was open for so long that its user has to authenticate again. */
+/**
+ * True when this page was open so long that the login is no longer recent enough, and its user has to
+ * authenticate again.
+ */
 export const isStale = (next: Next, login_id: string | undefined): boolean =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
 
@@ -189,7 +192,7 @@ const issue = async (
       amr: login.amr,
       client_info: call,
     })
-  // With an existing login there is nothing to write: the code carries what it stands for.
+  // With an existing login nothing is written: the code carries its content.
   if (issued?.stored || flow.pending || flow.approved)
     await context.store.write(tx => endFlow(context, tx, call, flow, login, issued?.stored))
   return issued
@@ -213,7 +216,10 @@ const endFlow = async (
   if (code) await storeCode(tx, code)
 }
 
-/** Stores the consent of a person; the first one of the organization to a dynamic client is recorded. */
+/**
+ * Stores a user's consent. Records `client.first_used` for the organization's first consent to a dynamic
+ * client.
+ */
 const allow = async (
   context: Context,
   tx: Transaction,

@@ -7,18 +7,19 @@ import { chargeBrowser, isKnownIn } from '#src/sign-in/devices.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Limits of mails that anybody asks for: per recipient and network, per recipient, and per network. The wait
- * is never longer than a link is valid, so the owner always has a working link, whatever others request.
+ * Limits of mails that unauthenticated clients request: per recipient and network, per recipient, and per
+ * network. The wait is never longer than a link is valid, so the owner has a working link even if others use
+ * up the limit.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
 const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 * MINUTE }
 
 /**
- * Puts a mail that an unauthenticated person asks for into the outbox, and charges it. Work and answer are
- * the same whether the recipient, named by `recipient`, has had too many mails.
+ * Puts a mail requested by an unauthenticated client into the outbox, and charges it. Work and answer do not
+ * depend on whether `recipient` has reached its limit.
  *
- * @returns the milliseconds for which the network has to wait; 0 when the request was taken
+ * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of network and organization is spent
  */
 export const askForMail = async (

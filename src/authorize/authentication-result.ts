@@ -68,7 +68,7 @@ export const proceedAs = (
   return applyResult(context, browser, flow, begin, show)
 }
 
-/** True when a confirmation of identity is asked of one user and answered by another. */
+/** True when the page asked one user to confirm their identity and another user answered. */
 export const isAnother = ({ request }: StoredFlow, user: { id: UserId }): boolean =>
   request.confirm !== undefined && request.hinted_user_id !== user.id
 

@@ -84,8 +84,8 @@ export const getStoredPost =
   }
 
 /**
- * Answers errors as pages until the redirect URI is known to be the client's own, and sends them there from
- * then on. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+ * Answers errors as pages until the redirect URI is verified, and redirects them to the client afterwards.
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 export const handleAuthorizationRequest = async (
   context: Context,
@@ -175,7 +175,7 @@ const redirectingErrors = async (
   }
 }
 
-/** Returns the page for a refused dynamic client: its redirect URI may lead anywhere. */
+/** Returns the page for a refused dynamic client: its redirect URI may be an attacker's. */
 const refuseDynamic = async (
   context: Context,
   call: Call,

@@ -11,7 +11,8 @@ import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from '
 import { exitOf, show } from './step-pages.ts'
 
 /**
- * Returns a client as the consent page shows it. A name of a registered client is shown for that client only.
+ * Returns a client as the consent page shows it. A dynamic client that uses a registered client's name is
+ * shown without it.
  */
 const consentClient = async ({ store }: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }

@@ -61,7 +61,7 @@ export const grantConsent = async (
     })
 }
 
-/** True when a person of the organization allows the client. */
+/** True when a user of the organization has granted consent to the client. */
 export const hasConsents = async (
   q: Queries,
   client_id: string,
@@ -77,8 +77,8 @@ export const hasConsents = async (
 }
 
 /**
- * Returns since when consents to the client count, in milliseconds: a dynamic client may turn into another
- * one.
+ * Returns the time in ms from which consents to the client count: a dynamic client may change its redirect
+ * URIs or keys.
  */
 export const consentsSince = (client: Origin & { readonly updated_at: number }): number =>
   isDynamic(client) ? client.updated_at : 0

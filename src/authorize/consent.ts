@@ -18,7 +18,7 @@ export const postConsent =
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
     const { flow, next, logins } = await settle(context, browser, chooseLogin(opened, login_id))
-    // The user has logged out since, or another step is due: the answered page is out of date.
+    // The page is out of date: the user has logged out since, or another step is due.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
     if (decision === 'deny') return refuseAuthorization(context, call, flow, 'access_denied')
     return advance(context, browser, { ...flow, approved: true }, 'post', logins)

@@ -9,8 +9,8 @@ import type { Flow } from './flow.ts'
 import { refuseRequest } from './refused-request.ts'
 
 /**
- * Returns the flow with its client as the metadata document describes it. The document is read for a person
- * who is logged in: a stranger causes no call.
+ * Returns the flow with its client as the metadata document describes it. The document is read only after the
+ * login, so that unauthenticated clients cause no call.
  *
  * @throws PageError when the document cannot be used, or lacks the redirect URI
  */

@@ -45,18 +45,20 @@ export type StepUser = Pick<
 export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & CodeLogin =>
   subject.id !== 'proof'
 
-/** A login with the facts that decide its next step; `level` is the one that the next factor has to reach. */
+/**
+ * A login with the facts that decide its next step. `level` is the level that the next factor has to reach.
+ */
 export type BrowserLogin = StepUser &
   EligibleLogin & {
     factors: readonly FactorType[]
     level: number
-    /** The user's roles, where a scope of the request's APIs needs one. */
+    /** The user's roles, loaded only if a scope of the request's APIs needs a role. */
     held: ReadonlySet<string>
   }
 
 /**
- * Lists the logins of this browser whose user belongs to the requested organization, and no others (M-03). A
- * first factor proven in this flow is listed while it waits for the second (O-69).
+ * Lists only the logins of this browser whose user belongs to the requested organization (M-03). A first
+ * factor proven in this flow is listed while it waits for the second (O-69).
  */
 export const listBrowserLogins = async (
   context: Context,
@@ -167,7 +169,7 @@ export const owedBy = (
   })
 
 /**
- * Returns the user of a proven first factor; none when the password was replaced since or the user was
+ * Returns the user of a proven first factor; undefined when the password was replaced since or the user was
  * disabled.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {

@@ -84,7 +84,7 @@ export const postEnrol =
     )
   }
 
-/** Returns the name with the lowest number that makes it the only one of its kind: `1Password 2`. */
+/** Returns the name with the lowest number that makes it unique among the user's factors: `1Password 2`. */
 const freeName = (name: string, taken: readonly string[]): string => {
   let free = name
   for (let count = 2; taken.includes(free); count++) free = `${name} ${count}`

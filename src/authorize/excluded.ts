@@ -4,7 +4,10 @@ import { PageError } from '#src/pages/boundary.ts'
 import { advance, refuseAuthorization, settle } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 
-/** Tells the client that its user is not admitted; goes on when an administrator has admitted them since. */
+/**
+ * Answers the client that its user is not admitted. Continues the flow when an administrator has admitted the
+ * user since.
+ */
 export const postExcluded =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -41,7 +41,7 @@ export const browserSessionOf = (context: Context, call: Call): BrowserSession =
 /** An authorization in progress. */
 export interface Flow {
   readonly request: FlowRequest
-  /** Undefined for a login without a client, which ends on /account. */
+  /** The client; undefined for a login without one, which ends on /account. */
   readonly client: Client | undefined
   readonly organization: Organization
   /** The APIs that the request names. */
@@ -61,7 +61,7 @@ export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: st
  * Loads client and organization of a request again, so that changes since then count.
  *
  * @throws PageError 400 `unknown_client` or `bad_redirect` when client or redirect URI are no longer
- * registered, `expired` when the client may no longer make this request or the organization is gone
+ *   registered, `expired` when the client may no longer make this request or the organization was deleted
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
@@ -78,7 +78,7 @@ export const flowOf = async (context: Context, request: FlowRequest): Promise<Fl
 /**
  * Returns the APIs that a request names, as they are registered.
  *
- * @throws OAuthError `invalid_target` for an unknown one, and for one that the client may not use
+ * @throws OAuthError `invalid_target` for an API that is unknown or that the client may not use
  */
 export const apisOf = async (
   { store }: Context,
@@ -108,7 +108,7 @@ const apisToAsk = async (
   return mayAsk ? apis : undefined
 }
 
-/** Returns the scopes of a request that an API does not withhold from people with these roles. */
+/** Returns the scopes of a request without the API scopes that need a role missing from `roles`. */
 export const offeredScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
   held: ReadonlySet<string>,

@@ -3,18 +3,16 @@ import { findOrganizationByDomain, type Organization } from '#src/directory/orga
 import { canonicalEmail } from '#src/lib/email.ts'
 import type { Flow } from './flow.ts'
 
-/** Most characters of a typed organization that a page repeats; no slug is longer. */
+/** Maximum characters of a typed organization that a page repeats; no slug is longer. */
 export const MAX_SLUG = 64
 
-/**
- * Returns the slug of the form field `organization`, where the request may be answered by a user of any
- * organization.
- */
+/** Returns the slug of the form field `organization` if a user of any organization may answer the request. */
 export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>): string | undefined =>
   (request.any_organization && form.get('organization')?.trim().toLowerCase()) || undefined
 
 /**
- * Returns a name that no user has, for a typed organization that does not exist: none contains a backslash.
+ * Returns a name that no user has, for a typed organization that does not exist. User names contain no
+ * backslash.
  */
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 

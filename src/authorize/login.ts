@@ -11,9 +11,8 @@ import { homeOf, nobody, typedSlug } from './login-organization.ts'
 import { confirmingUser, loginPage } from './step-pages.ts'
 
 /**
- * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) where the request
- * may be answered by a user of any organization. An unknown slug is answered as a wrong password, after the
- * same work.
+ * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) if a user of any
+ * organization may answer the request. An unknown slug is answered as a wrong password, after the same work.
  */
 export const postLogin =
   (context: Context) =>
@@ -48,7 +47,7 @@ export const postLogin =
     return loginPage(context, browser, flow, undefined, { data: { ...typed, error }, status, headers })
   }
 
-/** Goes on to the login page of another organization, which asks for the password again. */
+/** Redirects to the login page of another organization, which asks for the password again. */
 const continueAt = async (
   context: Context,
   browser: BrowserSession,
@@ -59,7 +58,7 @@ const continueAt = async (
   await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'hash' })
   const { request, ...rest } = flowAt(flow, home)
   const { prompts } = request
-  // An existing login there may be of another user.
+  // An existing login there may belong to another user.
   const asking = { prompts: ['login', ...prompts.filter(prompt => prompt === 'consent')] as const }
   return advance(
     context,

@@ -7,8 +7,8 @@ import { openStep } from './flow.ts'
 import { chooseAgain } from './store.ts'
 
 /**
- * Leaves a step for another account: the request goes on at the account chooser, or at the login page when
- * this browser has no other login. The proofs of this flow are dropped.
+ * Leaves a step for another account: continues at the account chooser, or at the login page when this browser
+ * has no other login. Drops the proofs of this flow.
  */
 export const postOtherAccount =
   (context: Context) =>

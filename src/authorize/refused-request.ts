@@ -23,7 +23,7 @@ const pages = {
   document_unusable: 'unknown_client',
 } as const
 
-/** Why an authorization request is answered by a page instead of a redirect. */
+/** Reasons for answering an authorization request by a page instead of a redirect. */
 type Reason = keyof typeof pages
 
 /** A reason, and the parameters of the request that could be parsed. */
@@ -58,7 +58,7 @@ export const refuseRequest = async (
     context.log.warn({ event: 'authorization_refused', request_id, reason, ...given, ...why })
     if (client && !isDynamic(client)) await recordRefusal(context, call, client, reason, given.redirect_uri)
   }
-  // Only development mode has a login page of its own.
+  // `context.login_page` exists in development mode only.
   const explanation = context.loginPage && {
     request: { reason, redirect_uri: given.redirect_uri, registered: client?.redirect_uris ?? [] },
   }
@@ -90,7 +90,7 @@ const EVENTS: Limit = { kind: 'window', count: MAX_EVENTS, window: HOUR, wait: 0
 
 /**
  * Records at most one event an hour for each client, reason and redirect URI. Its `count` includes the
- * refusals since the event before it.
+ * refusals since the previous event.
  */
 const recordRefusal = (
   context: Context,

@@ -55,8 +55,8 @@ export const getSignUp =
   }
 
 /**
- * Sends a link with which the person registers, and continues the request of this browser. The answer and the
- * work are the same for an address that has a user: it is looked up when the mail is sent.
+ * Sends a registration link, which also continues the request of this browser. The answer and the work are
+ * the same for an address that has a user: it is looked up when the mail is sent.
  */
 export const postSignUp =
   (context: Context) =>

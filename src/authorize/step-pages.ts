@@ -51,10 +51,7 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/**
- * The name that a client gave itself is not shown before a person has logged in, only where they will be
- * sent.
- */
+/** Before the login a dynamic client's own name is not shown, only the host of its redirect URI. */
 const clientName = ({ client, request }: StoredFlow) =>
   client && {
     client_name: client.from_document
@@ -65,7 +62,7 @@ const clientName = ({ client, request }: StoredFlow) =>
   }
 
 /**
- * Returns how the user of a step may leave it. A request that names its user (`hinted_user_id`) takes no
+ * Returns how the user of a step may leave it. A request that names its user (`hinted_user_id`) accepts no
  * other account.
  */
 export const exitOf = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => {
@@ -82,7 +79,7 @@ export const otherAccount = (context: Context, flow: StoredFlow, subject?: Subje
   },
 })
 
-/** Returns the user who has to confirm who they are, while their login lasts. */
+/** Returns the user who has to confirm their identity; undefined when their login has ended. */
 export const confirmingUser = async (
   context: Context,
   browser: BrowserSession,
@@ -144,7 +141,7 @@ const confirmPage = async (
   )
 }
 
-/** True when the pages of the request ask which organization a user belongs to. */
+/** True when the pages of the request ask for the user's organization. */
 export const asksOrganization = async (context: Context, { request }: Flow): Promise<boolean> =>
   request.any_organization && (await hasTenants(context.store))
 
@@ -251,7 +248,7 @@ export const changePasswordPage = async (
     retry,
   )
 
-/** Tells a user whom the client does not admit whom to ask; its form answers the client. */
+/** Tells a user who is not admitted to the client whom to ask. Its form sends the refusal to the client. */
 export const excludedPage = (
   context: Context,
   browser: BrowserSession,

@@ -17,7 +17,7 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly hinted_user_id: string | undefined
   /** Page of this site on which a flow without a client ends. */
   readonly back?: string
-  /** Set in a flow without a client in which the hinted user, who is logged in, confirms who they are. */
+  /** Set in a flow without a client in which the hinted user, who is logged in, confirms their identity. */
   readonly confirm?: Confirmation
   /** True once the user asked to choose among the logins of this browser. */
   readonly choose?: boolean

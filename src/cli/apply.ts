@@ -6,7 +6,7 @@ import { openInstance } from './instance.ts'
 import { rehearseFirst } from './rehearsal.ts'
 import { readSeedFile, renderChanges } from './seed-file.ts'
 
-/** Applies a seed file. Works beside a running server, which sees the changes within 250 ms. */
+/** Applies a seed file. A running server sees the changes within 250 ms. */
 export const apply = async (file: string, options: { config?: string; prune?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const seed = readSeedFile(file)

@@ -8,7 +8,7 @@ import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
 /**
- * Reads every page and row and opens every key. Works beside a running server; exit code 1 when anything is
+ * Reads every page and row and opens every key. A server may be running. Exit code 1 when anything is
  * damaged.
  */
 export const check = async (options: { config?: string }): Promise<void> => {

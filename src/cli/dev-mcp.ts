@@ -5,11 +5,11 @@ import { createVerifier } from '#src/resource-server/index.ts'
 import { type ReadSeed, readSeed } from '#src/seed/read.ts'
 import type { Started } from '#src/testing/start.ts'
 
-/** The MCP server beside a development server. */
+/** The MCP server that `gatehouse dev --mcp` runs. */
 export interface McpListener {
   /** Address for clients, and the identifier of the API. */
   readonly url: string
-  /** Answers requests from then on. */
+  /** Starts to answer requests. */
   serve(started: Pick<Started, 'url' | 'local_url' | 'ca_file'>): void
   stop(): Promise<void>
 }
@@ -49,7 +49,7 @@ const listen = (port: number, fetch: (request: Request) => Promise<Response>) =>
   }
 }
 
-/** Settings that let in any dynamic client. */
+/** Settings that allow any dynamic client. */
 const OPEN = { client_registration: 'open', client_metadata_documents: 'any' } as const
 
 /** Returns the seed with open policies for dynamic clients and the API of the MCP server. */

@@ -82,7 +82,7 @@ const seedOf = (options: DevOptions): ReadSeed => {
   return seed_file === undefined ? readSeed(defaultSeed) : requireSound(readSeedFile(seed_file))
 }
 
-/** The port after that of the server; 0 stays any free one. */
+/** Returns the port after the server's; 0 still means any free port. */
 const mcpPortOf = (text = '8080'): number => {
   const port = portOf(text)
   return port === 0 || port === 65_535 ? 0 : port + 1

@@ -57,7 +57,7 @@ const loop: Check = async ({ config: { url, metrics_token } }) => {
   )
 }
 
-/** Checks that would all fail for the same reason without an instance, with what they look at. */
+/** Checks that would all fail for the same reason without an instance, each with its subject. */
 const needInstance: Record<string, string> = {
   modes: 'the modes of the files',
   themes: 'the themes in use',

@@ -3,7 +3,10 @@ import { ConfigError } from '#src/config.ts'
 import type { Started } from '#src/testing/start.ts'
 import { type DevOptions, startWith } from './dev.ts'
 
-/** Runs a command beside its own temporary, seeded server on a free port. Returns the command's exit code. */
+/**
+ * Starts a temporary, seeded server on a free port and runs a command against it. Returns the command's exit
+ * code.
+ */
 export const exec = async (command: string[], options: DevOptions): Promise<number> => {
   if (!Bun.which(command[0] ?? '')) throw noCommand(command[0])
   const server = await startWith({ ...options, port: options.port ?? '0' })

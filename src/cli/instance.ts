@@ -50,7 +50,7 @@ export const makeMasterKey = (file: string): void => {
       flag: 'wx',
       flush: true,
     })
-    // A hard link never replaces a file: the second of two processes takes the key that the first has made.
+    // A hard link never replaces a file: the second of two processes uses the key that the first one made.
     linkSync(partial, file)
     sync(dirname(file))
   } catch (error) {
@@ -75,7 +75,7 @@ export const readMasterKey = (file: string): MasterKey => {
 
 /**
  * Returns the master keys to try. After an interrupted `gatehouse keys rekey`, the only command that writes
- * the second file, the new key is beside the old one.
+ * the second file, both keys exist.
  */
 const candidates = (config: Config, make = false): MasterKey[] => {
   const next = join(config.data_dir, NEXT_MASTER_KEY_FILE)
@@ -140,7 +140,7 @@ export const finishChange = ({ data_dir }: Config): void => {
   sync(data_dir)
 }
 
-/** True when the store has an instance. Makes no file; in PostgreSQL it makes missing tables. */
+/** True when the store has an instance. Creates no file; on PostgreSQL it creates missing tables. */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false
   const store = await openStore(config)

@@ -41,8 +41,8 @@ const readLastStart = (data_dir: string): LastStart | undefined => {
 }
 
 /**
- * Loads the settings for a command beside a server. Settings without a port get the port of the last start of
- * `serve` on the data directory; settings without port and URL get its URL, too.
+ * Loads the settings for a command that may run while a server runs. Settings without a port get the port of
+ * the last start of `serve` on the data directory; settings without port and URL get its URL, too.
  *
  * @throws ConfigError for invalid settings
  */

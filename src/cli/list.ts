@@ -5,8 +5,8 @@ const PAGE = 100
 const WIDTH = 16
 
 /**
- * Prints all rows of a list, page after page: one JSON object a line with `json`, else columns below a title
- * line.
+ * Prints all rows of a list page by page: with `json` one JSON object per line, otherwise columns below a
+ * title line.
  */
 export const printList = async <Row>(list: {
   json: boolean | undefined

@@ -133,7 +133,7 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
   }
 }
 
-/** Requires an unused port: one that is opened for sharing would also be shared with another program. */
+/** Requires an unused port: a port opened for sharing would also be shared with another program. */
 const requireFree = (config: Config): void =>
   explainError(config, () => {
     Bun.serve({ ...hostnameOf(config.host), port: config.port, fetch: () => new Response() }).stop(true)

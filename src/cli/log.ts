@@ -50,7 +50,7 @@ export const openLog = async (level: string): Promise<Log> => {
     try {
       destination.flushSync()
     } catch {
-      // The reader of the log is gone; the server continues.
+      // The reader of the log has ended; the server continues.
     }
   }
   setInterval(send, FLUSH_MS).unref()

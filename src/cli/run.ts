@@ -47,8 +47,8 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
 }
 
 /**
- * Adds the setting that an unknown option may mean, or the command for which other programs have another
- * name.
+ * Completes the error of an unknown option or command: adds the setting that the option may mean, or the
+ * command that other programs call by that name.
  */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []

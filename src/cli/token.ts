@@ -66,7 +66,8 @@ const issue = async (options: TokenOptions): Promise<Issued> => {
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
-  // Development starts in the folder of an instance too; its token would be refused there, long after this.
+  // A development server may have been started in the folder of an instance. Its token would be refused
+  // there, long after this command.
   const other = !file && options.dataDir === undefined && sources.data_dir === 'default' && latestRunning()
   if (other)
     console.error(

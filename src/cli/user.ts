@@ -40,7 +40,7 @@ export const explained = async <T>(change: Promise<T>): Promise<T> => {
   }
 }
 
-/** Runs `action` on the instance. Works beside a running server. */
+/** Runs `action` on the instance. A server may be running. */
 export const withInstance = async (
   options: { config?: string },
   action: (context: Core) => Promise<void>,

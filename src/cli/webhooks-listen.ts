@@ -28,7 +28,7 @@ interface Options {
 
 type Shown = ReturnType<typeof eventAnswer>
 
-/** A server and its events: `next` returns those since its last call, oldest first. */
+/** A server and its events. `next` returns the events since its last call, oldest first. */
 interface Source {
   name: string
   next(): Promise<Shown[]>
@@ -41,7 +41,7 @@ const BATCH = 100
 const LATE = 10 * SECOND
 const TIMEOUT = 15 * SECOND
 
-/** Events of an instance or development server on this machine, out of its database. */
+/** Reads events of an instance or development server on this machine from its database. */
 const localSource = async (options: Options): Promise<Source> => {
   const { config } = loadServerConfig(options)
   const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, DATABASE_FILE))
@@ -60,7 +60,7 @@ const localSource = async (options: Options): Promise<Source> => {
   }
 }
 
-/** Events of another server, out of its admin API. */
+/** Reads events of another server from its admin API. */
 const remoteSource = async (issuer: string, clientId: string | undefined): Promise<Source> => {
   const clientSecret = process.env.GATEHOUSE_CLIENT_SECRET
   if (!clientId || !clientSecret)
@@ -80,7 +80,7 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
   const [latest] = (await page({ limit: '1' })).data
   const since = Date.parse(latest?.timestamp ?? iso(0))
   let last = since
-  // Those that came before are known by their time, or by being among the latest.
+  // Earlier events are recognized by their time, or by their id among the latest.
   const seen = new Map<string, number>()
   const readFrom = async (from: number): Promise<Shown[]> => {
     const found: Shown[] = []
@@ -99,7 +99,7 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
   return { name: issuer, next: () => readFrom(last - LATE) }
 }
 
-/** Posts an event and returns what became of it. */
+/** Posts an event and returns its outcome. */
 const forwardTo = async (url: string, secret: Buffer, event: Shown): Promise<string> => {
   const { body, headers } = messageOf(event, Date.now(), content => signMessage('v1', secret, content))
   const init = {
@@ -122,8 +122,8 @@ const secretOf = ({ secret }: Options): Buffer => {
 }
 
 /**
- * Forwards new events to a URL until the process is stopped, and prints a line for each. An event that is not
- * taken is not sent again.
+ * Forwards new events to a URL until the process is stopped, and prints a line for each. A failed delivery is
+ * not repeated.
  *
  * @throws ConfigError for a wrong call
  */

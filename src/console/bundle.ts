@@ -14,7 +14,7 @@ export interface Bundled {
 /** Files of the console. */
 export interface ConsoleFiles {
   files: Bundled[]
-  /** Names of the scripts that the first screen needs; the first of them is run. */
+  /** Names of the scripts that the first screen needs; the page runs the first one. */
   first: string[]
   /** Name of the script with the words of each language. */
   words: Record<string, string>
@@ -44,8 +44,8 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
 }
 
 /**
- * Runs the bundler in a process of its own: a macro runs inside a bundler. The names of the files change with
- * their contents.
+ * Runs the bundler in a separate process, because a macro runs inside a bundler. The names of the files
+ * change with their contents.
  */
 const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))
@@ -68,8 +68,8 @@ const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts
 }
 
 /**
- * Returns scripts and style of the console. This is a Bun macro: the executable contains the result, and from
- * source it is made when the module is loaded. https://bun.com/docs/bundler/macros
+ * Returns scripts and style of the console. This is a Bun macro: the executable contains the result; from
+ * source it is computed when the module is loaded. https://bun.com/docs/bundler/macros
  */
 export const bundleConsole = (): ConsoleFiles => {
   const tokens = readFileSync(join(templates, 'themes/default.css'), 'utf8')

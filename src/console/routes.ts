@@ -6,8 +6,8 @@ import { PageError, pageRoutes } from '#src/pages/boundary.ts'
 import type { ConsoleFiles } from './bundle.ts'
 
 /**
- * Nothing is loaded from elsewhere, and no string becomes markup or code: Trusted Types are required, and no
- * policy may be made. https://www.w3.org/TR/trusted-types/
+ * Loads nothing from other origins. No string becomes markup or code: Trusted Types are required, and no
+ * policy can be created. https://www.w3.org/TR/trusted-types/
  */
 const POLICY = [
   "default-src 'none'",

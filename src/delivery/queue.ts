@@ -6,7 +6,7 @@ import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 /** `next_attempt_at` of a message that is done, or that waits for an earlier one to its target. */
 export const NEVER = Number.MAX_SAFE_INTEGER
 
-/** A row that waits for its delivery: at most one of each target is ever due. */
+/** A row that waits for its delivery. At most one row of each target is due at a time. */
 export interface Message {
   organization_id: OrganizationId
   next_attempt_at: number
@@ -106,8 +106,8 @@ export const deliverDue = async <M extends Message>(
 }
 
 /**
- * Frees what a killed server had claimed. The one server of an SQLite database has no claim when it starts; a
- * message that waits for less than a lease after a failure is tried early.
+ * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
+ * stale. A message that waits for less than a lease after a failure is tried early.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,

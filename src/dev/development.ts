@@ -114,7 +114,7 @@ export const development = (
 
 const SNAPSHOT_MS = 200
 
-/** The pages that show in a browser what the controls answer to programs. */
+/** Pages that show the answers of the controls in a browser. */
 const pages: Record<string, string> = {
   '/dev/mail': MAILBOX,
   '/dev/requests': LOG,

@@ -61,7 +61,7 @@ const assertionOf = (
   }
 }
 
-/** Returns a response for the person, or a refusal when the person cancelled. */
+/** Returns a response for the user, or a refusal when the user cancelled. */
 const renderResponse = (
   id: string,
   person: Person | undefined,

@@ -62,7 +62,7 @@ const row = (
       </a></li>`
 }
 
-/** Finds a user beyond the first ones. */
+/** Finds a user who is not among those listed first. */
 const searchForm = ({ handle }: LoginStep, users: readonly UserWithRoles[], search = ''): string =>
   users.length < SHOWN && search === ''
     ? ''

@@ -62,7 +62,7 @@ export const restoreOrganization = async (
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
     return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
   }
-  // A table without the column refers to a row of one that has it, and is deleted with that row.
+  // Rows of a table without the column refer to a row of a table that has it, and are deleted with it.
   for (const name of names(tx).reverse()) {
     const condition = belongs(name)
     if (condition) await tx.delete(tableOf(tx, name)).where(condition)

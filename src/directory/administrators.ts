@@ -6,7 +6,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { line } from './fields.ts'
 import { hasAdmin } from './roles/store.ts'
 
-/** Query of each call that may take the role `admin` from the last user who has it. */
+/** Query parameters of each call that may take the role `admin` from the last user who has it. */
 export const ConfirmQuery = z.strictObject({
   confirm: line(128)
     .optional()

@@ -45,8 +45,8 @@ const budgets = {
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
   /**
-   * A stored registration of a client. One that nobody uses is kept for at most an hour and a sweep, so about
-   * 2,000 unused ones exist.
+   * A stored registration of a client. An unused registration is kept for at most an hour and a sweep, so at
+   * most about 2,000 of them exist.
    */
   registration: {
     network: { burst: 60, per_second: 60 / 3_600 },

@@ -21,8 +21,8 @@ export const preflight = (methods: string) => (): Response =>
 const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 
 /**
- * Lets only pages of the client with this id read the answer; any page, for a dynamic client without a
- * secret.
+ * Lets only pages of the client with this id read the answer. Any page may read answers to a dynamic client
+ * without a secret.
  */
 export const allowOrigin = async (
   context: Context,

@@ -18,8 +18,8 @@ type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer
     : Record<never, string>
 
 /**
- * A route of the admin API: permission, schemas and handler side by side. The guard, the OpenAPI document and
- * the permission tests all read this object, so none of them can miss a route.
+ * A route of the admin API: permission, schemas and handler. The guard, the OpenAPI document and the
+ * permission tests all read this object, so none of them can miss a route.
  */
 export interface AdminRoute {
   /** Operation id in the OpenAPI document, and so the name of a generated client's function. */
@@ -41,7 +41,8 @@ export interface AdminRoute {
   status: 200 | 201 | 202 | 204
   answer?: z.ZodType
   /**
-   * Error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422, 503 as they apply).
+   * Error statuses in addition to those that every route has (400, 401, 403, 408, 413, 415, 422, 503 as they
+   * apply).
    */
   errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */

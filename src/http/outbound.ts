@@ -33,7 +33,8 @@ const resolve: Limits['resolve'] = hostname =>
   )
 
 /**
- * Bytes of an answer beside its body: head, interim answers and chunk sizes, which cost time for parsing too.
+ * Maximum bytes of an answer in addition to its body: head, interim answers and chunk sizes, which cost time
+ * for parsing too.
  */
 const OVERHEAD = 64 * 1024
 

@@ -80,7 +80,7 @@ const forAdministrator = new Set<ErrorPageCode>([
   'server_error',
 ])
 
-/** Pages without a request in progress: the account is the way on. */
+/** Pages without a request in progress lead to the account. */
 const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden'])
 
 /**

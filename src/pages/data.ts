@@ -76,7 +76,7 @@ export interface LoginPage extends Common {
   /** Absent when no client sent the user (a visit to /account). */
   client_name?: string
   providers?: { name: string; url: string; kind: string }[]
-  /** Without it the page tells that an administrator can help. */
+  /** Without it the page says that an administrator can help. */
   reset_url?: string
   /** Present where people may register themselves. */
   sign_up_url?: string
@@ -198,7 +198,7 @@ export interface RecoveryCodesPage extends Common {
   request?: string
 }
 
-/** Answers `login=<handle>`, `login=other` to sign in as somebody else, or `forget=<handle>`. */
+/** Answers `login=<handle>`, `login=other` to sign in as another user, or `forget=<handle>`. */
 export interface SelectAccountPage extends Common {
   action: string
   request: string
@@ -211,8 +211,8 @@ export interface SelectAccountPage extends Common {
 export interface ConsentPage extends Common, StepExit {
   action: string
   /**
-   * `unverified` is set for a dynamic client; `loopback`: any program of the device may be it. `host` is that
-   * of its metadata document.
+   * `unverified` is set for a dynamic client; `loopback`: any program on the device can pose as the client.
+   * `host` is the host of its metadata document.
    */
   client: { name: string; description?: string; unverified?: 'web' | 'loopback'; host?: string }
   user: PageUser
@@ -360,7 +360,10 @@ export interface SignedInPage extends Common {
   account_url: string
 }
 
-/** Posts `fields` to the client's redirect URI, `action`: by itself, or by its button without JavaScript. */
+/**
+ * Posts `fields` to the client's redirect URI (`action`): a script submits the form; without JavaScript a
+ * button does.
+ */
 export interface FormPostPage extends Common {
   action: string
   client: { name: string }

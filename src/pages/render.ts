@@ -33,7 +33,7 @@ const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
 const isIsolated = (page: keyof Pages): boolean =>
   isOwn(page) || ['set-up', 'invitation', 'signed-in'].includes(page)
 
-/** True for a page that no GET shows again; a choice of language would lose what it says. */
+/** True for a page that no GET shows again; a choice of language would lose its content. */
 const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
   page === 'recovery-codes' ||
   page === 'registration-waiting' ||

@@ -32,7 +32,7 @@ export const touch = (path: string): void => {
 }
 
 /**
- * Checks that there is no write-ahead log of an earlier database beside `path`. SQLite finds a log by its
+ * Checks that the folder of `path` has no write-ahead log of an earlier database. SQLite finds a log by its
  * name only and would apply it to a database created there.
  * @throws StorageError when there is such a log
  */

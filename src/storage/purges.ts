@@ -15,7 +15,7 @@ export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL =>
 
 const selectPurges = prepared((q, { purges }) => q.select().from(purges).orderBy(asc(purges.created_at)))
 
-/** Lists deletions with rows left to remove, oldest first. */
+/** Lists deletions that still have rows to remove, oldest first. */
 export const listPurges = (q: Queries) => selectPurges(q, {})
 
 /** True while rows of the deleted object remain. */

@@ -317,9 +317,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and those whose id is the
-   * URL of their metadata document, once a person has allowed them. One that nobody has allowed yet has no
-   * `used_at`, and is soon removed.
+   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and clients whose id is the
+   * URL of their metadata document, once a user has allowed them. `used_at` is null until a user allows the
+   * client; such a row is soon removed.
    */
   const dynamic_clients = table(
     'dynamic_clients',
@@ -328,10 +328,10 @@ export const tables = (kit: Kit) => {
       /** The organization of the initial access token; null without one. */
       organization_id: text('organization_id').$type<OrganizationId>(),
       secret_hash: text('secret_hash').$type<SecretHash>(),
-      /** Shown name: the one that the client gave itself, or the host of its first redirect URI. */
+      /** Shown name: the client's own, or the host of its first redirect URI. */
       name: text('name').notNull(),
       registration: json('registration').$type<Registration>().notNull(),
-      /** Last time that a person allowed it or that it got a code redeemed, to the day. */
+      /** Last consent or redeemed code, in milliseconds, exact to the day. */
       used_at: ms('used_at'),
       created_at: created_at(),
       /** Last change of redirect URIs or keys: an older consent does not count. */
@@ -747,7 +747,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` of the last
-   * event that is delivered or of no concern.
+   * event that was delivered or not wanted.
    */
   const webhooks = table(
     'webhooks',
@@ -772,7 +772,7 @@ export const tables = (kit: Kit) => {
       failing_since: ms('failing_since'),
       failure: text('failure'),
       disabled_reason: text('disabled_reason').$type<'gone' | 'failing'>(),
-      /** True when nothing waited at the last look. */
+      /** True when the last poll found no event. */
       idle: bool('idle').notNull(),
       next_attempt_at: ms('next_attempt_at').notNull(),
       created_at: created_at(),
@@ -842,7 +842,7 @@ export const tables = (kit: Kit) => {
       id: id<InvitationId>('id').primaryKey(),
       organization_id: organization_id(),
       delivery: text('delivery').$type<'mail' | 'link'>().notNull(),
-      /** True when the person asked for the link. */
+      /** True when the person requested the link on the registration page. */
       is_registration: bool('is_registration').notNull().default(false),
       /**
        * The user who was created with the invitation, or by its one acceptance; null: acceptance creates one.
@@ -858,7 +858,10 @@ export const tables = (kit: Kit) => {
       uses: int('uses').notNull(),
       /** Language of the mail. */
       locale: text('locale').notNull(),
-      /** The administrator or client that made it, whose rights limit it; null for the server itself. */
+      /**
+       * The administrator or client who made the invitation and whose rights limit it; null for the server
+       * itself.
+       */
       created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
@@ -873,7 +876,7 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** The users whom an invitation has made. */
+  /** The users created by an invitation. */
   const invitation_uses = table(
     'invitation_uses',
     {
@@ -956,8 +959,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. An
-   * `attribute_index` is no deletion: `user_attributes` of the organization in its id are being made again.
+   * Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. A
+   * row of the kind `attribute_index` is no deletion: it requests a rebuild of `user_attributes` of the
+   * organization in its id.
    */
   const purges = table('purges', {
     id: text('id').primaryKey(),
@@ -992,7 +996,7 @@ export const tables = (kit: Kit) => {
       logins: int('logins').notNull(),
       failed_logins: int('failed_logins').notNull(),
       new_users: int('new_users').notNull(),
-      /** Users who were active in this hour, and those of them who were not active earlier on this day. */
+      /** Users who were active in this hour, and how many of them were not active earlier on this day. */
       active_users: int('active_users').notNull(),
       daily_users: int('daily_users').notNull(),
       tokens: int('tokens').notNull(),

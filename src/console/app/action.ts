@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
 import { show } from './toast.tsx'
 
-/** One call from a button, with its refusal. */
+/** State of one API call that a button starts: pending, and the refusal. */
 export const useAction = (onDone: () => void) => {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)

@@ -9,7 +9,7 @@ export interface Problem {
   error_description: string
   request_id?: string
   details?: { field: string; message: string }[]
-  /** The object as it is stored (412). */
+  /** The stored object, in a 412. */
   current?: Record<string, unknown>
   /** The name that confirms the change (409 `last_administrator`). */
   confirm?: string
@@ -24,7 +24,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A question to the person: authenticate again, or let the call fail. */
+/** Asks the person to authenticate again, or to let the call fail. */
 export interface Renewal {
   reason: 'step_up' | 'ended'
   max_age: number
@@ -32,10 +32,10 @@ export interface Renewal {
 }
 export const renewal = signal<Renewal | undefined>(undefined)
 
-/** The question that is open; calls that fail meanwhile wait for its answer. */
+/** The open question. Further calls that fail wait for its answer. */
 let asked: Promise<boolean> | undefined
 
-/** Asks for a new token; the screen and what was typed into it stay. */
+/** Asks for a new token. The screen and its unsaved fields stay. */
 const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolean> => {
   asked ??= new Promise<boolean>(answer => {
     renewal.value = { reason, max_age, answer }
@@ -46,10 +46,10 @@ const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolea
   return asked
 }
 
-/** Opens the window; called by the button, since browsers open none without a click. */
+/** Opens the window. A click handler calls it, because browsers block other windows. */
 export const openRenewal = async ({ max_age, answer }: Renewal): Promise<void> => answer(await renew(max_age))
 
-/** A question to the person: may the last administrator go? */
+/** Asks the person to confirm that an organization loses its last administrator. */
 export interface Confirmation {
   name: string
   answer(granted: boolean): void
@@ -68,7 +68,7 @@ export interface CallOptions {
   body?: unknown
   /** Entity tag of the object as it was read. */
   if_match?: string
-  /** The name of the last administrator, as the person typed it. */
+  /** The confirmed name, as the person typed it. */
   confirm?: string
   signal?: AbortSignal
 }
@@ -122,7 +122,7 @@ export const answerOf = async (
   if (answer.status === 401) {
     const challenge = answer.headers.get('www-authenticate') ?? ''
     const [, max_age] = /max_age="(\d+)"/.exec(challenge) ?? []
-    // A margin, so that the proof is still recent when the call is repeated.
+    // A margin in seconds, so that the proof is still recent when the call is repeated.
     const granted = await askForToken(max_age ? 'step_up' : 'ended', max_age ? Number(max_age) - 60 : 86_400)
     if (granted) answer = await send(method, path, options)
   }

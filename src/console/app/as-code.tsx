@@ -22,7 +22,8 @@ const DEFAULT = 'org_default'
 const text = words.code
 
 /**
- * The answers of the API have addresses in place of these; nor have they the certificates of SAML as text.
+ * Fields left out: the API answers with addresses in place of pictures and styles, and without SAML
+ * certificates as text.
  */
 const assets = ['logo', 'logo_dark', 'custom_css']
 
@@ -41,7 +42,7 @@ const secretOf = (section: Section, { type, client_id, alias }: Values): Values 
 
 const BUILT_IN = ['admin', 'user']
 
-/** Objects that an entry names, by the section of a seed file that makes them. */
+/** Objects that an entry names, by their section of the seed file. */
 const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
   const list = (name: string, field?: string): unknown[] =>
     ((entry[name] ?? []) as Values[]).map(item => (field ? item[field] : item))
@@ -85,8 +86,8 @@ interface Organization {
 }
 
 /**
- * Returns what the seed file needs besides the object. A user's attributes are left out, which keeps them as
- * they are, where some are hidden or the organization cannot be read.
+ * Returns what the seed file needs besides the object. A user's attributes are left out if some are hidden or
+ * the organization cannot be read; a seed file without them keeps the stored ones.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT
@@ -100,7 +101,7 @@ const readMore = async (section: Section, { organization_id }: Values): Promise<
   }
 }
 
-/** An object as a part of a seed file, and as the call that reads it. */
+/** Shows an object as a part of a seed file, and as the call that reads it. */
 export const AsCode = ({ section, path, object }: { section: Section; path: string; object: object }) => {
   const values = object as Values
   const [more, setMore] = useState<Values>()

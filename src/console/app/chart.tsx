@@ -20,7 +20,7 @@ const ceiling = (value: number): number => {
   return ([1, 2, 5, 10].find(step => step * power >= value) ?? 10) * power
 }
 
-/** Logins and failed logins by day, as bars; the same numbers stand in a table for screen readers. */
+/** Shows logins and failed logins by day as bars, and the same numbers in a table for screen readers. */
 export const Chart = ({ points }: { points: Point[] }) => {
   const top = Math.max(
     4,

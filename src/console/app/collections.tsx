@@ -18,11 +18,11 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
   </button>
 )
 
-/** A list of objects that are changed in place. Give it another `key` to begin again with other items. */
+/** Edits a list of objects in place. Another `key` resets it to other items. */
 export const Entries = <T extends object>(props: {
   items: readonly T[]
   onItems(items: T[]): void
-  /** The object that a new entry begins as. */
+  /** The initial value of a new entry. */
   fresh: T
   add: string
   empty: string
@@ -59,7 +59,7 @@ export const Entries = <T extends object>(props: {
   )
 }
 
-/** Some of the given values, each with its way out. */
+/** Chooses some of the given values; each chosen one has a button that removes it. */
 export const Picker = (props: {
   name: string
   label: string
@@ -110,7 +110,7 @@ export const Picker = (props: {
   )
 }
 
-/** A list of texts, one a line. Give it another `key` to begin again with other texts. */
+/** Edits a list of texts, one per line. Another `key` resets it to other texts. */
 export const LinesField = (props: {
   name: string
   label: string

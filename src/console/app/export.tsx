@@ -9,7 +9,7 @@ import { say, words } from './words.ts'
 const MOST = 10_000
 
 /**
- * Returns a value as a cell that no spreadsheet takes for a formula.
+ * Returns a value as a cell that no spreadsheet reads as a formula.
  * https://owasp.org/www-community/attacks/CSV_Injection
  */
 const cellOf = (value: unknown): string => {
@@ -32,7 +32,7 @@ const save = (file: string, rows: unknown[][]): void => {
   setTimeout(() => URL.revokeObjectURL(url), 60_000)
 }
 
-/** Saves the rows of a list that fit its filters as CSV (RFC 4180). */
+/** Saves the rows of a filtered list as CSV (RFC 4180). */
 export const ExportButton = (props: {
   path: string
   filters: Record<string, string | number | undefined>

@@ -5,7 +5,7 @@ const { nav } = words
 
 type Member = readonly [href: string, label: string]
 
-/** Lists that belong together and need one permission; the first one stands in the menu. */
+/** Lists that belong together and need one permission; the menu shows the first one. */
 const families: readonly (readonly Member[])[] = [
   [
     ['/console/users', nav.users],
@@ -20,7 +20,7 @@ const families: readonly (readonly Member[])[] = [
 
 const isAt = (href: string): boolean => path.value === href || path.value.startsWith(`${href}/`)
 
-/** True when the current screen belongs to the list that stands in the menu under this address. */
+/** True when the current screen belongs to the family whose menu entry has this address. */
 export const isWithin = (href: string): boolean =>
   href === '/console'
     ? path.value === href

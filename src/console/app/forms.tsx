@@ -48,10 +48,10 @@ export const useEdit = <T extends object>(
     isBusy,
     problem,
     save,
-    /** Rises whenever what was typed is given up or saved; a `key` for parts with a state of their own. */
+    /** Increases when changes are discarded or saved. It is the `key` of parts that have their own state. */
     version,
     reset: clear,
-    /** Takes the object as another person left it. */
+    /** Accepts the object as another person saved it. */
     takeTheirs: () => {
       loaded.reload()
       clear()
@@ -60,7 +60,7 @@ export const useEdit = <T extends object>(
   }
 }
 
-/** Returns a call as a command; the token is named, not shown. */
+/** Returns a call as a shell command. The token is a variable, its value is not shown. */
 export const curlOf = (method: string, path: string, body?: unknown): string => {
   const lines = [
     `curl -X ${method} "${location.origin}/api/v1/admin${path}"`,
@@ -90,13 +90,13 @@ const differences = (before: unknown, after: unknown, path = ''): [path: string,
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 
-/** A value of a difference; a list has one item a line. */
+/** Shows a value of a difference; a list has one item per line. */
 const Side = ({ value }: { value: unknown }) => {
   if (isEmpty(value)) return <em class="hint">{words.code.nothing}</em>
   return <>{(Array.isArray(value) ? value : [value]).map(item => text(item)).join('\n')}</>
 }
 
-/** The difference that a save would make. */
+/** Shows the difference that a save would make. */
 const Difference = ({ stored, changed }: { stored: object; changed: object }) => {
   const before = Object.fromEntries(Object.keys(changed).map(name => [name, (stored as Values)[name]]))
   const all = differences(before, changed)
@@ -124,7 +124,10 @@ const Difference = ({ stored, changed }: { stored: object; changed: object }) =>
   )
 }
 
-/** A form over an object: fields, refusal, save bar, and the dialog when someone else was quicker. */
+/**
+ * Shows the form of an object: fields, refusal, save bar, and the dialog for a conflict with another person's
+ * change.
+ */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>
   path: string

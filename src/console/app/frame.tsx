@@ -42,7 +42,7 @@ export const Gate = () => (
   </svg>
 )
 
-/** Asks for a new login in a window of its own; the screen stays. */
+/** Asks for a new login in a separate window; the screen stays. */
 const RenewalDialog = () => {
   const asked = renewal.value
   if (!asked) return null

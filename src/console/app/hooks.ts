@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem, read, withQuery } from './api.ts'
 
-/** An object that is being read. */
+/** State of an object that is being read. */
 export interface Loaded<T> {
   data: T | undefined
   etag: string
@@ -36,13 +36,13 @@ export const useObject = <T>(path: string | undefined): Loaded<T> => {
   }
 }
 
-/** A page of a list as the admin API answers it. */
+/** A page of a list, as the admin API returns it. */
 export interface PageOf<T> {
   data: T[]
   pagination: { total: number; has_more: boolean; next_cursor?: string }
 }
 
-/** A list of which the first pages are read. */
+/** State of a list whose first pages are loaded. */
 export interface Listed<T> {
   items: T[]
   total: number
@@ -90,7 +90,7 @@ export const useList = <T>(path: string, filters: Record<string, string | number
   }
 }
 
-/** Returns the value as it was when it last rested for `ms`. */
+/** Returns the latest value that did not change for `ms`. */
 export const useSettled = <T>(value: T, ms = 200): T => {
   const [settled, setSettled] = useState(value)
   useEffect(() => {

@@ -4,8 +4,8 @@ import { permissions } from '#src/lib/permission.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 
 /**
- * Returns what the console needs of the server's rules. This is a Bun macro: it runs when the console is
- * built.
+ * Returns the limits and patterns of fields that the console needs from the server's schemas. This is a Bun
+ * macro: it runs when the console is built.
  */
 export const consoleLimits = () => ({
   eventTypes: [...eventTypes],
@@ -15,7 +15,7 @@ export const consoleLimits = () => ({
 
 /**
  * Returns the default of each field of a seed file as JSON, by section and name; '' without a default. This
- * is a Bun macro; a process of its own reads the schemas, since they contain macros themselves.
+ * is a Bun macro; a separate process reads the schemas, since they contain macros themselves.
  */
 export const seedFields = (): Record<string, Record<string, string>> => {
   const { stdout } = Bun.spawnSync([process.execPath, join(import.meta.dir, '../seed-fields.ts')], {

@@ -3,7 +3,7 @@ import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
-/** Rows of a list with its states, and the way to the next page. */
+/** Shows the rows of a list, its states, and the button for the next page. */
 export const ListCard = <T,>(props: {
   list: Listed<T>
   title?: string

@@ -62,7 +62,7 @@ const notices: Record<string, [title: string, text: string]> = {
   renewed: [words.stopped.renewed, words.stopped.renewedText],
 }
 
-/** A page without session: why, and the way on. */
+/** Shows why there is no session, and the button for a new login. */
 const Stopped = ({ reason }: { reason: string }) => {
   const [, elsewhere] = /^elsewhere (.+)/.exec(reason) ?? []
   const [title, text] = elsewhere

@@ -14,7 +14,7 @@ const withoutSecrets = (body: object): object =>
     ]),
   )
 
-/** A small form in a dialog that makes an object by POST. */
+/** Shows a small form in a dialog that creates an object by POST. */
 export const NewDialog = <T,>(props: {
   title: string
   path: string

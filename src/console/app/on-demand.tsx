@@ -4,12 +4,12 @@ import { asProblem, type Problem } from './api.ts'
 import { Failure, Loading } from './parts.tsx'
 import { announce } from './router.ts'
 
-/** A screen; screens of one object get its id. */
+/** A screen; a screen of one object gets its id. */
 export type Screen = (props: { id: string }) => JSX.Element
 
 /**
  * Returns a screen whose script is loaded when it is first shown. The names of scripts change with the
- * server's version, so a script that is missing calls for the whole page again.
+ * server's version, so after a missing script the whole page is loaded again.
  */
 export const onDemand = (load: () => Promise<Screen>): Screen => {
   let loaded: Screen | undefined

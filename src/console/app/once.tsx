@@ -1,7 +1,7 @@
 import { Copy, Dialog } from './parts.tsx'
 import { words } from './words.ts'
 
-/** A value that no other answer has. */
+/** Shows a value that the API returns only once. */
 export const Once = (props: { title: string; text: string; value: string; onClose(): void }) => (
   <Dialog title={props.title} onClose={props.onClose}>
     <p>{props.text}</p>

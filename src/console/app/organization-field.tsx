@@ -12,8 +12,8 @@ interface Found {
 }
 
 /**
- * An organization by its slug, with suggestions; nothing on a server with one organization, and for callers
- * of a tenant. `onValue` gets the id, or the text itself where it fits none.
+ * Edits an organization by its slug, with suggestions. Shows nothing on a server with one organization, and
+ * for callers of a tenant. `onValue` gets the id, or the text if no organization matches.
  */
 export const OrganizationField = (props: {
   name?: string

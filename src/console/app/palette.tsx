@@ -48,7 +48,7 @@ const actions: Found[] = [
   { icon: 'account', title: nav.account, about: palette.action, href: '/account' },
 ]
 
-/** Objects with a name, as the lists answer them. */
+/** Objects with a name, as the lists return them. */
 interface Named {
   id?: string
   client_id?: string
@@ -70,7 +70,8 @@ const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
   texts.some(text => text?.toLowerCase().includes(term))
 
 /**
- * Finds users, applications, organizations and roles. Few applications and roles: their first 100 are read.
+ * Finds users, applications, organizations and roles. Only the first 100 applications and roles are read,
+ * because there are few.
  */
 const find = async (term: string): Promise<Found[]> => {
   const [users, clients, organizations, roles] = await Promise.all([

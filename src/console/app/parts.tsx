@@ -45,7 +45,7 @@ export const Icon = ({ name }: { name: IconName }) => (
   </svg>
 )
 
-/** Heading of a screen, with its actions. */
+/** Shows the heading of a screen, with its actions. */
 export const Heading = (props: {
   title: string
   back?: { href: string; label: string }
@@ -112,7 +112,7 @@ export const When = ({ time }: { time: string | null }) =>
     </time>
   )
 
-/** Placeholder of rows that are on their way. */
+/** Shows a placeholder while rows are loaded. */
 export const Loading = ({ rows = 3 }: { rows?: number }) => (
   <div class="loading" role="status" aria-label={common.loading}>
     {Array.from({ length: rows }, (_, row) => (
@@ -129,7 +129,7 @@ export const Empty = (props: { title: string; children?: ComponentChildren; icon
   </div>
 )
 
-/** A refused or failed read in place of what was asked for. */
+/** Shows a refused or failed read in place of its result. */
 export const Failure = ({ problem, retry }: { problem: Problem; retry?: (() => void) | undefined }) => {
   const [title, text, icon] =
     problem.status === 403
@@ -158,7 +158,7 @@ const RequestId = ({ id }: { id: string }) => (
   </p>
 )
 
-/** A refused change, above the form. */
+/** Shows a refused change above the form. */
 export const Refused = ({ problem }: { problem: Problem | undefined }) =>
   problem ? (
     <div class="notice bad" role="alert">
@@ -187,7 +187,7 @@ export const Copy = ({ text, label }: { text: string; label?: string }) => {
   )
 }
 
-/** A value with a button to copy it. */
+/** Shows a value with a button that copies it. */
 export const Value = ({ text }: { text: string }) => (
   <span class="value">
     <code>{text}</code>
@@ -195,7 +195,7 @@ export const Value = ({ text }: { text: string }) => (
   </span>
 )
 
-/** Text that scrolls is reached by keyboard too. */
+/** A keyboard can reach text that scrolls. */
 const focusable = { tabIndex: 0 }
 
 export const AsCurl = ({ text }: { text: string }) => (
@@ -212,7 +212,7 @@ export const Code = ({ text }: { text: string }) => (
   </div>
 )
 
-/** A modal dialog; closes with Escape. */
+/** Shows a modal dialog, which Escape closes. */
 export const Dialog = (props: { title: string; onClose(): void; children: ComponentChildren }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])
@@ -224,7 +224,7 @@ export const Dialog = (props: { title: string; onClose(): void; children: Compon
   )
 }
 
-/** Asks before a step that cannot be undone; `typed` has to be entered first. */
+/** Asks for confirmation before a step that cannot be undone. The person first has to enter `typed`. */
 export const Confirm = (props: {
   title: string
   text: string
@@ -268,7 +268,7 @@ export const Confirm = (props: {
   )
 }
 
-/** The API's refusals of a field and of the parts below it. */
+/** Returns the API's refusals of a field and of its parts. */
 export const Refusals = ({ name, problem }: { name: string; problem: Problem | undefined }) => (
   <>
     {refusalsOf(name, problem).map(({ message }) => (
@@ -282,7 +282,7 @@ export const Refusals = ({ name, problem }: { name: string; problem: Problem | u
 const refusalsOf = (name: string, problem: Problem | undefined) =>
   (problem?.details ?? []).filter(({ field }) => field === name || field.startsWith(`${name}.`))
 
-/** A labelled field with its refusal; `copied` adds a button that copies the value. */
+/** Shows a labelled field with its refusal. `copied` adds a button that copies the value. */
 export const Field = (props: {
   label: string
   name: string
@@ -385,7 +385,7 @@ export const Choice = (props: {
   )
 }
 
-/** Initials of a person on a tone of their own. */
+/** Shows the initials of a person on that person's colour. */
 export const Avatar = ({ name, id }: { name: string; id: string }) => {
   const initials = name
     .split(/[\s._-]+/)

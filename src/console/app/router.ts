@@ -38,7 +38,7 @@ export const startRouter = (): void => {
   })
 }
 
-/** Returns a part of a path without its escapes; broken ones stay. */
+/** Decodes the escapes in a part of a path; malformed escapes stay. */
 export const decoded = (part: string): string => {
   try {
     return decodeURIComponent(part)

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import * as oauth from 'oauth4webapi'
 
-/** The person who uses the console, as the ID token names them. */
+/** The person who uses the console, from the ID token. */
 export interface Person {
   sub: string
   name: string
@@ -17,11 +17,11 @@ interface Attempt {
 }
 
 const ATTEMPT = 'gatehouse-console'
-/** The organization of the last login, so that a reload goes there again. */
+/** The organization of the last login, so that a reload uses it again. */
 const ORGANIZATION = 'gatehouse-organization'
 const CALLBACK = '/console/callback'
 const RENEW = '/console/renew'
-/** Parameters of the authorization request that a renewal chooses. */
+/** Parameters of the authorization request that a renewal sets. */
 const RENEWING = ['max_age', 'login_hint', 'organization_id']
 
 /** Issuer of this instance. */
@@ -54,7 +54,7 @@ const begin = async (path: string, more: Record<string, string>): Promise<never>
   return new Promise(() => {})
 }
 
-/** Redeems the code of the redirect. Returns the path to go on with. */
+/** Redeems the code of the redirect. Returns the path of the next screen. */
 const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
   const parameters = oauth.validateAuthResponse(server, client, new URL(location.href), state)
   const answer = await oauth.authorizationCodeGrantRequest(
@@ -66,7 +66,7 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
     verifier,
     { [oauth.allowInsecureRequests]: location.protocol === 'http:' },
   )
-  // The token came straight from the server: a wrong clock of this machine must not refuse it.
+  // The token comes directly from the server, so a wrong clock of this machine must not refuse it.
   const sent = Date.parse(answer.headers.get('date') ?? '')
   const clock = { [oauth.clockSkew]: Number.isNaN(sent) ? 0 : Math.round((sent - Date.now()) / 1000) }
   const result = await oauth.processAuthorizationCodeResponse(server, { ...client, ...clock }, answer, {
@@ -105,12 +105,12 @@ export const watchIdleness = (): void => {
 
 const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 
-/** Why the console cannot log in here. */
+/** Reasons for which the console cannot log in. */
 export class SessionError extends Error {}
 
 /**
- * Logs in by a redirect, or takes up the answer of one. Resolves once there is a token; a page that exists
- * only to renew the token never resolves.
+ * Logs in by a redirect, or handles the answer of one. Resolves when there is a token; never resolves on a
+ * page that exists only to renew the token.
  *
  * @throws SessionError when the login was refused
  */
@@ -143,8 +143,8 @@ export const startSession = async (): Promise<void> => {
 }
 
 /**
- * Opens a window in which the person authenticates again. Resolves with true once it has sent a token of the
- * same person.
+ * Opens a window in which the person authenticates again. Resolves to true when the window has sent a token
+ * of the same person.
  */
 export const renew = (max_age: number): Promise<boolean> =>
   new Promise(resolve => {

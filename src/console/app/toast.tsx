@@ -4,7 +4,7 @@ import { Icon } from './parts.tsx'
 const message = signal('')
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Says for four seconds that something was done. */
+/** Shows for four seconds that an action has succeeded. */
 export const show = (text: string): void => {
   message.value = text
   clearTimeout(timer)

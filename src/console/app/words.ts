@@ -27,12 +27,12 @@ const languages: Record<string, Load> = {
 
 const { lang: language, dir } = document.documentElement
 
-/** The words of the console, in the language that the server chose for the page. */
+/** The texts of the console, in the language that the server chose for the page. */
 export const words: Words<typeof english> = (await (languages[language] ?? loadEnglish)()).default
 
 const plurals = new Intl.PluralRules(language)
 
-/** Returns a text set off from the words around it, where they run from the right. */
+/** Returns a text isolated from the words around it, in languages from the right. */
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
 /** Returns a text with its `{name}`s filled in; `count` chooses the form. */
@@ -45,7 +45,7 @@ export const say = (text: Text, params: Record<string, string | number>): string
   })
 }
 
-/** Returns how many of a list are shown; the API counts to 10,000. */
+/** Returns the number of shown rows and the total as text; the API counts to 10,000. */
 export const shownOf = (shown: number, total: number): string =>
   total > 10_000 ? say(words.common.ofMany, { shown, total: 10_000 }) : say(words.common.of, { shown, total })
 
@@ -78,7 +78,7 @@ const units = [
   ['minute', 60],
 ] as const
 
-/** Returns how long ago a time was; the date itself after a week. */
+/** Returns a time as text relative to now; after a week as a date. */
 export const ago = (time: string): string => {
   const seconds = (Date.parse(time) - Date.now()) / 1000
   if (Math.abs(seconds) > 7 * 86_400) return fullDate(time)
@@ -95,13 +95,13 @@ const shortNames: Record<string, string> = {
   'Mac OS X': 'macOS',
 }
 
-/** Returns browser and system of a user agent; an unknown one as it is, cut to 60 characters. */
+/** Returns browser and system of a user agent; an unknown user agent unchanged, cut to 60 characters. */
 export const programOf = (user_agent: string): string => {
   const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')
   const known = [browser, system].filter(Boolean).map(name => shortNames[name ?? ''] ?? name)
   return known.length > 0 ? known.join(', ') : user_agent.slice(0, 60)
 }
 
-/** Returns what an event says; an unknown type is shown as it is. */
+/** Returns the text of an event type; an unknown type unchanged. */
 export const eventTitle = (type: string): string =>
   (words.eventTitles as Record<string, string>)[type] ?? type

@@ -1,4 +1,4 @@
-/** Words that YAML reads as something else than text. https://yaml.org/spec/1.2.2/#103-core-schema */
+/** Words that YAML reads as a value other than a text. https://yaml.org/spec/1.2.2/#103-core-schema */
 const special = /^(?:true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i
 
 const textOf = (text: string): string =>
@@ -12,7 +12,7 @@ const LINE = 60
 
 const isSimple = (value: unknown): boolean => typeof value !== 'object' || value === null
 
-/** Returns a value as block YAML, its lines indented; one that fits its line begins with a space. */
+/** Returns a value as block YAML with indented lines; a value that fits on one line begins with a space. */
 const below = (value: unknown, indent: string): string => {
   if (isSimple(value)) return ` ${scalarOf(value)}`
   if (Array.isArray(value)) {

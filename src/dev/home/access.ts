@@ -24,9 +24,9 @@ const signIn = (error: string | undefined): DevPage => ({
 export type Access = ReturnType<typeof homeAccess>
 
 /**
- * Decides who may open the pages below /dev/. On this machine they are open, as the user picker is: who can
- * open one can sign in as the administrator. Elsewhere they ask for the control token once, and keep its hash
- * in a cookie.
+ * Decides who may open the pages below /dev/. On this machine they are open: anyone who can open the user
+ * picker can sign in as the administrator. Other machines need the control token once; a cookie keeps its
+ * hash.
  */
 export const homeAccess = (token: string, remote: boolean) => {
   const expected = hashSecret(token)

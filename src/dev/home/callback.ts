@@ -13,7 +13,7 @@ import { code, type DevPage, HOME, jsonBox } from './page.ts'
 export const CALLBACK = '/dev/callback'
 export const TRY = '/dev/try'
 const DEFAULT_SCOPES = ['openid', 'profile', 'email']
-/** Number of logins begun here that wait for their answer, the latest ones. */
+/** Maximum number of pending logins that were begun here; the oldest is dropped. */
 const MOST = 100
 
 /** Sends a request to the server itself, as a client does. */
@@ -39,7 +39,7 @@ const labels: [name: Field, label: string][] = [
 
 const page = (title: string, body: Html, status = 200): DevPage => ({ title, body, status })
 
-/** Asks for the part of the token request that the page does not know. */
+/** Asks for the parameters of the token request that the page does not know. */
 const redeemPage = (known: Partial<Record<Field, string>>): DevPage =>
   page(
     'Redeem the code',
@@ -78,7 +78,7 @@ const authentication = ({ token_endpoint_auth_method: method, client_id }: Clien
 const titles = { access_token: 'Access token', id_token: 'ID token', refresh_token: 'Refresh token' }
 
 /**
- * A login tried from the pages of development mode: the authorization request, and the page of its redirect
+ * Tries a login from the pages of development mode: makes the authorization request, and serves its redirect
  * URI.
  */
 export const openTrials = ({ context, secrets }: DevState) => {

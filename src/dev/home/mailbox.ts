@@ -7,7 +7,7 @@ export const MAILBOX = '/dev/mailbox'
 
 const URLS = /(https?:\/\/\S+)/
 
-/** Makes the URLs of a plain text links. */
+/** Turns the URLs of a plain text into links. */
 const linked = (text: string): Html[] =>
   text.split(URLS).map((part, i) => (i % 2 === 1 ? markup`<a href="${part}">${part}</a>` : markup`${part}`))
 
@@ -36,7 +36,7 @@ export const mailPage = ({ mail }: DevState, number: string): Response | undefin
   const found = /^\d{1,4}$/.test(number) ? mail.mails[Number(number) - 1] : undefined
   return (
     found &&
-    // Its links leave the frame: no page of the account stands in one.
+    // Its links leave the frame, because account pages refuse to be framed.
     new Response(found.html.replace('<head>', '<head><base target="_blank">'), {
       headers: {
         'content-type': 'text/html; charset=utf-8',

@@ -1,4 +1,4 @@
-/** HTML that is sent as it is. */
+/** HTML that needs no further escaping. */
 export class Html {
   readonly #text: string
   constructor(text: string) {

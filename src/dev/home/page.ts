@@ -19,7 +19,7 @@ const POLICY =
   "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /**
- * Headers of every page below /dev/ that a person opens. `same-origin` keeps the Origin header of its forms.
+ * Headers of every page below /dev/ that a browser opens. `same-origin` keeps the Origin header of its forms.
  */
 const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',

@@ -40,7 +40,7 @@ export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
   readonly client_id: string
   readonly scopes: readonly string[]
-  /** Identifiers of the APIs that it names, as they are registered; absent without any. */
+  /** Identifiers of the APIs that the request names, as they are registered; absent without any. */
   readonly resources?: readonly string[]
   readonly code_challenge: string
   readonly organization_id: string
@@ -96,7 +96,7 @@ export const scopesWith = (
   apis.length === 0 ? client.scopes : [...client.scopes, ...apis.flatMap(api => scopesAt(api, client) ?? [])]
 
 /**
- * Reads all other parameters, the third step. `apis` are those that the parameter `resource` names.
+ * Reads all other parameters, the third step. `apis` are the APIs that the parameter `resource` names.
  *
  * @throws OAuthError to be sent to the redirect URI with its state
  */
@@ -192,7 +192,9 @@ export const serves = (
 const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boolean =>
   capabilities.includes('cross_organization')
 
-/** The API that a dynamic client names decides, where the client belongs to no organization. */
+/**
+ * A dynamic client that belongs to no organization gets the organization of the API that the request names.
+ */
 const readOrganization = (
   values: ReadonlyMap<string, string>,
   client: AuthorizeClient,

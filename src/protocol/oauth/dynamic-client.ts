@@ -5,7 +5,7 @@ import { OAuthError } from './error.ts'
 import { checkRegistrable } from './redirect-uri.ts'
 import { parseScope } from './scope.ts'
 
-/** Scopes that a dynamic client may ask for, beside those of APIs that are open to it. */
+/** Scopes that a dynamic client may ask for, in addition to the scopes of APIs that are open to it. */
 export const dynamicScopes: readonly string[] = ['openid', 'profile', 'email', 'groups', 'offline_access']
 
 const methods = ['none', 'client_secret_basic', 'client_secret_post'] as const
@@ -86,8 +86,8 @@ const readRedirectUris = (body: object): readonly string[] => {
 }
 
 /**
- * Reads a registration request. Grants and response types that a dynamic client cannot have are
- * left out, not refused: clients list all that they know. The answer tells which were registered.
+ * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
+ * refused: clients list all that they know. The answer has the registered ones.
  *
  * @param mayAsk whether a dynamic client may ever be given this scope
  * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`

@@ -6,7 +6,7 @@ export const CONFIDENTIAL_DYNAMIC = 'dcs_'
 /** Id prefix of clients that registered themselves with an initial access token of an organization. */
 export const TOKEN_DYNAMIC = 'dct_'
 
-/** The beginnings of ids of clients that registered themselves, all of four characters. */
+/** Id prefixes of clients that registered themselves; each has four characters. */
 export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_DYNAMIC, TOKEN_DYNAMIC]
 
 /**

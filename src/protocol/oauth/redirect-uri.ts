@@ -3,7 +3,9 @@ import { isDynamic, type Origin } from './dynamic-id.ts'
 const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
-/** Schemes that a browser runs, shows or handles itself, beside those whose hosts are checked. */
+/**
+ * Schemes that a browser runs, shows or handles itself, in addition to the schemes whose hosts are checked.
+ */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(
     ' ',
@@ -63,12 +65,12 @@ const withoutPort = (uri: string): string | undefined => {
   return origin && Number(port) <= 65535 ? origin + uri.slice(text.length) : undefined
 }
 
-/** True for a URI at which any program of the device can listen. */
+/** True for a URI at which any program on the device can listen. */
 export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefined
 
 /**
- * True when a client may be answered at the URI. The port of a loopback URI counts for nothing for a dynamic
- * client: such clients register one port, or none, and listen at another.
+ * True when a client may be answered at the URI. For a dynamic client the port of a loopback URI is ignored:
+ * such clients register one port, or none, and listen on another.
  */
 export const isRedirectOf = (
   client: Origin & { readonly redirect_uris: readonly string[] },

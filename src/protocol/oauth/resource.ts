@@ -48,8 +48,8 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 }
 
 /**
- * Returns the resource of a token request: the one that it names, else the only authorized one; undefined
- * when neither names any. The authorized and the named resource are identifiers of APIs.
+ * Returns the resource of a token request: the named one, else the only authorized one; undefined without
+ * either. The authorized and the named resource are identifiers of APIs.
  *
  * @throws OAuthError `invalid_target` for one that was not authorized, and without a choice among several
  */

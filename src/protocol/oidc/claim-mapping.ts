@@ -81,8 +81,8 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
   Buffer.byteLength(JSON.stringify(claims))
 
 /**
- * Returns the mapped claims. One without a value is left out, and so is one that does not fit into the bytes
- * that the claims before it have left. `first` are mapped claims that the token has already.
+ * Returns the mapped claims. A claim without a value is left out, and so is a claim that does not fit into
+ * the bytes that earlier claims left. `first` are mapped claims that the token has already.
  */
 export const mappedClaims = (
   mapping: ClaimMapping,

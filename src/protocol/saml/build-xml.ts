@@ -1,8 +1,8 @@
 import { XMLBuilder } from 'fast-xml-parser'
 
 /**
- * Attributes begin with `@`, `#text` is the text beside them; an array repeats its element. Texts and
- * attributes are escaped.
+ * Names of attributes begin with `@`, `#text` is the text of the element, and an array repeats its element.
+ * Texts and attributes are escaped.
  */
 export type XmlTree = { [name: string]: string | XmlTree | XmlTree[] }
 

@@ -66,7 +66,7 @@ const discard = (path: string): void => {
 }
 
 /**
- * Returns the result of `use` on the database at `path`, beside running writers.
+ * Returns the result of `use` on the database at `path`, while other processes may write to it.
  *
  * @throws StorageError when it cannot be read; SQLite's error when it is damaged
  */
@@ -149,8 +149,8 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
 }
 
 /**
- * Checks that the file is a backup. A database with a log beside it is in use or was not stopped; a copy of
- * the file alone would lack the content of the log.
+ * Checks that the file is a backup. A database with a log in the same folder is in use or was not stopped; a
+ * copy of the file alone would lack the content of the log.
  *
  * @throws StorageError
  */

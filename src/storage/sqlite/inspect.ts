@@ -11,8 +11,8 @@ const rowsOf = (table: string, condition = 'true'): string =>
    GROUP BY organization_id`
 
 /**
- * Totals maintained by triggers, and the query that recounts each, for both engines. Rows left of a deleted
- * organization are not counted.
+ * Totals maintained by triggers, and the query that recounts each, for both engines. Remaining rows of a
+ * deleted organization are not counted.
  */
 const counted = {
   users: rowsOf('users'),

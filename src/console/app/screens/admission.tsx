@@ -10,7 +10,7 @@ import { words } from '../words.ts'
 type Client = (typeof ClientAnswer)['_output']
 type Organization = (typeof OrganizationAnswer)['_output']
 
-/** Claims that tokens of an application have besides the usual ones. */
+/** Edits the claims that tokens of an application have in addition to the usual ones. */
 export const Claims = (props: {
   organization_id: string
   claims: Client['claims']

@@ -117,7 +117,7 @@ const Scopes = (props: {
   </Card>
 )
 
-/** Applications with the scopes that each may ask for. */
+/** Edits the scopes that each application may ask for. */
 const Clients = (props: {
   api: Api
   options: Options

@@ -13,7 +13,7 @@ type Values = Record<string, unknown>
 const text = words.attributes
 const typeOptions = Object.entries(text.types)
 
-/** The attributes that users of an organization may have. */
+/** Edits the attribute definitions of an organization. */
 export const Definitions = (props: {
   definitions: Definition[]
   problem: Problem | undefined
@@ -101,7 +101,7 @@ export const Definitions = (props: {
   </Card>
 )
 
-/** Only the refusals of the whole list. */
+/** Returns only the refusals of the whole list. */
 const topOf = (problem: Problem | undefined): Problem | undefined =>
   problem && {
     ...problem,
@@ -115,7 +115,10 @@ const shown = (value: unknown): string =>
       ? JSON.stringify(value)
       : String(value)
 
-/** Returns what was typed as a value of the type; undefined removes it, and `bad` cannot be read. */
+/**
+ * Parses the typed text as a value of the type. undefined removes the value; `bad` means that the text cannot
+ * be parsed.
+ */
 const readValue = (type: Definition['type'], typed: string): { value?: unknown; bad?: string } => {
   if (typed === '') return {}
   if (type === 'string') return { value: typed }
@@ -139,7 +142,7 @@ const aboutOf = ({ visible, editable, type }: Definition): string =>
     .filter(Boolean)
     .join(' ')
 
-/** One defined attribute. A text that cannot be read stays as it was typed, beside the reason. */
+/** Edits one defined attribute. A text that cannot be parsed stays in the field, with the reason. */
 const Defined = (props: {
   definition: Definition
   value: unknown
@@ -200,9 +203,7 @@ const Defined = (props: {
   )
 }
 
-/**
- * Attributes that no definition names. Values that are no text keep their kind while they stay as they are.
- */
+/** Edits attributes without a definition. A value that is not a text keeps its type unless it is changed. */
 const Others = (props: { values: Values; onValues(values: Values): void; problem: Problem | undefined }) => {
   const [rows, setRows] = useState(() =>
     Object.entries(props.values).map(([name, value]) => ({ name, value, typed: shown(value) })),
@@ -250,7 +251,7 @@ const Others = (props: { values: Values; onValues(values: Values): void; problem
   )
 }
 
-/** Attributes of a user: first those that the organization defines. */
+/** Edits the attributes of a user, the defined ones first. */
 export const Attributes = (props: {
   organization_id: string
   attributes: Values

@@ -5,7 +5,7 @@ import { useOrganizations } from '../names.tsx'
 import { Badge, Card, Empty, Failure, Heading, Icon, Loading, When } from '../parts.tsx'
 import { shownOf, words } from '../words.ts'
 
-/** A client as lists show it. */
+/** A client, as the list returns it. */
 export type ListedClient = Pick<
   (typeof ClientAnswer)['_output'],
   'client_id' | 'name' | 'type' | 'kind' | 'grant_types' | 'organization_id' | 'created_at'

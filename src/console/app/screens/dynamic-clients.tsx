@@ -51,7 +51,7 @@ const Facts = ({ of: client }: { of: DynamicClient }) => {
   )
 }
 
-/** A client in one line, which opens to its facts and to what can be done about it. */
+/** Shows a client in one line, which expands to its facts and actions. */
 const Row = (props: {
   client: DynamicClient
   organization_id: string
@@ -112,7 +112,7 @@ interface Token {
   token: string
 }
 
-/** Makes a token with which clients register themselves, and shows it once. */
+/** Creates an initial access token and shows it once. */
 const NewToken = ({ onClose }: { onClose(): void }) => {
   const [draft, setDraft] = useState({ uses: '1', hours: 24, organization_id: '' })
   const [made, setMade] = useState<Token>()
@@ -163,7 +163,7 @@ const NewToken = ({ onClose }: { onClose(): void }) => {
   )
 }
 
-/** The clients that an organization keeps out; undefined where the caller may not read its settings. */
+/** Returns the clients that an organization blocks; undefined if the caller may not read its settings. */
 const useBlocked = (organization_id: string) => {
   const path = `/organizations/${encodeURIComponent(organization_id)}`
   const loaded = useObject<Organization>(may('organizations:read') ? path : undefined)

@@ -47,7 +47,7 @@ const Details = ({ event }: { event: LogEvent }) => {
   )
 }
 
-/** An event in one line, which opens to all of its facts. */
+/** Shows an event in one line, which expands to all of its fields. */
 export const EventRow = ({ event }: { event: LogEvent }) => {
   const [isOpen, setOpen] = useState(false)
   const { metadata } = event

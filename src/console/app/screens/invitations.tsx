@@ -24,11 +24,11 @@ export const StatusBadge = ({ of: { status } }: { of: Pick<Invitation, 'status'>
   <Badge tone={tones[status]}>{text.statuses[status]}</Badge>
 )
 
-/** Returns whom an invitation is for. */
+/** Returns the recipient of an invitation as text. */
 export const inviteeOf = ({ email, max_uses }: Pick<Invitation, 'email' | 'max_uses'>): string =>
   email ?? (max_uses > 1 ? say(text.several, { count: max_uses }) : text.anyone)
 
-/** The link of an invitation, or the message that it was mailed. */
+/** Shows the link of an invitation, or the message that it was mailed. */
 export const LinkOnce = ({ sent, onClose }: { sent: Sent; onClose(): void }) => (
   <Once
     title={text.link}
@@ -65,7 +65,7 @@ const fresh: Draft = {
 
 const isForSeveral = ({ delivery, max_uses }: Draft): boolean => delivery === 'link' && max_uses !== '1'
 
-/** Returns the body; what an invitation of several people cannot have is left out. */
+/** Returns the request body, without the fields that an invitation for several people cannot have. */
 const bodyOf = (draft: Draft) => {
   const { delivery, email, roles, groups, max_uses, days, organization_id } = draft
   return {
@@ -78,7 +78,7 @@ const bodyOf = (draft: Draft) => {
   }
 }
 
-/** Roles and groups that the person gets. */
+/** Edits the roles and groups that the person gets. */
 const Grants = (props: {
   draft: Draft
   problem: Parameters<Parameters<typeof NewDialog>[0]['children']>[0]

@@ -20,7 +20,7 @@ const kinds: [Kind, text: string, redirect: string][] = [
 
 const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
 
-/** Makes an id of a name: lower case, digits and hyphens. */
+/** Proposes an id for a name: lower case, digits and hyphens. */
 const idOf = (name: string): string =>
   name
     .normalize('NFKD')
@@ -41,11 +41,11 @@ interface Values {
   name: string
   client_id?: string
   redirects?: string
-  /** True when people are asked for consent. */
+  /** True when users are asked for consent. */
   asks: boolean
 }
 
-/** The application that was made: its secret, once, and a program that uses it. */
+/** Shows a new application: its secret, once, and a program that uses it. */
 const Made = ({ client }: { client: Client }) => (
   <>
     <Heading

@@ -33,7 +33,7 @@ const Row = ({ of }: { of: SigningKey }) => {
   )
 }
 
-/** Signing keys with their states, and the way to the next ones. */
+/** Shows the signing keys with their states, and the button for new ones. */
 export const Keys = () => {
   const text = words.keys
   const loaded = useObject<{ data: SigningKey[] }>('/keys')
@@ -85,7 +85,7 @@ interface Backups {
   data: { name: string; bytes: number; created_at: string }[]
 }
 
-/** Reads the list again every two seconds while a backup is being made. */
+/** While a backup runs, reads the list every two seconds. */
 const useProgress = (loaded: Loaded<Backups>): void => {
   useEffect(() => {
     if (!loaded.data?.running) return
@@ -94,7 +94,7 @@ const useProgress = (loaded: Loaded<Backups>): void => {
   }, [loaded.data])
 }
 
-/** Backups of this server: begun here, and never sent to the browser. */
+/** Starts and lists backups of this server. They are never sent to the browser. */
 export const Backups = () => {
   const text = words.backups
   const loaded = useObject<Backups>('/backups')

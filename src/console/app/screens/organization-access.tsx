@@ -13,7 +13,7 @@ interface Props {
 
 const orNull = (lines: string[]): string[] | null => (lines.length > 0 ? lines : null)
 
-/** The ways to become a user of the organization, and addresses that lead to its login. */
+/** Edits how people become users of the organization, and the domains that lead to its login. */
 export const Joining = ({ settings, problem, onChange }: Props) => {
   const text = words.joining
   type Policy = NonNullable<Settings['registration']>
@@ -57,7 +57,7 @@ export const Joining = ({ settings, problem, onChange }: Props) => {
   )
 }
 
-/** Policies for applications that no administrator registered. */
+/** Edits the policies for applications that no administrator registered. */
 export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
   const text = words.dynamic
   type Registration = NonNullable<Settings['client_registration']>

@@ -124,7 +124,7 @@ const Findings = ({ found }: { found: Health['data'] }) => (
   </ul>
 )
 
-/** Findings of `gatehouse doctor` about the server: troubles at once, the rest behind a click. */
+/** Shows the findings of `gatehouse doctor`: problems directly, the others after a click. */
 const HealthCard = () => {
   const { data, problem, reload } = useObject<Health>('/health')
   const troubles = data?.data.filter(({ state }) => state === 'warn' || state === 'fail') ?? []

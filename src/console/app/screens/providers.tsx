@@ -23,7 +23,7 @@ import { announce, go } from '../router.ts'
 import { issuer } from '../session.ts'
 import { say, words } from '../words.ts'
 
-/** A provider as the admin API answers it; each type has more fields. */
+/** A provider, as the admin API returns it; each type has more fields. */
 interface Provider {
   id: string
   alias: string
@@ -53,7 +53,7 @@ const kinds: [Kind, label: string, type: Provider['type']][] = [
 
 const typeNames = { oidc: 'OpenID Connect', oauth2: 'OAuth 2.0', saml: 'SAML 2.0' }
 
-/** The address that the provider has to know. */
+/** Shows the callback address to register at the provider. */
 const returnAddress = ({ type, alias }: Pick<Provider, 'type' | 'alias'>): string =>
   type === 'saml' ? `${issuer}/saml/${alias}/acs` : `${issuer}/oauth/social/${alias}/callback`
 
@@ -79,7 +79,7 @@ const empty: Draft = {
 
 const typeOf = (kind: Kind): Provider['type'] => kinds.find(([name]) => name === kind)?.[2] ?? 'oidc'
 
-/** A new provider starts switched off, so that it can be looked at before people see it. */
+/** Creates a provider that is disabled, so that an administrator can check it before users see it. */
 const bodyOf = ({ kind, name, alias, client_id, client_secret, issuer, metadata_url }: Draft) => {
   const common = { type: typeOf(kind), name, alias, enabled: false }
   if (kind === 'saml') return { ...common, metadata_url }

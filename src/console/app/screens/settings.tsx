@@ -5,7 +5,7 @@ import { issuer } from '../session.ts'
 import { words } from '../words.ts'
 import { Backups, Keys } from './operations.tsx'
 
-/** Settings of the server that may change while it runs. */
+/** Edits the server's settings that can change while it runs. */
 interface ServerSettings {
   key_rotation_interval: string
   backup_interval: string | null

@@ -6,7 +6,7 @@ import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 
-/** Programs that log in with this client, its values filled in. */
+/** Shows programs that log in with this client, with its values filled in. */
 export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
   const { kind } = client
   if (!kind) return null

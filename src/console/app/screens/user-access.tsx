@@ -11,7 +11,7 @@ const text = words.access
 export const useGroups = (user_id: string): Loaded<PageOf<Group>> =>
   useObject<PageOf<Group>>(`/groups?${new URLSearchParams({ user_id, limit: '100' })}`)
 
-/** A short list in a card, with its states. */
+/** Shows a short list in a card, with its states. */
 const Few = <T,>(props: {
   title: string
   loaded: Loaded<{ data: T[] }>
@@ -48,7 +48,7 @@ export const GroupRow = ({ group, about }: { group: Group; about: string }) => (
   </li>
 )
 
-/** Groups of a user, and the roles that each gives. */
+/** Shows the groups of a user, and the roles that each grants. */
 export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
   <Few
     title={text.groups}
@@ -64,7 +64,7 @@ export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
   />
 )
 
-/** Groups that give a role. */
+/** Returns the groups that grant a role. */
 export const Givers = ({ role, organization_id }: { role: string; organization_id: string }) => (
   <Few
     title={text.givenBy}
@@ -94,7 +94,7 @@ interface Application {
 /** A scope of an API is stored with the id of the API. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
-/** Applications that a user has used: consent and sessions. */
+/** Shows the applications that a user has used: consent and sessions. */
 export const Applications = ({ id }: { id: string }) => (
   <Few
     title={text.applications}

@@ -81,7 +81,7 @@ const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }
   )
 }
 
-/** The latest attempts; each can be made once more. */
+/** Shows the latest attempts; a button repeats one. */
 const Deliveries = ({ id }: { id: string }) => {
   const loaded = useObject<PageOf<Delivery>>(`/webhooks/${id}/deliveries?limit=50`)
   const again = useAction(loaded.reload)

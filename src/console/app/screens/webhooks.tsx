@@ -25,7 +25,7 @@ export const StateBadge = ({ of: { enabled, disabled_reason, failing_since } }: 
     <Badge tone="good">{text.on}</Badge>
   )
 
-/** The secret of a webhook, which no other answer has. */
+/** Shows the secret of a webhook, which the API returns only once. */
 export const SecretDialog = ({ secret, onClose }: { secret: string; onClose(): void }) => (
   <Dialog title={text.secret} onClose={onClose}>
     <p>{text.secretText}</p>
