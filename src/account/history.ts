@@ -73,5 +73,5 @@ export const getHistory =
 const clientOf = ({ client_id }: Record<string, unknown>): string[] =>
   typeof client_id === 'string' && client_id !== '' ? [client_id] : []
 
-/** No row stores the console's client; another one without a name is gone. */
+/** No row stores the console's client. Any other client without a name was deleted. */
 const nameless = (client_id: string): string => (client_id === CONSOLE_CLIENT ? CONSOLE_NAME : client_id)

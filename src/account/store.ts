@@ -28,7 +28,7 @@ export const listOwnEvents = (q: Queries, user_id: UserId) => {
     .limit(MAX_EVENTS)
 }
 
-/** Events about the user that one page of sign-ins reads at most. */
+/** Maximum number of events that one page of sign-ins reads. */
 const SCANNED = 500
 
 /**

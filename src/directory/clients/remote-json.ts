@@ -49,6 +49,7 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
     if (stale) return stale
     throw error
   }
+  // An entry that is being read never expires, so requests that come meanwhile share its call.
   const entry: KnownJson = {
     origin,
     found: Promise.resolve(undefined),
