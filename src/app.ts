@@ -48,12 +48,14 @@ export interface AppOptions {
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined
   /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
+  /** Returns the content of `/metrics`, if it is more than this server's own. */
+  metrics?: (() => Promise<string>) | undefined
 }
 
 /** Composes the application from its rooms. */
 export const createApp = async (
   core: Core,
-  { wrapKeys = keys => keys, loginPage }: AppOptions = {},
+  { wrapKeys = keys => keys, loginPage, metrics = async () => core.store.metrics.render() }: AppOptions = {},
 ): Promise<App> => {
   const context: Context = {
     ...core,
@@ -72,7 +74,7 @@ export const createApp = async (
   // The error handler comes first: Elysia applies it only to routes added after it.
   const elysia = new Elysia({ strictPath: true })
     .onError(({ code, error, request }) => refuse(callOf(request), code === 'NOT_FOUND' ? undefined : error))
-    .use(operationalRoutes(context, routes))
+    .use(operationalRoutes(context, routes, metrics))
     .use(tokenRoutes(context))
     .use(browserRoutes(context))
     .use(federationRoutes(context))
@@ -185,7 +187,7 @@ const routableUrl = (url: string): string => {
   return url
 }
 
-const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
+const operationalRoutes = (context: Context, routes: AdminRoute[], metrics: () => Promise<string>) => {
   let document: string | undefined
   const describeApi = () =>
     (document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION)))
@@ -218,7 +220,8 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
       (await context.store.ready())
         ? json({ status: 'ready' })
         : json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
-    'GET /metrics': ({ request }) => metricsPage(context, request) ?? unmatched(context, [], callOf(request)),
+    'GET /metrics': async ({ request }) =>
+      (await metricsPage(context, request, metrics)) ?? unmatched(context, [], callOf(request)),
     'GET /api/v1/openapi.json': () => {
       return new Response(describeApi(), { headers: { 'content-type': 'application/json; charset=utf-8' } })
     },

@@ -48,6 +48,7 @@ export const settings = {
   port: withDefault(wholeNumber(0, 65_535), 8080, 'port to listen on, 0 for a free one; default 8080'),
   data_dir: withDefault(text, './data', 'directory of database and keys; default ./data'),
   database_url: secret(databaseUrl, 'postgres://…, to use PostgreSQL instead of SQLite in data_dir'),
+  workers: withDefault(wholeNumber(1, 64), 1, 'processes behind one port, with PostgreSQL; default 1'),
   master_key: secret(text, '32 bytes in base64 that encrypt stored keys; default: a file in data_dir'),
   trusted_proxies: withDefault(
     list(isRange, 'a comma list of addresses and ranges such as 10.0.0.0/8, ::1'),
@@ -283,6 +284,10 @@ export const environmentOfOthers = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))
 
 const check = (config: Config): void => {
+  if (config.workers > 1 && config.database_url === undefined)
+    throw new ConfigError(
+      'workers: more than 1 needs database_url, because one process writes an SQLite file.',
+    )
   if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
     throw new ConfigError('tls_cert and tls_key: set both or neither.')
   const admin = [config.admin_username, config.admin_email, config.admin_password]

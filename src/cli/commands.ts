@@ -341,6 +341,13 @@ export const commands: readonly CommandRow[] = [
     run: async options => (await import('./keys.ts')).keysRekey(options),
   },
   {
+    name: 'worker',
+    about: '',
+    hidden: true,
+    options: [['--first']],
+    run: async options => (await import('./worker.ts')).worker(options),
+  },
+  {
     name: 'xml-worker',
     about: '',
     hidden: true,

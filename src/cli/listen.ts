@@ -36,7 +36,7 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
   let certificate = readCertificate(config)
   if (certificate && certificate.expires_at < Date.now())
     log.warn({ event: 'certificate' }, `the certificate expired at ${iso(certificate.expires_at)}`)
-  if (certificate) requireFree(config)
+  if (certificate && config.workers === 1) freePort(config)
   let server = explainError(config, () => open(config, log, config.port, certificate, handler))
   const port = server.port ?? config.port
   const closing = new Set<Promise<void>>()
@@ -86,7 +86,7 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
 }
 
 const open = (
-  { host }: Config,
+  { host, workers }: Config,
   log: Logger,
   port: number,
   certificate: Certificate | undefined,
@@ -96,7 +96,8 @@ const open = (
     ...hostnameOf(host),
     port,
     ...socketOptions(log),
-    ...(certificate && { tls: { cert: certificate.cert, key: certificate.key }, reusePort: true }),
+    ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
+    ...((certificate || workers > 1) && { reusePort: true }),
     fetch,
   })
 
@@ -133,10 +134,22 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
   }
 }
 
-/** Requires an unused port: a port opened for sharing would also be shared with another program. */
-const requireFree = (config: Config): void =>
+/**
+ * Returns the port of the settings, or a free one for port 0, after opening it alone: a port that is opened for
+ * sharing would also be shared with another program.
+ *
+ * @throws ConfigError when it is in use
+ */
+export const freePort = (config: Config): number =>
   explainError(config, () => {
-    Bun.serve({ ...hostnameOf(config.host), port: config.port, fetch: () => new Response() }).stop(true)
+    const server = Bun.serve({
+      ...hostnameOf(config.host),
+      port: config.port,
+      fetch: () => new Response(),
+    })
+    const { port } = server
+    server.stop(true)
+    return port ?? config.port
   })
 
 const explainError = <T>({ host, port }: Config, start: () => T): T => {

@@ -7,6 +7,8 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 const FLUSH_MS = 100
 /** Characters that are written at once. Writing line by line costs more than most requests do. */
 const CHUNK = 8_192
+/** The most bytes that a pipe takes from one of several writers without mixing them: pipe(7). */
+const PIPE_BUF = 4_096
 /** Milliseconds by which a log that is not read may delay the end of the process. */
 const CLOSE_MS = 200
 
@@ -20,8 +22,10 @@ interface Log {
 /**
  * Opens the log: one JSON line per event, formatted on a terminal. Only named fields are logged, never
  * headers, bodies or queries, because they contain codes, tokens, secrets and passwords.
+ *
+ * @param isShared true when other processes write to the same output
  */
-export const openLog = async (level: string): Promise<Log> => {
+export const openLog = async (level: string, isShared = false): Promise<Log> => {
   if (process.stdout.isTTY) {
     const { default: pretty } = await import('pino-pretty')
     const stream: DestinationStream = pretty({
@@ -32,7 +36,7 @@ export const openLog = async (level: string): Promise<Log> => {
     })
     return { log: pino({ level, base: null }, stream), flush: () => {}, close: async () => {} }
   }
-  const destination = pino.destination({ dest: 1, sync: false })
+  const destination = pino.destination({ dest: 1, sync: false, ...(isShared && { maxWrite: PIPE_BUF }) })
   let lines = ''
   const send = () => {
     if (lines) destination.write(lines)
@@ -40,6 +44,7 @@ export const openLog = async (level: string): Promise<Log> => {
   }
   const stream: DestinationStream = {
     write: line => {
+      if (isShared && lines.length + line.length > PIPE_BUF) send()
       lines += line
       if (lines.length >= CHUNK) send()
     },

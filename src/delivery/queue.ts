@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
+import { shareOf } from '#src/lib/share.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 
 /** `next_attempt_at` of a message that is done, or that waits for an earlier one to its target. */
@@ -61,7 +62,9 @@ export const deliverDue = async <M extends Message>(
   queue: Queue<M>,
   more = () => new Promise<void>(() => {}),
 ): Promise<number> => {
-  const { store, clock, log } = context
+  const { store, clock, log, config } = context
+  const at_once = shareOf(queue.at_once, config.workers)
+  const at_once_each = shareOf(queue.at_once_each, config.workers)
   const running = new Map<Promise<void>, M>()
   let attempts = 0
   const run = (message: M, until: number): void => {
@@ -74,14 +77,14 @@ export const deliverDue = async <M extends Message>(
   }
   /** Claims and starts what may run now. */
   const start = async (): Promise<void> => {
-    for (let free = queue.at_once - running.size; free > 0; free = queue.at_once - running.size) {
+    for (let free = at_once - running.size; free > 0; free = at_once - running.size) {
       const counts = countsOf(running.values())
-      const busy = [...counts.keys()].filter(id => counts.get(id) === queue.at_once_each)
+      const busy = [...counts.keys()].filter(id => counts.get(id) === at_once_each)
       const found = await store.read(q => queue.due(q, clock.now(), busy, free))
       const startable = found.filter(({ organization_id: id }) => {
         const count = (counts.get(id) ?? 0) + 1
         counts.set(id, count)
-        return count <= queue.at_once_each
+        return count <= at_once_each
       })
       if (startable.length === 0) return
       const until = clock.now() + queue.lease

@@ -65,11 +65,11 @@ const ORGANIZATION_FACTOR = 10
 /** Maximum number of buckets of each kind of owner, at about 100 bytes each. */
 const MAX_BUCKETS = 50_000
 
-/** Returns the buckets of one server. */
-export const openCharges = (): Core['charges'] => ({
-  networks: new TokenBuckets(MAX_BUCKETS),
-  organizations: new TokenBuckets(MAX_BUCKETS),
-  mailboxes: new TokenBuckets(MAX_BUCKETS),
+/** Returns the buckets of one of `workers` processes. */
+export const openCharges = (workers: number): Core['charges'] => ({
+  networks: new TokenBuckets(MAX_BUCKETS, workers),
+  organizations: new TokenBuckets(MAX_BUCKETS, workers),
+  mailboxes: new TokenBuckets(MAX_BUCKETS, workers),
 })
 
 /** Work to charge to a network and an organization. */
@@ -194,8 +194,8 @@ type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
 /** Charges all buckets, or none when one of them lacks units. */
 const takeAll = (due: Due[], units: number, now: number, description: string): void => {
   for (const [buckets, key, allowance] of due) {
-    const lacking = units - buckets.left(key, allowance, now)
-    if (lacking > 0) throw retryLater('rate_limited', description, (lacking / allowance.per_second) * 1000)
+    const wait = buckets.wait(key, allowance, now, units)
+    if (wait > 0) throw retryLater('rate_limited', description, wait)
   }
   for (const [buckets, key, allowance] of due) buckets.take(key, allowance, now, units)
 }

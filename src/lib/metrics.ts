@@ -93,6 +93,34 @@ export const openMetrics = () => {
   }
 }
 
+/**
+ * Joins the metrics of several workers by their numbers: each sample gets the label `worker`, and each family is
+ * shown once.
+ */
+export const joinMetrics = (pages: readonly (readonly [worker: number, page: string])[]): string => {
+  const families = new Map<string, { head: string[]; samples: string[] }>()
+  for (const [worker, page] of pages) {
+    let samples: string[] = []
+    for (const line of page.trim().split('\n')) {
+      const [, kind, name = ''] = /^# (HELP|TYPE) (\S+)/.exec(line) ?? []
+      const family = families.get(name) ?? { head: [], samples: [] }
+      if (kind === undefined)
+        samples.push(
+          line.replace(/^(\w+)(?:\{(.*)\})? /, (_, metric, labels) => {
+            const all = [`worker="${worker}"`, ...(labels ? [labels] : [])]
+            return `${metric}{${all}} `
+          }),
+        )
+      else {
+        families.set(name, family)
+        samples = family.samples
+        if (!family.head.includes(line)) family.head.push(line)
+      }
+    }
+  }
+  return `${[...families.values()].flatMap(({ head, samples }) => [...head, ...samples]).join('\n')}\n`
+}
+
 export type Metrics = ReturnType<typeof openMetrics>
 
 const histogramSamples = (labels: string, { buckets, sum }: Series): Sample[] => {

@@ -12,24 +12,36 @@ interface Bucket {
 
 /**
  * Token buckets by key, in memory. At most `most` keys are kept; the least recently used one is dropped,
- * which refills its bucket. A clock that steps back adds nothing.
+ * which refills its bucket. A clock that steps back adds nothing. One of `workers` processes gives out its
+ * share of each allowance, and at least one unit.
  */
 export class TokenBuckets {
   readonly #most: number
   readonly #buckets = new Map<string, Bucket>()
 
-  constructor(most: number) {
+  readonly #workers: number
+
+  constructor(most: number, workers = 1) {
     this.#most = most
+    this.#workers = workers
   }
 
   /** Returns the units in the bucket of `key` at `now` (ms). */
   left(key: string, { burst, per_second }: Allowance, now: number): number {
+    const most = Math.max(1, burst / this.#workers)
     const bucket = this.#buckets.get(key)
-    if (!bucket) return burst
-    return Math.min(burst, bucket.left + (Math.max(0, now - bucket.at) / 1000) * per_second)
+    if (!bucket) return most
+    const gained = (Math.max(0, now - bucket.at) / 1000) * (per_second / this.#workers)
+    return Math.min(most, bucket.left + gained)
   }
 
-  /** Removes units. The caller must have checked `left` before. */
+  /** Returns the milliseconds until the bucket has the units; 0 when it has them. */
+  wait(key: string, allowance: Allowance, now: number, units: number): number {
+    const lacking = units - this.left(key, allowance, now)
+    return Math.max(0, (lacking / allowance.per_second) * this.#workers * 1000)
+  }
+
+  /** Removes units. The caller must have checked `wait` before. */
   take(key: string, allowance: Allowance, now: number, units: number): void {
     const left = this.left(key, allowance, now) - units
     this.#buckets.delete(key)

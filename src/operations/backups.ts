@@ -13,7 +13,7 @@ import { iso } from '#src/lib/text.ts'
 import { readSettings } from './settings.ts'
 
 /** Command that runs this program: the executable, or Bun with the source. */
-const program = import.meta.dir.startsWith('/$bunfs')
+export const thisProgram = import.meta.dir.startsWith('/$bunfs')
   ? [process.execPath]
   : [process.execPath, join(import.meta.dir, '../main.ts')]
 
@@ -46,7 +46,7 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
   const file = join(folder, backupName(clock.now()))
   backups.add(file)
   try {
-    const child = Bun.spawn([...program, 'backup', file], {
+    const child = Bun.spawn([...thisProgram, 'backup', file], {
       env: {
         ...environmentOfOthers(),
         GATEHOUSE_DATA_DIR: resolve(config.data_dir),

@@ -18,11 +18,11 @@ export const openCore = (
   proxies: proxyList(parts.config.trusted_proxies),
   themes: openThemes(parts),
   places: openPlaces(parts.config, parts.log),
-  charges: openCharges(),
+  charges: openCharges(parts.config.workers),
   attempts: new Map(),
   documents: new Map(),
   backups: new Set(),
   tails: { open: new Set(), reading: undefined },
-  hashes: openHashes(parts.store.metrics),
+  hashes: openHashes(parts.store.metrics, parts.config.workers),
   trace: (_name, work) => work(),
 })

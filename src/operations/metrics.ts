@@ -83,12 +83,16 @@ const mayRead = ({ config }: Context, request: Request): boolean => {
 }
 
 /**
- * Returns the metrics; undefined for a caller that may not read them, who gets the same 404 as for an unknown
- * path.
+ * Returns the metrics that `render` gives; undefined for a caller that may not read them, who gets the same 404
+ * as for an unknown path.
  */
-export const metricsPage = (context: Context, request: Request): Response | undefined =>
+export const metricsPage = async (
+  context: Context,
+  request: Request,
+  render: () => Promise<string>,
+): Promise<Response | undefined> =>
   mayRead(context, request)
-    ? new Response(context.store.metrics.render(), {
+    ? new Response(await render(), {
         headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', 'cache-control': 'no-store' },
       })
     : undefined

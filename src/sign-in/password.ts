@@ -11,6 +11,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import type { HashLane } from '#src/lib/fair-queue.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
+import { shareOf } from '#src/lib/share.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { failLogin } from './failed-login.ts'
@@ -68,9 +69,9 @@ export const provePassword = async (context: Context, credentials: Credentials):
     const wait = await checkThrottle(context, q, [network])
     return { user, budgets, wait: budgets.is_known ? 0 : wait }
   })
-  const nameSlot = wait > 0 ? undefined : acquireSlot(context.attempts, budgets.name)
+  const nameSlot = wait > 0 ? undefined : acquireSlot(context, budgets.name)
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
-  const userSlot = budgets.user.length === 0 ? FREE : acquireSlot(context.attempts, budgets.user)
+  const userSlot = budgets.user.length === 0 ? FREE : acquireSlot(context, budgets.user)
   try {
     const { is_known: isKnown } = budgets
     const { ip_address, device_hash } = client_info
@@ -153,9 +154,9 @@ const FREE: Slot = { failed: [], passed: [], release: () => {} }
  * Occupies a slot in the first free budget. Slots are few: concurrent attempts start before failures are
  * counted.
  */
-const acquireSlot = (counts: Map<string, number>, budgets: readonly Budget[]): Slot | undefined => {
+const acquireSlot = ({ attempts: counts, config }: Context, budgets: readonly Budget[]): Slot | undefined => {
   const budget = budgets.find(
-    ({ key, wait, concurrent }) => wait === 0 && (counts.get(key) ?? 0) < concurrent,
+    ({ key, wait, concurrent }) => wait === 0 && (counts.get(key) ?? 0) < shareOf(concurrent, config.workers),
   )
   if (!budget) return undefined
   const { key, failed, passed } = budget

@@ -17,7 +17,7 @@ import { openMetrics } from '#src/lib/metrics.ts'
 const lane: HashLane = { work: 'login', organization: 'org_default' }
 const context = {
   config: { argon2_memory: 64, argon2_time: 1 },
-  hashes: openHashes(openMetrics()),
+  hashes: openHashes(openMetrics(), 1),
   trace: <T>(_: string, work: () => T): T => work(),
 }
 const policy = {

@@ -8,7 +8,7 @@ import { addClient, authorizeUrl } from '#test/support/people.ts'
 /** The function alone, with a clock that stands still until it is moved. */
 const server = () => {
   let now = 0
-  const context = { clock: { now: () => now }, charges: openCharges() }
+  const context = { clock: { now: () => now }, charges: openCharges(1) }
   /** Counts the accepted charges out of `count`. */
   const taken = (count: number, ip_address: string, tenant: 'a' | 'b', device?: string) => {
     let served = 0
@@ -69,8 +69,23 @@ test('a known device has its own bucket', () => {
   expect(taken(60, '198.51.100.1', 'a', 'laptop')).toBe(0)
 })
 
+test('RUN-53 one of four workers gives out a quarter, at least one unit, and tells the wait for its own share', () => {
+  const context = { clock: { now: () => 0 }, charges: openCharges(4) }
+  const ask = (kind: ChargeKind) =>
+    charge(context, { ip_address: '198.51.100.1', organization_id: 'org_a', kind })
+  for (let i = 0; i < 75; i++) ask('hash')
+  let refusal: unknown
+  try {
+    ask('hash')
+  } catch (error) {
+    refusal = error
+  }
+  expect(refusal).toMatchObject({ code: 'rate_limited', headers: { 'retry-after': '2' } })
+  ask('mail')
+})
+
 test('H-21 stored POSTs are limited across networks and organizations too', () => {
-  const context = { clock: { now: () => 0 }, charges: openCharges() }
+  const context = { clock: { now: () => 0 }, charges: openCharges(1) }
   const park = (i: number, units: number) => {
     try {
       const who = { ip_address: `198.51.${i >> 8}.${i & 255}`, organization_id: `org_${i}` } as const

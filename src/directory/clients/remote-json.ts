@@ -2,6 +2,7 @@ import type { CalledFor, Core, KnownJson } from '#src/context.ts'
 import { printable } from '#src/http/refusal.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { shareOf } from '#src/lib/share.ts'
 
 const MAX_KNOWN = 1_000
 /** Calls at a time, of the server and to one origin. */
@@ -42,7 +43,7 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
     return known.found as Promise<T | undefined>
   const { origin } = new URL(url)
   try {
-    admit(documents, origin)
+    admit(context, origin)
     wanted.charge(origin)
   } catch (error) {
     const stale = known && (await kept(known, wanted, now))
@@ -64,10 +65,11 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
   return found
 }
 
-const admit = (documents: Core['documents'], origin: string): void => {
+const admit = ({ documents, config }: Pick<Core, 'documents' | 'config'>, origin: string): void => {
+  const isFull = (calls: unknown[], limit: number) => calls.length >= shareOf(limit, config.workers)
   const running = [...documents.values()].filter(({ expires_at }) => expires_at === Number.POSITIVE_INFINITY)
   const own = running.filter(entry => entry.origin === origin)
-  if (running.length >= PARALLEL.all || own.length >= PARALLEL.origin)
+  if (isFull(running, PARALLEL.all) || isFull(own, PARALLEL.origin))
     throw retryLater('temporarily_unavailable', 'Too many metadata documents are being read.', SECOND)
 }
 

@@ -4,6 +4,7 @@ import type { PasswordPolicy } from '#src/directory/organizations/schema.ts'
 import { type Detail, invalid } from '#src/lib/app-error.ts'
 import { type FairQueue, fairQueue, type HashLane } from '#src/lib/fair-queue.ts'
 import type { Metrics } from '#src/lib/metrics.ts'
+import { shareOf } from '#src/lib/share.ts'
 import { isPlain, normalize } from '#src/lib/text.ts'
 import { commonPasswords } from './common-passwords.ts'
 import { configuredCost, costOf, dummyOf, type HashSettings } from './hash-costs.ts'
@@ -68,11 +69,10 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
   ]
 }
 
-const SLOTS = Math.max(1, availableParallelism() - 1)
-
-/** The queue of one server. */
-export const openHashes = (metrics: Metrics): FairQueue => {
-  const queue = fairQueue(SLOTS, SLOTS * 128)
+/** The queue of one of `workers` processes, which share all cores but one. */
+export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
+  const slots = shareOf(availableParallelism() - 1, workers)
+  const queue = fairQueue(slots, slots * 128)
   metrics.gauge('gatehouse_hash_queue', 'Passwords waiting to be hashed.', queue.waiting)
   return queue
 }

@@ -1,0 +1,168 @@
+import type { Logger } from 'pino'
+import { createApp } from '#src/app.ts'
+import type { LoadedConfig } from '#src/config.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { VERSION } from '#src/lib/version.ts'
+import { createSetUpLink } from '#src/links/links.ts'
+import { checkNames, createInstance, needsAdmin } from '#src/operations/first-start.ts'
+import { startHousekeeping } from '#src/operations/housekeeping.ts'
+import { lockAround } from '#src/storage/sqlite/lock.ts'
+import { openInstance } from './instance.ts'
+import { listen } from './listen.ts'
+import { openLog } from './log.ts'
+
+/** Milliseconds for requests in flight after SIGTERM; the process ends within 2 s. */
+const DRAIN_MS = 1_500
+const LAST_SPANS_MS = 250
+
+/** A started server, as its ready line and the banner show it. */
+export interface Ready {
+  url: string
+  port: number
+  data_dir: string
+  admin_client_file: string | undefined
+  /** Link with which the first administrator is made. */
+  set_up: string | undefined
+}
+
+/** The task of one process of the server. */
+export interface Part {
+  /** True for the only process, and for the worker that applies the seed file and makes the set-up link. */
+  isFirst: boolean
+  /** Is called once the process answers requests. */
+  onReady(ready: Ready, log: Pick<Logger, 'warn'>): void
+  /** Returns the content of `/metrics`, given that of this process. */
+  metrics?(own: () => string): () => Promise<string>
+}
+
+/** Runs one process of the server. Resolves once it has stopped. */
+export const serveAlone = async (
+  { config: given, warnings }: LoadedConfig,
+  { isFirst, onReady, metrics }: Part,
+): Promise<void> => {
+  const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
+  if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
+  // Before the store is opened, so that a mistake in the seed file or a name leaves no new instance behind.
+  const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
+  checkNames(given)
+  if (seed) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
+
+  // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
+  const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
+  const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
+  // Several servers may share a PostgreSQL database.
+  const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
+  process.on('SIGHUP', async () => {
+    listener.reload()
+    ;(await app.promise).context.places.drop()
+  })
+  const isUnknown = given.port === 0 && given.url.endsWith(':0')
+  const config = isUnknown ? { ...given, url: `http://localhost:${listener.port}` } : given
+  if (isFirst && config.url.startsWith('http://')) warnInsecure(config.url, log)
+
+  const opened = await openInstance(config, log)
+  const tracing = config.otel_exporter_otlp_endpoint
+    ? (await import('#src/observability/tracing.ts')).openTracing(opened)
+    : undefined
+  const instance = tracing?.core ?? opened
+  const first = await createInstance(instance)
+  const changes = seed ? await (await import('#src/seed/apply.ts')).applySeed(instance, seed) : []
+  const running = await createApp(instance, {
+    wrapKeys: tracing?.keys,
+    metrics: metrics?.(() => instance.store.metrics.render()),
+  })
+  app.resolve(running)
+  listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
+  const stopHousekeeping = startHousekeeping(running.context)
+
+  // Installed before the ready line: a reader of that line may stop the server at once.
+  const stopped = stopSignal()
+  flush()
+  const set_up = isFirst && (await needsAdmin(instance)) ? await createSetUpLink(instance) : undefined
+  const { admin_client_file } = first
+  const { url, data_dir } = config
+  onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)
+  // After the banner, which would otherwise scroll away.
+  for (const change of changes) log.info({ event: 'seed', ...change })
+  if (isFirst && (!config.smtp_url || !config.mail_from))
+    log.info(
+      { event: 'config' },
+      'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
+    )
+  // Releases the memory that only the start needed, after the first requests.
+  setTimeout(() => Bun.gc(true), SECOND).unref()
+
+  await stopped
+  stopHousekeeping()
+  await Promise.race([listener.stop(), Bun.sleep(DRAIN_MS)])
+  await instance.store.close()
+  unlock()
+  await Promise.race([tracing?.close(), Bun.sleep(LAST_SPANS_MS)])
+  log.info({ event: 'stopped' })
+  await close()
+  process.exit(0)
+}
+
+/**
+ * Reports readiness to systemd (Type=notify):
+ * https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+ */
+export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
+  if (!process.env.NOTIFY_SOCKET) return
+  try {
+    const child = Bun.spawn(['systemd-notify', '--ready', `--pid=${process.pid}`], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+    })
+    child.unref()
+  } catch {
+    // Podman passes NOTIFY_SOCKET to containers, which have no systemd-notify.
+    log.warn(
+      { event: 'service_manager' },
+      'NOTIFY_SOCKET is set, but systemd-notify is not installed: the service manager is not notified',
+    )
+  }
+}
+
+/**
+ * Prints JSON lines for programs, a short block at a terminal. The set-up link is for the operator only, so
+ * it is not logged.
+ */
+export const announce = ({ url, port, data_dir, admin_client_file, set_up }: Ready): void => {
+  const ms = Math.round(performance.now())
+  if (!process.stdout.isTTY) {
+    console.log(JSON.stringify({ event: 'ready', url, port, ms }))
+    if (admin_client_file) console.log(JSON.stringify({ event: 'admin_client', file: admin_client_file }))
+    if (set_up) console.log(JSON.stringify({ event: 'set_up', url: set_up, minutes: 30 }))
+    return
+  }
+  const rows: [string, string][] = [
+    ['Ready', `${url}  (${ms} ms)`],
+    ['Data', data_dir],
+  ]
+  if (admin_client_file)
+    rows.push(['Admin client', `${admin_client_file}  (id and secret for the admin API)`])
+  if (set_up)
+    rows.push(
+      ['First admin', set_up],
+      ['', 'works once, for 30 minutes; `gatehouse user link` prints a new one'],
+    )
+  console.log(`\n  \u001b[1mGatehouse ${VERSION}\u001b[0m\n`)
+  for (const [name, value] of rows) console.log(`  \u001b[2m${name.padEnd(14)}\u001b[0m${value}`)
+  console.log()
+}
+
+const warnInsecure = (url: string, log: { warn(details: object, text: string): void }): void => {
+  const local = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|$)/.test(url)
+  if (!local)
+    log.warn(
+      { event: 'config', url },
+      'plain http on a public address: passwords and tokens are sent unencrypted',
+    )
+}
+
+/** Resolves at the first SIGTERM or SIGINT. */
+export const stopSignal = (): Promise<void> =>
+  new Promise(resolve => {
+    process.once('SIGTERM', () => resolve())
+    process.once('SIGINT', () => resolve())
+  })

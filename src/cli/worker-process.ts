@@ -1,0 +1,76 @@
+import type { Subprocess } from 'bun'
+import { SECOND } from '#src/lib/duration.ts'
+import { thisProgram } from '#src/operations/backups.ts'
+import type { Ready } from './server.ts'
+import type { FromWorker, ToWorker } from './worker.ts'
+
+/** Milliseconds after SIGTERM until a worker that still runs is killed; a worker ends by itself within 2 s. */
+const KILL_AFTER = 3 * SECOND
+/** Milliseconds in which a worker has to give its metrics. */
+const METRICS_WAIT = SECOND
+
+/** A running worker, as its supervisor sees it. */
+export interface WorkerProcess {
+  /** Rejects when the process ends before it answers requests. */
+  ready: Promise<Ready>
+  /** Resolves to the exit code. */
+  exited: Promise<number>
+  /** Returns the worker's metrics; an empty text when it does not give them in time. */
+  metrics(): Promise<string>
+  /** Stops the process. Resolves when it has ended. */
+  end(): Promise<void>
+}
+
+interface WorkerOptions {
+  /** Applies the seed file and makes the set-up link. */
+  isFirst: boolean
+  port: number
+  /** Settings file. */
+  file: string | undefined
+  /** Returns the metrics of all workers. */
+  allMetrics(): Promise<string>
+}
+
+/** Starts a worker of this program. */
+export const startWorker = ({ isFirst, port, file, allMetrics }: WorkerOptions): WorkerProcess => {
+  const ready = Promise.withResolvers<Ready>()
+  let answer = (_text: string): void => {}
+  const child: Subprocess = Bun.spawn(
+    [...thisProgram, 'worker', ...(isFirst ? ['--first'] : []), ...(file ? ['--config', file] : [])],
+    {
+      env: { ...process.env, GATEHOUSE_PORT: String(port), NOTIFY_SOCKET: undefined },
+      stdio: ['ignore', 'inherit', 'inherit'],
+      ipc: (message: FromWorker) => {
+        if (message.type === 'ready') ready.resolve(message.ready)
+        else if (message.type === 'metrics') answer(message.text)
+        else void allMetrics().then(text => tell({ type: 'all-metrics', text }))
+      },
+    },
+  )
+  const tell = (message: ToWorker): void => {
+    try {
+      child.send(message)
+    } catch {
+      // The worker has just ended.
+    }
+  }
+  child.exited.then(code => ready.reject(new Error(`a worker ended with exit code ${code}`)))
+  // A worker that is started again is not awaited.
+  ready.promise.catch(() => {})
+  return {
+    ready: ready.promise,
+    exited: child.exited,
+    metrics: () => {
+      const { promise, resolve } = Promise.withResolvers<string>()
+      answer = resolve
+      tell({ type: 'collect' })
+      return Promise.race([promise, Bun.sleep(METRICS_WAIT).then(() => '')])
+    },
+    end: async () => {
+      child.kill('SIGTERM')
+      const killer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER)
+      await child.exited
+      clearTimeout(killer)
+    },
+  }
+}

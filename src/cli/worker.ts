@@ -1,0 +1,39 @@
+import { loadConfig } from '#src/config.ts'
+import { type Ready, serveAlone } from './server.ts'
+
+/** Message of a worker to its supervisor. */
+export type FromWorker =
+  | { type: 'ready'; ready: Ready }
+  /** The metrics of this worker, asked for by `collect`. */
+  | { type: 'metrics'; text: string }
+  /** A caller of this worker wants the metrics of all. */
+  | { type: 'all-metrics' }
+
+/** Message of the supervisor to a worker. */
+export type ToWorker = { type: 'collect' } | { type: 'all-metrics'; text: string }
+
+const tell = (message: FromWorker): void => void process.send?.(message)
+
+/**
+ * Runs one of several servers behind the same port. Ends with its supervisor, which alone writes the ready line
+ * and reports to the service manager.
+ */
+export const worker = (options: { config?: string; first?: boolean }): Promise<void> => {
+  process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+  return serveAlone(loadConfig(process.env, options.config), {
+    isFirst: options.first ?? false,
+    onReady: ready => tell({ type: 'ready', ready }),
+    metrics: own => {
+      const waiting: ((text: string) => void)[] = []
+      process.on('message', (message: ToWorker) => {
+        if (message.type === 'collect') tell({ type: 'metrics', text: own() })
+        else for (const answer of waiting.splice(0)) answer(message.text)
+      })
+      return () => {
+        const { promise, resolve } = Promise.withResolvers<string>()
+        if (waiting.push(resolve) === 1) tell({ type: 'all-metrics' })
+        return promise
+      }
+    },
+  })
+}

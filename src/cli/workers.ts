@@ -1,0 +1,127 @@
+import { existsSync, readFileSync } from 'node:fs'
+import type { Logger } from 'pino'
+import { type Config, ConfigError } from '#src/config.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { joinMetrics } from '#src/lib/metrics.ts'
+import { rememberStart } from './last-start.ts'
+import { freePort } from './listen.ts'
+import { openLog } from './log.ts'
+import { announce, stopSignal, tellServiceManager } from './server.ts'
+import { startWorker, type WorkerProcess } from './worker-process.ts'
+
+/** Milliseconds before a worker that ended is started again: doubled each time, while workers end this soon. */
+const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
+
+/**
+ * Runs `workers` servers that share the port (SO_REUSEPORT: the kernel gives each connection to one of them).
+ * A worker that ends is started again. SIGHUP replaces the workers one by one, each after its successor answers,
+ * so a changed settings file, certificate or executable takes effect without a pause. Resolves once all have
+ * stopped.
+ *
+ * @throws ConfigError when the port cannot be shared
+ */
+export const superviseWorkers = async (config: Config, file: string | undefined): Promise<void> => {
+  if (process.platform !== 'linux')
+    throw new ConfigError('workers: more than 1 needs Linux, whose kernel shares a port among processes.')
+  const { log, flush, close } = await openLog(config.log_level, true)
+  const port = freePort(config)
+  const pool = openPool(log, isFirst =>
+    startWorker({ isFirst, port, file, allMetrics: () => pool.metrics() }),
+  )
+  const stopped = stopSignal()
+  const first = pool.start(1)
+  const ready = await first.ready.catch(async () => {
+    flush()
+    // The worker has printed the reason.
+    process.exit(await first.exited)
+  })
+  const others = Array.from({ length: config.workers - 1 }, (_, i) => pool.start(i + 2).ready)
+  await Promise.allSettled(others)
+
+  let replacing = Promise.resolve()
+  process.on('SIGHUP', () => {
+    replacing = replacing.then(pool.replace)
+  })
+  rememberStart({ ...config, url: ready.url }, port)
+  if (!movesConnections())
+    log.info(
+      { event: 'config' },
+      'sysctl net.ipv4.tcp_migrate_req is 0: a connection that is opened while a worker is replaced may be reset',
+    )
+  flush()
+  announce(ready)
+  tellServiceManager(log)
+
+  await stopped
+  await pool.stop()
+  log.info({ event: 'stopped' })
+  await close()
+  process.exit(0)
+}
+
+/** Workers by number, from 1. */
+const openPool = (log: Logger, startOne: (isFirst: boolean) => WorkerProcess) => {
+  const workers = new Map<number, WorkerProcess>()
+  let isStopping = false
+
+  /** Starts the worker again whenever it ends, until it is replaced. */
+  const keep = async (number: number, worker: WorkerProcess): Promise<void> => {
+    workers.set(number, worker)
+    let wait = RESTART.first
+    for (let current = worker, started = Date.now(); ; started = Date.now()) {
+      const code = await current.exited
+      if (isStopping || workers.get(number) !== current) return
+      wait = Date.now() - started < RESTART.soon ? Math.min(wait * 2, RESTART.most) : RESTART.first
+      log.error({ event: 'worker', worker: number, code, ms: wait }, 'a worker ended and is started again')
+      await Bun.sleep(wait)
+      if (isStopping || workers.get(number) !== current) return
+      current = startOne(false)
+      workers.set(number, current)
+    }
+  }
+  return {
+    start: (number: number): WorkerProcess => {
+      const worker = startOne(number === 1)
+      void keep(number, worker)
+      return worker
+    },
+    /** Replaces the workers one by one. The first that does not start ends the replacement. */
+    replace: async (): Promise<void> => {
+      for (const [number, old] of [...workers]) {
+        const next = startOne(number === 1)
+        const isReady = await next.ready.then(
+          () => true,
+          () => false,
+        )
+        if (isStopping) return next.end()
+        if (!isReady)
+          return log.error(
+            { event: 'worker', worker: number },
+            'the new worker did not start; the old ones stay',
+          )
+        void keep(number, next)
+        await old.end()
+      }
+      log.info({ event: 'worker', workers: workers.size }, 'all workers were replaced')
+    },
+    metrics: async (): Promise<string> =>
+      joinMetrics(
+        await Promise.all(
+          [...workers].map(async ([number, { metrics }]) => [number, await metrics()] as const),
+        ),
+      ),
+    stop: async (): Promise<void> => {
+      isStopping = true
+      await Promise.all([...workers.values()].map(worker => worker.end()))
+    },
+  }
+}
+
+/**
+ * True when the kernel gives the waiting connections of a closed socket to the others of its port:
+ * https://docs.kernel.org/networking/ip-sysctl.html (tcp_migrate_req)
+ */
+const movesConnections = (): boolean => {
+  const file = '/proc/sys/net/ipv4/tcp_migrate_req'
+  return existsSync(file) && readFileSync(file, 'utf8').trim() === '1'
+}

@@ -1,0 +1,124 @@
+/** Several processes behind one port, at the executable and on PostgreSQL. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+
+const workersOf = async ({ pid }: Running): Promise<number[]> =>
+  (await Bun.$`pgrep -f "worker" -P ${pid}`.nothrow().text()).split('\n').filter(Boolean).map(Number)
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const linesOf = (server: Running, event: string): string[] =>
+  server
+    .output()
+    .split('\n')
+    .filter(line => line.includes(`"event":"${event}"`))
+
+/**
+ * Asks on connections of their own until it is stopped, and returns the statuses. A connection that the kernel
+ * resets before its request was read is opened once more, as browsers and proxies do.
+ */
+const askOften = (url: string) => {
+  const statuses = new Set<number | string>()
+  let isDone = false
+  const ask = async () => (await fetch(`${url}/.well-known/jwks.json`, { keepalive: false })).status
+  const one = async (): Promise<void> => {
+    while (!isDone) statuses.add(await ask().catch(ask).catch(String))
+  }
+  const all = Promise.all([one(), one(), one(), one()])
+  return async () => {
+    isDone = true
+    await all
+    return [...statuses]
+  }
+}
+
+testOnPostgres(
+  'RUN-50 workers share the port, and one that is killed is started again',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' })
+    const workers = await workersOf(server)
+    expect(workers).toHaveLength(2)
+    expect(linesOf(server, 'ready')).toHaveLength(1)
+    await until(() => linesOf(server, 'set_up').length > 0)
+    expect(linesOf(server, 'set_up')).toHaveLength(1)
+    const metrics = await (await fetch(`${server.url}/metrics`)).text()
+    for (const worker of [1, 2])
+      expect(metrics).toContain(`gatehouse_commits_total{worker="${worker}",outcome="done"} `)
+    expect(metrics.match(/^# TYPE gatehouse_commits_total/gm)).toHaveLength(1)
+
+    process.kill(workers[0] ?? 0, 'SIGKILL')
+    await until(async () => {
+      const now = await workersOf(server)
+      return now.length === 2 && !now.includes(workers[0] ?? 0)
+    })
+    expect(linesOf(server, 'worker').join()).toContain('"worker":1,"code":137')
+
+    const last = await workersOf(server)
+    expect(await stop(server)).toBe(0)
+    expect(last.filter(isAlive)).toEqual([])
+    await drop()
+  },
+  60_000,
+)
+
+testOnPostgres(
+  'RUN-51 SIGHUP replaces the workers without a lost request, and keeps them when new ones cannot start',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'settings.yaml')
+    writeFileSync(file, 'mail_from: a@example.com\n')
+    const server = await serveExecutable({
+      GATEHOUSE_DATABASE_URL: url,
+      GATEHOUSE_WORKERS: '2',
+      GATEHOUSE_CONFIG: file,
+    })
+    const before = await workersOf(server)
+    const statuses = askOften(server.url)
+    server.signal('SIGHUP')
+    await until(() => server.output().includes('all workers were replaced'))
+    expect(await statuses()).toEqual([200])
+    expect(before.filter(isAlive)).toEqual([])
+
+    const replaced = await workersOf(server)
+    writeFileSync(file, 'no_such_setting: 1\n')
+    server.signal('SIGHUP')
+    await until(() => server.output().includes('the old ones stay'))
+    expect(await workersOf(server)).toEqual(replaced)
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+
+    server.signal('SIGKILL')
+    await until(() => !replaced.some(isAlive))
+    await drop()
+  },
+  60_000,
+)
+
+test('RUN-52 workers without PostgreSQL, and a port in use, stop the start', async () => {
+  expect(await gatehouse(['serve'], { GATEHOUSE_WORKERS: '2' })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('workers: more than 1 needs database_url'),
+  })
+  using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+  const env = {
+    GATEHOUSE_WORKERS: '2',
+    GATEHOUSE_DATABASE_URL: 'postgres://u@127.0.0.1:1/x',
+    GATEHOUSE_PORT: String(other.port),
+  }
+  expect(await gatehouse(['serve'], env)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is in use by another program'),
+  })
+})
