@@ -21,10 +21,10 @@ import { openSamlKey } from './federation/saml/key.ts'
 import { asAppError, errorAnswer, json } from './http/answer.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
 import { type AdminRoute, serveRoute } from './http/guard.ts'
+import { type MethodTable, methodTable, unmatchedError } from './http/method-table.ts'
 import { taggedObject } from './http/preconditions.ts'
 import { logRequest } from './http/request-log.ts'
 import { mount } from './http/routes.ts'
-import { AppError } from './lib/app-error.ts'
 import { DAY, SECOND } from './lib/duration.ts'
 import { VERSION } from './lib/version.ts'
 import { metricsPage, observe, openProcessMetrics } from './operations/metrics.ts'
@@ -256,27 +256,6 @@ const operationalRoutes = (context: Context, routes: AdminRoute[], metrics: () =
   })
 }
 
-/** Declared paths with their allowed methods; paths without parameters come first. */
-type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
-
-const methodTable = (routes: { method: string; path: string }[]): MethodTable => {
-  const table = Map.groupBy(routes, ({ path }) => path)
-  const pattern = (path: string) =>
-    new RegExp(
-      `^${path
-        .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
-        .replace(/:\w+/g, '[^/]+')
-        .replace(/\*/g, '.*')}$`,
-    )
-  return [...table]
-    .sort(([a], [b]) => Number(/[:*]/.test(a)) - Number(/[:*]/.test(b)))
-    .map(([path, found]) => ({
-      path,
-      pattern: pattern(path),
-      methods: new Set(found.map(({ method }) => method)),
-    }))
-}
-
 /**
  * Answers a request that no route handled, or an error that no boundary caught: 405 with `Allow` when the
  * path exists under other methods, otherwise 404.
@@ -286,15 +265,4 @@ const unmatched = (context: Context, methods: MethodTable, call: Call, cause?: u
   if (refusal.status >= 500)
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'unhandled')
   return wantsPage(call.request) ? errorPage(context, call, refusal) : errorAnswer(call, refusal)
-}
-
-const unmatchedError = (methods: MethodTable, call: Call): AppError => {
-  for (const { pattern, methods: allowed } of methods)
-    if (pattern.test(call.path)) {
-      const allow = [...allowed].join(', ')
-      return new AppError('method_not_allowed', `The allowed methods of this path are ${allow}.`, {
-        headers: { allow },
-      })
-    }
-  return new AppError('not_found', 'This path does not exist.')
 }

@@ -1,0 +1,36 @@
+import { AppError } from '#src/lib/app-error.ts'
+import type { Call } from './call.ts'
+
+/** Declared paths with their allowed methods; paths without parameters come first. */
+export type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
+
+/** Returns the table of the routes as Elysia lists them. */
+export const methodTable = (routes: { method: string; path: string }[]): MethodTable => {
+  const table = Map.groupBy(routes, ({ path }) => path)
+  const pattern = (path: string) =>
+    new RegExp(
+      `^${path
+        .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+        .replace(/:\w+/g, '[^/]+')
+        .replace(/\*/g, '.*')}$`,
+    )
+  return [...table]
+    .sort(([a], [b]) => Number(/[:*]/.test(a)) - Number(/[:*]/.test(b)))
+    .map(([path, found]) => ({
+      path,
+      pattern: pattern(path),
+      methods: new Set(found.map(({ method }) => method)),
+    }))
+}
+
+/** 405 with `Allow` when the path exists under other methods, otherwise 404. */
+export const unmatchedError = (methods: MethodTable, call: Call): AppError => {
+  for (const { pattern, methods: allowed } of methods)
+    if (pattern.test(call.path)) {
+      const allow = [...allowed].join(', ')
+      return new AppError('method_not_allowed', `The allowed methods of this path are ${allow}.`, {
+        headers: { allow },
+      })
+    }
+  return new AppError('not_found', 'This path does not exist.')
+}
