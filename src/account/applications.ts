@@ -1,6 +1,8 @@
 import { listGrants, removeGrant } from '#src/authorize/consent-store.ts'
 import type { Context } from '#src/context.ts'
 import { showScopes } from '#src/directory/apis/texts.ts'
+import { type Client, listStartable } from '#src/directory/clients/store.ts'
+import { admitting } from '#src/directory/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { iso } from '#src/lib/text.ts'
@@ -8,11 +10,12 @@ import { render } from '#src/pages/render.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import { frameOf, noticeOf } from './frame.ts'
+import { clientLooks } from './store.ts'
 import { openForm, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/applications'
 
-/** Lists the applications that the user has granted access or is signed in to. */
+/** Lists the applications that the user may start, and those that have access or in which they are signed in. */
 export const getApplications =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -21,7 +24,7 @@ export const getApplications =
     permit(viewer, 'profile:read')
     const { user } = viewer
     const now = context.clock.now()
-    const [grants, sessions] = await context.store.read(async q =>
+    const [grants, sessions, startable] = await context.store.read(async q =>
       Promise.all([
         Promise.all(
           (await listGrants(q, user.id)).map(async grant => ({
@@ -30,6 +33,7 @@ export const getApplications =
           })),
         ),
         listUserSessions(q, user.id, now),
+        listStartable(q, user.organization_id).then(clients => admitting(q, clients, user.id)),
       ]),
     )
     const granted = new Set(grants.map(({ client_id }) => client_id))
@@ -38,15 +42,28 @@ export const getApplications =
         .filter(({ client_id }) => !granted.has(client_id))
         .map(({ client_id, client_name }) => [client_id, { client_id, client_name, scopes: [] }]),
     )
+    const connected = [
+      ...grants.map(({ created_at, ...grant }) => ({ ...grant, created_at: iso(created_at) })),
+      ...others.values(),
+    ]
+    const looks = await context.store.read(q =>
+      clientLooks(
+        q,
+        connected.map(({ client_id }) => client_id),
+      ),
+    )
     const notice = noticeOf(call, ['disconnected'])
     return render(
       'account-applications',
       {
         ...frameOf(context, call, viewer),
-        applications: [
-          ...grants.map(({ created_at, ...grant }) => ({ ...grant, created_at: iso(created_at) })),
-          ...others.values(),
-        ],
+        startable: startable.map(client => ({
+          client_id: client.client_id,
+          client_name: client.name || client.client_id,
+          url: startOf(context, client),
+          ...logoOf(client),
+        })),
+        applications: connected.map(each => ({ ...each, ...logoOf(looks.get(each.client_id)) })),
         now,
         disconnect_action: '/account/applications/disconnect',
         ...(notice && { notice }),
@@ -54,6 +71,20 @@ export const getApplications =
       { locale: call.locale },
     )
   }
+
+const logoOf = ({ logo }: { logo?: string | null | undefined } = {}): { logo?: string } =>
+  logo ? { logo } : {}
+
+/** Returns the address at which a person starts the application. */
+const startOf = (
+  { config }: Context,
+  { initiate_login_uri, client_uri }: Pick<Client, 'initiate_login_uri' | 'client_uri'>,
+): string => {
+  if (!initiate_login_uri) return client_uri ?? ''
+  const url = new URL(initiate_login_uri)
+  url.searchParams.set('iss', config.url)
+  return url.href
+}
 
 /**
  * Withdraws the consent and ends the sessions at the application. The next login there asks for consent

@@ -6,7 +6,7 @@ import { iso } from '#src/lib/text.ts'
 import type { AccountHistoryPage, SignInMethod } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { frameOf } from './frame.ts'
-import { clientNames, listSignIns } from './store.ts'
+import { clientLooks, listSignIns } from './store.ts'
 import { permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/history'
@@ -42,7 +42,7 @@ export const getHistory =
         const page = await listSignIns(q, id, after, SHOWN)
         return {
           ...page,
-          names: await clientNames(
+          names: await clientLooks(
             q,
             page.rows.flatMap(({ metadata }) => clientOf(metadata)),
           ),
@@ -58,7 +58,7 @@ export const getHistory =
         user_agent,
         location: locate(ip_address, call.locale),
         methods: methodsOf(metadata.amr),
-        ...(client_id && { client_name: names.get(client_id) ?? nameless(client_id) }),
+        ...(client_id && { client_name: names.get(client_id)?.name ?? nameless(client_id) }),
       }
     })
     const data: AccountHistoryPage = {

@@ -68,14 +68,19 @@ export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | u
   return { rows, next: last && [last.timestamp, last.seq] }
 }
 
-/** Returns the names of clients by `client_id`. */
-export const clientNames = async (q: Queries, client_ids: string[]): Promise<Map<string, string>> => {
+/** Returns the names of clients by `client_id`, and the logos of those that an administrator registered. */
+export const clientLooks = async (
+  q: Queries,
+  client_ids: string[],
+): Promise<Map<string, { name: string; logo?: string | null }>> => {
   if (client_ids.length === 0) return new Map()
-  const { clients, dynamic_clients } = q.tables
-  const named = await Promise.all(
-    [clients, dynamic_clients].map(t =>
-      q.select({ id: t.client_id, name: t.name }).from(t).where(inArray(t.client_id, client_ids)),
-    ),
-  )
-  return new Map(named.flat().map(({ id, name }) => [id, name]))
+  const { clients: t, dynamic_clients: dynamic } = q.tables
+  const looks = await Promise.all([
+    q
+      .select({ id: dynamic.client_id, name: dynamic.name })
+      .from(dynamic)
+      .where(inArray(dynamic.client_id, client_ids)),
+    q.select({ id: t.client_id, name: t.name, logo: t.logo }).from(t).where(inArray(t.client_id, client_ids)),
+  ])
+  return new Map(looks.flat().map(({ id, ...look }) => [id, look]))
 }

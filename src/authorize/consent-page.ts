@@ -17,7 +17,14 @@ import { exitOf, show } from './step-pages.ts'
 const consentClient = async ({ store }: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }
   const { client_id, description, redirect_uris, name, from_document } = client
-  if (!isDynamic(client)) return { name: name || client_id, description }
+  const { logo, client_uri, policy_uri, tos_uri } = client
+  if (!isDynamic(client))
+    return {
+      name: name || client_id,
+      description,
+      ...(logo && { logo }),
+      links: { client_uri, policy_uri, tos_uri },
+    }
   const isTaken = await store.read(q => isNameTaken(q, organization.id, name))
   return {
     name: isTaken ? host(from_document ? client_id : request.redirect_uri) : name,

@@ -47,15 +47,28 @@ interface Admission {
   allowed_groups: readonly string[]
 }
 
+const admitsAll = ({ allowed_roles, allowed_groups }: Admission): boolean =>
+  allowed_roles.length === 0 && allowed_groups.length === 0
+
 /** True when the client admits the user. It reads nothing for a client that admits everyone. */
-export const isAdmitted = async (
+export const isAdmitted = async (q: Queries, client: Admission, user_id: UserId): Promise<boolean> =>
+  (await admitting(q, [client], user_id)).length > 0
+
+/** Returns the clients that admit the user. */
+export const admitting = async <Client extends Admission>(
   q: Queries,
-  { allowed_roles, allowed_groups }: Admission,
+  clients: readonly Client[],
   user_id: UserId,
-): Promise<boolean> => {
-  if (allowed_roles.length === 0 && allowed_groups.length === 0) return true
-  if ((await effectiveRoles(q, user_id)).some(({ name }) => allowed_roles.includes(name))) return true
-  return (await groupNames(q, user_id)).some(name => allowed_groups.includes(name))
+): Promise<readonly Client[]> => {
+  if (clients.every(admitsAll)) return clients
+  const roles = (await effectiveRoles(q, user_id)).map(({ name }) => name)
+  const groups = await groupNames(q, user_id)
+  return clients.filter(
+    client =>
+      admitsAll(client) ||
+      client.allowed_roles.some(name => roles.includes(name)) ||
+      client.allowed_groups.some(name => groups.includes(name)),
+  )
 }
 
 const selectOrganization = prepared((q, { organizations }) =>

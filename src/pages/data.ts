@@ -214,7 +214,14 @@ export interface ConsentPage extends Common, StepExit {
    * `unverified` is set for a dynamic client; `loopback`: any program on the device can pose as the client.
    * `host` is the host of its metadata document.
    */
-  client: { name: string; description?: string; unverified?: 'web' | 'loopback'; host?: string }
+  client: {
+    name: string
+    description?: string
+    logo?: string
+    links?: Record<MessageCode<'consent.link.'>, string | null>
+    unverified?: 'web' | 'loopback'
+    host?: string
+  }
   user: PageUser
   /** The APIs by their identifiers, and the granted scopes; `description` overrides the built-in text. */
   scopes: { name: string; description?: string }[]
@@ -461,7 +468,15 @@ export interface AccountProfilePage extends AccountFrame {
 /** Posts `client_id`. */
 export interface AccountApplicationsPage extends AccountFrame {
   /** `created_at` is the time of the consent (ISO 8601); absent for clients that need none. */
-  applications: { client_id: string; client_name: string; scopes: string[]; created_at?: string }[]
+  applications: {
+    client_id: string
+    client_name: string
+    logo?: string
+    scopes: string[]
+    created_at?: string
+  }[]
+  /** Applications that the user may start at `url`. */
+  startable: { client_id: string; client_name: string; logo?: string; url: string }[]
   now: number
   disconnect_action: string
   notice?: MessageCode<'account-applications.notice.'>

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml'
 import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
-import { withContents } from '#src/directory/organizations/assets.ts'
+import { contentOf, withContents } from '#src/directory/organizations/assets.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { openWebhookSecret, secretText } from '#src/webhooks/signature.ts'
 import { Seed, type SeedSection, seedSections } from './schema.ts'
@@ -73,12 +73,15 @@ const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record
         members: (await membersOf(q, group.id)).map(({ username }) => username),
       })),
     ),
-    clients: clients
-      .filter(({ client_id }) => client_id !== base.config.admin_client_id)
-      .map(client => ({
-        ...homed(client),
-        ...(secrets && client.secret_hash && { client_secret_hash: client.secret_hash }),
-      })),
+    clients: await Promise.all(
+      clients
+        .filter(({ client_id }) => client_id !== base.config.admin_client_id)
+        .map(async client => ({
+          ...homed(client),
+          ...(client.logo && { logo: await contentOf(q, client.logo) }),
+          ...(secrets && client.secret_hash && { client_secret_hash: client.secret_hash }),
+        })),
+    ),
     apis: (await allApis(q)).map(homed),
     identity_providers: (await allProviders(q)).map(provider => {
       const { settings, roles, ...row } = provider

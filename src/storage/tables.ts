@@ -24,6 +24,9 @@ import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kit } from './kit.ts'
 import type { MailKind } from './mail-kinds.ts'
 
+/** Condition for clients that a person can start from their account. */
+export const STARTABLE = '(client_uri IS NOT NULL OR initiate_login_uri IS NOT NULL)'
+
 /**
  * The data model, once for both engines. Columns have the names of the API. Rows belong to an organization,
  * which every query by id includes. Secrets are stored as their SHA-256 (`*_hash`). Triggers maintain counts
@@ -307,11 +310,18 @@ export const tables = (kit: Kit) => {
       allowed_roles: json('allowed_roles').$type<string[]>().notNull().default(sql`'[]'`),
       allowed_groups: json('allowed_groups').$type<string[]>().notNull().default(sql`'[]'`),
       claims: json('claims').$type<ClaimMapping>().notNull().default(sql`'{}'`),
+      /** URL of an asset of its organization. */
+      logo: text('logo'),
+      client_uri: text('client_uri'),
+      policy_uri: text('policy_uri'),
+      tos_uri: text('tos_uri'),
+      initiate_login_uri: text('initiate_login_uri'),
       created_at: created_at(),
       updated_at: updated_at(),
     },
     t => [
       index('clients_created').on(t.organization_id, t.created_at, t.client_id),
+      index('clients_startable').on(t.organization_id, t.name, t.client_id).where(sql.raw(STARTABLE)),
       index('clients_all_created').on(t.created_at, t.client_id),
     ],
   )

@@ -55,6 +55,12 @@ export interface SeedClient extends OfOrganization {
   access_token_signed_response_alg?: SigningAlg | null
   access_token_typ?: 'at+jwt' | 'JWT'
   refresh_token_reuse_window?: number
+  /** A picture as a data URI. */
+  logo?: string | null
+  client_uri?: string | null
+  policy_uri?: string | null
+  tos_uri?: string | null
+  initiate_login_uri?: string | null
   backchannel_logout_uri?: string | null
   backchannel_logout_session_required?: boolean
   backchannel_logout_on_expiry?: boolean

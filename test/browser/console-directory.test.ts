@@ -102,8 +102,16 @@ testInChromium(
     })
     await page.getByRole('button', { name: 'Remove admin' }).click()
     await page.getByRole('button', { name: 'Remove tenant' }).click()
+    await label('Home page').fill('https://shop.northwind.example/')
+    const buffer = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>')
+    await label('Logo').setInputFiles({ name: 'logo.svg', mimeType: 'image/svg+xml', buffer })
     await save()
-    expect(await stored('/clients/shop')).toMatchObject({ claims: {}, allowed_roles: [] })
+    expect(await stored('/clients/shop')).toMatchObject({
+      claims: {},
+      allowed_roles: [],
+      client_uri: 'https://shop.northwind.example/',
+      logo: expect.stringMatching(/^\/assets\/organizations\/.*\.svg$/),
+    })
     await open('Applications')
     await heading('Applications')
   },

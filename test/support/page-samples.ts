@@ -301,8 +301,14 @@ const missing: Pages['attributes'] = {
   attributes: attributes.filter(({ editable }) => editable).map(field => ({ ...field, value: '' })),
   other,
 }
+const startable: Pages['account-applications']['startable'] = [
+  { client_id: 'orbit-notes', client_name: 'Orbit Notes', logo, url: 'https://notes.orbit.example/' },
+  { client_id: 'fleet', client_name: 'Fleet Console', url: 'https://fleet.example/' },
+  { client_id: 'payroll', client_name: 'Payroll', url: 'https://payroll.example/' },
+]
 const applications: Pages['account-applications'] = {
   ...frame,
+  startable: [],
   applications: [
     {
       client_id: 'orbit-notes',
@@ -556,6 +562,22 @@ export const samples: Sample[] = [
     },
   },
   { page: 'consent', state: 'usual', data: consent },
+  {
+    page: 'consent',
+    state: 'presented',
+    data: {
+      ...consent,
+      client: {
+        ...consent.client,
+        logo,
+        links: {
+          client_uri: 'https://notes.orbit.example/',
+          policy_uri: 'https://notes.orbit.example/privacy',
+          tos_uri: 'https://notes.orbit.example/terms',
+        },
+      },
+    },
+  },
   {
     page: 'consent',
     state: 'powerful',
@@ -939,6 +961,7 @@ export const samples: Sample[] = [
     state: 'none',
     data: { ...applications, applications: [], notice: 'disconnected' },
   },
+  { page: 'account-applications', state: 'start', data: { ...applications, startable } },
   { page: 'account-history', state: 'usual', data: history },
   { page: 'account-history', state: 'first', data: { ...history, entries: history.entries.slice(0, 1) } },
   { page: 'account-data', state: 'usual', data: { ...data, deletion: 'possible' } },

@@ -7,6 +7,7 @@ import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { DynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
+import { plainPresentation } from './presentation-fields.ts'
 
 /** A client that can prove a key. */
 export type HasKeys = { readonly keys?: ClientKeys }
@@ -47,6 +48,7 @@ export const asClientRow = ({
     refresh_token_ttl: 2_592_000,
     // Command-line clients refresh in several processes at once, and lose answers.
     refresh_token_reuse_window: 10,
+    ...plainPresentation,
     ...noLogouts,
     attributes: {},
     claims: {},

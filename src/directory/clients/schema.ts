@@ -26,6 +26,7 @@ import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kind } from './kinds.ts'
 import { logoutDefaults, logoutFields, noLogouts } from './logout-fields.ts'
+import { plainPresentation, presentationDefaults, presentationFields } from './presentation-fields.ts'
 import type { Client as Row } from './store.ts'
 
 export const clientTypes = ['confidential', 'public'] as const
@@ -103,6 +104,7 @@ export const writable = {
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds after its use in which a refresh token is accepted again, for a client that lost the answer.',
   ),
+  ...presentationFields,
   ...logoutFields,
   attributes: FreeAttributes,
   claims,
@@ -138,6 +140,7 @@ const shopAnswer = {
   access_token_signed_response_alg: null,
   access_token_typ: 'at+jwt',
   refresh_token_reuse_window: 0,
+  ...plainPresentation,
   ...noLogouts,
   attributes: {},
   claims: {},
@@ -173,6 +176,7 @@ export const CreateClient = z
     access_token_signed_response_alg: writable.access_token_signed_response_alg.default(null),
     access_token_typ: writable.access_token_typ.default('at+jwt'),
     refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
+    ...presentationDefaults,
     ...logoutDefaults,
     attributes: FreeAttributes.default({}),
     claims: claims.default({}),

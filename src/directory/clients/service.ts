@@ -10,10 +10,12 @@ import {
   throwProblems,
 } from '#src/directory/access.ts'
 import { forgetClient, readApi } from '#src/directory/apis/store.ts'
+import { type Asset, insertAssets } from '#src/directory/organizations/asset-store.ts'
+import { removeUnusedAssets, takeAsset } from '#src/directory/organizations/assets.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, forbidden, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
@@ -91,8 +93,23 @@ export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: Cha
   mayNameDocument(by.caller, input.client_id ?? '')
   const problems = shapeProblems(input)
   const { id } = await requireOrganization(q, by.caller, input.organization_id, problems)
-  problems.push(...(await admissionProblems(q, id, input)), ...(await documentProblems(q, input)))
-  return { organization_id: id, problems }
+  const taken = takeLogo({ organization_id: id, logo: null }, input)
+  problems.push(
+    ...taken.problems,
+    ...(await admissionProblems(q, id, input)),
+    ...(await documentProblems(q, input)),
+  )
+  return { organization_id: id, taken, problems }
+}
+
+/** Returns the logo to store, its new asset, and its problems. */
+const takeLogo = (
+  { organization_id, logo: stored }: Pick<Client, 'organization_id' | 'logo'>,
+  { logo }: { logo?: string | null | undefined },
+): { given: { logo?: string | null }; assets: Asset[]; problems: Detail[] } => {
+  if (!logo) return { given: logo === null ? { logo } : {}, assets: [], problems: [] }
+  const { address, ...taken } = takeAsset(organization_id, 'logo', logo, stored)
+  return { given: { logo: address }, ...taken }
 }
 
 /**
@@ -111,11 +128,12 @@ export const createClient = async (
   if (input.client_id === CONSOLE_CLIENT) throw conflict(BUILT_IN)
   await purgeClient(context, input.client_id)
   const client = await writeAs(context, by.caller, async tx => {
-    const { organization_id, problems } = await judgeNew(tx, input, by)
+    const { organization_id, taken, problems } = await judgeNew(tx, input, by)
     throwProblems(problems)
     const now = context.clock.now()
     const client = {
       ...input,
+      ...taken.given,
       organization_id,
       token_endpoint_auth_method,
       secret_hash: secret ? hashSecret(secret) : (input.secret_hash ?? null),
@@ -129,6 +147,7 @@ export const createClient = async (
         { field: 'client_id', code: 'reserved', message: 'It must not be the identifier of an API.' },
       ])
     await insertClient(tx, client).catch(whenTaken('Another client has this client_id.'))
+    await insertAssets(tx, taken.assets)
     await recordClient(context, tx, by, 'client.created', client, { name: client.name, type: client.type })
     return client
   })
@@ -151,14 +170,18 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
   const client = await getClientToChange(q, by, client_id)
   mayGrant(by.caller, change.scopes ?? [])
   mayReachAcross(by.caller, change.capabilities ?? [])
-  const fields = changedFields(clientAnswer(client), change)
-  const changes = Object.fromEntries(Object.entries(change).filter(([name]) => Object.hasOwn(writable, name)))
+  const taken = takeLogo(client, change)
+  const given = { ...change, ...taken.given }
+  const fields = changedFields(clientAnswer(client), given)
+  const changes = Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(writable, name)))
   const changed: Client = { ...client, ...changes }
   return {
     client,
     changed,
     fields,
+    assets: taken.assets,
     problems: [
+      ...taken.problems,
       ...readOnlyProblems(fields, writable),
       ...shapeProblems(changed),
       ...(await admissionProblems(q, client.organization_id, changed, client)),
@@ -184,6 +207,8 @@ export const updateClient = async (
     if (fields.length === 0) return client
     const changed = { ...judged.changed, updated_at: context.clock.now() }
     await saveClient(tx, changed)
+    await insertAssets(tx, judged.assets)
+    if (fields.includes('logo')) await removeUnusedAssets(tx, changed.organization_id)
     if (fields.includes('backchannel_logout_uri')) await redirectLogouts(tx, changed, changed.updated_at)
     await recordClient(context, tx, by, 'client.updated', client, { fields })
     return changed
@@ -222,6 +247,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
     const client = await getClientToChange(tx, by, client_id)
     await removeClient(tx, client_id, context.clock.now())
     await forgetClient(tx, client_id)
+    if (client.logo) await removeUnusedAssets(tx, client.organization_id)
     await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })
   })
   await purgeClient(context, client_id)

@@ -5,6 +5,7 @@ import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.t
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { isDocumentId } from '#src/protocol/oauth/client-document.ts'
 import {
   DOCUMENT_DYNAMIC,
@@ -16,10 +17,11 @@ import type { GrantType } from '#src/protocol/oauth/token-request.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
-import type { Tables } from '#src/storage/tables.ts'
+import { STARTABLE, type Tables } from '#src/storage/tables.ts'
 import { asClientRow, asUnread, type HasKeys } from './dynamic.ts'
 import { readDynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
+import { plainPresentation } from './presentation-fields.ts'
 
 export type Client = Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'> & HasKeys
 
@@ -60,6 +62,7 @@ const consoleClient = ({ url }: Config): Client => ({
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
+  ...plainPresentation,
   ...noLogouts,
   attributes: {},
   claims: {},
@@ -144,6 +147,24 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   const [gone] = await tx.delete(clients).where(eq(clients.client_id, client_id)).returning()
   await beginPurge(tx, 'client', client_id, now, gone && logoutTarget(gone))
   tx.changed('clients')
+}
+
+/** Clients of one organization that a page lists for starting them. */
+const MAX_STARTABLE = 200
+
+/** Lists the clients with an address to start them that log in users of the organization, by name. */
+export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
+  const { clients: t } = q.tables
+  const of = (owner: OrganizationId) =>
+    q
+      .select()
+      .from(t)
+      .where(and(eq(t.organization_id, owner), sql.raw(STARTABLE)))
+      .orderBy(t.name, t.client_id)
+      .limit(MAX_STARTABLE)
+  const owners = new Set([organization_id, DEFAULT_ORGANIZATION])
+  const found = await Promise.all([...owners].map(of))
+  return found.flat().filter(client => serves(client, organization_id))
 }
 
 /** True when the organization has registered a client of this name, in any case. */

@@ -1,4 +1,4 @@
-import { and, eq, notInArray, sql } from 'drizzle-orm'
+import { and, eq, isNotNull, notInArray, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -38,6 +38,17 @@ export const insertAssets = async (tx: Transaction, assets: readonly Asset[]): P
     .insert(tx.tables.organization_assets)
     .values([...assets])
     .onConflictDoNothing()
+  tx.changed('organizations')
+}
+
+/** Returns the URLs of the logos of an organization's clients. */
+export const clientLogos = async (q: Queries, organization_id: OrganizationId): Promise<string[]> => {
+  const { clients: t } = q.tables
+  const rows = await q
+    .select({ logo: t.logo })
+    .from(t)
+    .where(and(eq(t.organization_id, organization_id), isNotNull(t.logo)))
+  return rows.flatMap(({ logo }) => logo ?? [])
 }
 
 /** Removes an organization's assets, except those at the given addresses. */
@@ -53,6 +64,7 @@ export const removeAssets = async (
     .where(
       and(eq(t.organization_id, organization_id), hashes.length > 0 ? notInArray(t.hash, hashes) : undefined),
     )
+  tx.changed('organizations')
 }
 
 /** Returns the URL of an asset. */

@@ -4,10 +4,11 @@ import type { Detail } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { type AssetType, assetAnswer, SANDBOX_HEADERS } from '#src/pages/assets.ts'
 import { pictureUri, readPicture } from '#src/pages/picture.ts'
-import type { Queries } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import { isAddress } from './address.ts'
-import { type Asset, assetAddress, findAsset, readAsset } from './asset-store.ts'
+import { type Asset, assetAddress, clientLogos, findAsset, readAsset, removeAssets } from './asset-store.ts'
 import type { Settings } from './schema.ts'
+import { readOrganization } from './store.ts'
 
 /**
  * Settings too large to be read with each organization: they are stored by their hash, and the setting holds
@@ -25,7 +26,7 @@ const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): As
 }
 
 /** Returns the URLs of all assets in the settings. */
-export const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
+const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
 
 /**
  * Separates assets from the settings to store. A setting may be sent back as its own URL.
@@ -43,32 +44,54 @@ export const takeAssets = (
   for (const kind of KINDS) {
     const value = given[kind]
     if (!value) continue
-    if (isAddress(value)) {
-      if (value !== stored[kind]) problems.push(notItsOwn(kind))
-      continue
-    }
-    const asset = assetOf(organization_id, kind, value)
-    assets.push(asset)
-    settings[kind] = assetAddress(asset)
+    const taken = takeAsset(organization_id, kind, value, stored[kind])
+    settings[kind] = taken.address
+    assets.push(...taken.assets)
+    problems.push(...taken.problems.map(problem => ({ ...problem, field: `settings.${kind}` })))
   }
   return { settings, assets, problems }
 }
 
-const notItsOwn = (kind: Kind): Detail => ({
-  field: `settings.${kind}`,
-  code: 'unknown_address',
-  message: 'Not the URL of the current value: send the content itself.',
-})
+/**
+ * Returns the URL to store for a picture or stylesheet, and the new asset. Its own URL may be sent back.
+ * `field` of the problem is the kind.
+ */
+export const takeAsset = (
+  organization_id: OrganizationId,
+  kind: Kind,
+  value: string,
+  stored: string | null | undefined,
+): { address: string; assets: Asset[]; problems: Detail[] } => {
+  if (!isAddress(value)) {
+    const asset = assetOf(organization_id, kind, value)
+    return { address: assetAddress(asset), assets: [asset], problems: [] }
+  }
+  const message = 'Not the URL of the current value: send the content itself.'
+  const problems = value === stored ? [] : [{ field: kind, code: 'unknown_address', message }]
+  return { address: value, assets: [], problems }
+}
+
+/** Removes the assets of an organization that neither its settings nor its clients name. */
+export const removeUnusedAssets = async (tx: Transaction, organization_id: OrganizationId): Promise<void> => {
+  const organization = await readOrganization(tx, organization_id)
+  const logos = await clientLogos(tx, organization_id)
+  await removeAssets(tx, organization_id, [...addressesIn(organization?.settings ?? {}), ...logos])
+}
 
 /** Returns the settings with contents in place of URLs, for another instance. */
 export const withContents = async (q: Queries, settings: Settings): Promise<Settings> => {
   const whole = { ...settings }
-  for (const kind of KINDS) {
-    const asset = await readAsset(q, settings[kind] ?? '')
-    if (asset)
-      whole[kind] = asset.type === 'css' ? asset.body.toString() : pictureUri({ ...asset, bytes: asset.body })
-  }
+  for (const kind of KINDS) whole[kind] = (await contentOf(q, settings[kind])) ?? settings[kind]
   return whole
+}
+
+/** Returns the content at the URL of an asset: the text of a stylesheet, a picture as a data URI. */
+export const contentOf = async (
+  q: Queries,
+  address: string | null | undefined,
+): Promise<string | undefined> => {
+  const asset = await readAsset(q, address ?? '')
+  return asset?.type === 'css' ? asset.body.toString() : asset && pictureUri({ ...asset, bytes: asset.body })
 }
 
 /** Returns the response for the URL of an organization's asset; undefined when it does not exist. */

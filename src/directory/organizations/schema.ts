@@ -54,7 +54,7 @@ const THEME =
   'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other is default.'
 const theme = z.string(THEME).regex(THEME_NAME, THEME)
 
-const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
+export const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
 
 const faults: Record<PictureFault, string> = {
   form: PICTURE,
@@ -63,7 +63,8 @@ const faults: Record<PictureFault, string> = {
   pixels: `The picture is wider or higher than ${PIXEL_LIMIT} pixels.`,
 }
 
-const picture = z.string(PICTURE).superRefine((text, issues) => {
+/** A picture as a data URI, or the URL of the stored one. */
+export const picture = z.string(PICTURE).superRefine((text, issues) => {
   const read = isAddress(text) || readPicture(text)
   if (typeof read === 'string') issues.addIssue({ code: 'custom', message: faults[read] })
 })

@@ -14,8 +14,8 @@ import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { insertAssets, removeAssets } from './asset-store.ts'
-import { addressesIn, takeAssets } from './assets.ts'
+import { insertAssets } from './asset-store.ts'
+import { removeUnusedAssets, takeAssets } from './assets.ts'
 import { beginIndex, rebuildIndex } from './attribute-store.ts'
 import { endKeptOut } from './dynamic-clients.ts'
 import {
@@ -178,7 +178,7 @@ export const updateOrganization = async (
     if (moved)
       await replaceLoginDomains(tx, organization.id, loginDomainsIn(settings)).catch(whenTaken(DOMAIN_TAKEN))
     await insertAssets(tx, assets)
-    await removeAssets(tx, organization.id, addressesIn(settings))
+    await removeUnusedAssets(tx, organization.id)
     await recordChange(context, tx, by, {
       type: 'organization.updated',
       target_id: organization.id,

@@ -23,6 +23,7 @@ import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
 import { Admission, Claims } from './admission.tsx'
 import { kindNames } from './clients.tsx'
+import { Presentation } from './presentation.tsx'
 import { Snippets } from './snippets.tsx'
 import { TestLogin } from './test-login.tsx'
 
@@ -131,6 +132,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
         onClaims={claims => set({ claims })}
       />
       {logsIn && <Admission client={values} problem={problem} onChange={set} />}
+      {logsIn && <Presentation key={edit.version} client={values} problem={problem} onChange={set} />}
     </EditForm>
   )
 }

@@ -1,0 +1,68 @@
+import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import type { Problem } from '../api.ts'
+import { Card, Field, Refusals } from '../parts.tsx'
+import { words } from '../words.ts'
+
+type Client = (typeof ClientAnswer)['_output']
+type Addresses = 'client_uri' | 'policy_uri' | 'tos_uri' | 'initiate_login_uri'
+
+/** Reads a file as a data URI. */
+const read = (file: File, done: (uri: string) => void): void => {
+  const reader = new FileReader()
+  reader.onload = () => done(String(reader.result))
+  reader.readAsDataURL(file)
+}
+
+/** The fields of an application that people see where they consent and in their account. */
+export const Presentation = (props: {
+  client: Client
+  problem: Problem | undefined
+  onChange(change: Partial<Client>): void
+}) => {
+  const { client, problem, onChange } = props
+  const address = (name: Addresses, label: string, hint?: string) => (
+    <Field
+      name={name}
+      label={label}
+      {...(hint && { hint })}
+      autocomplete="off"
+      spellcheck={false}
+      value={client[name] ?? ''}
+      problem={problem}
+      onValue={text => onChange({ [name]: text === '' ? null : text })}
+    />
+  )
+  return (
+    <Card title={words.client.presentation} lead={words.client.presentationLead}>
+      <div class="field">
+        <label for="logo">{words.client.logo}</label>
+        <div class="logo-input">
+          {client.logo && <img src={client.logo} alt="" />}
+          <input
+            id="logo"
+            type="file"
+            accept="image/png,image/svg+xml,image/webp,image/jpeg"
+            aria-describedby="logo-about"
+            onChange={({ currentTarget }) => {
+              const file = currentTarget.files?.[0]
+              if (file) read(file, logo => onChange({ logo }))
+            }}
+          />
+          {client.logo && (
+            <button type="button" onClick={() => onChange({ logo: null })}>
+              {words.client.logoRemove}
+            </button>
+          )}
+        </div>
+        <div id="logo-about">
+          <p class="hint">{words.client.logoHint}</p>
+          <Refusals name="logo" problem={problem} />
+        </div>
+      </div>
+      {address('client_uri', words.client.homePage, words.client.homePageHint)}
+      {address('initiate_login_uri', words.client.startsLogin, words.client.startsLoginHint)}
+      {address('policy_uri', words.client.policy)}
+      {address('tos_uri', words.client.terms)}
+    </Card>
+  )
+}

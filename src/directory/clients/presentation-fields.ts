@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { isTarget } from '#src/directory/fields.ts'
+import { PICTURE, picture } from '#src/directory/organizations/schema.ts'
+import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
+
+const ADDRESS = 'An https URL without credentials and fragment, or http to a loopback address.'
+const address = z
+  .string(ADDRESS)
+  .max(1024, 'At most 1024 characters.')
+  .refine(text => isTarget(text) && (text.startsWith('https:') || isLoopback(text)), ADDRESS)
+  .nullable()
+
+/** Fields of a client that people see, beside its name (https://www.rfc-editor.org/rfc/rfc7591#section-2). */
+export const presentationFields = {
+  logo: picture.nullable().describe(`${PICTURE} Answers contain its URL.`),
+  client_uri: address.describe(
+    'Home page. With it, or with `initiate_login_uri`, people find the application in their account.',
+  ),
+  policy_uri: address.describe('Privacy policy, linked where people consent.'),
+  tos_uri: address.describe('Terms of use, linked where people consent.'),
+  initiate_login_uri: address.describe(
+    'Address that begins a login, called with `iss` (OpenID Connect Core section 4); people start the application there.',
+  ),
+}
+
+/** The fields of a client that shows nothing but its name. */
+export const plainPresentation = {
+  logo: null,
+  client_uri: null,
+  policy_uri: null,
+  tos_uri: null,
+  initiate_login_uri: null,
+}
+
+export const presentationDefaults = {
+  logo: presentationFields.logo.default(null),
+  client_uri: presentationFields.client_uri.default(null),
+  policy_uri: presentationFields.policy_uri.default(null),
+  tos_uri: presentationFields.tos_uri.default(null),
+  initiate_login_uri: presentationFields.initiate_login_uri.default(null),
+}
