@@ -5,7 +5,7 @@ const MAPPING_BYTES = 4096
 const ALLOWED = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES / 1024} KiB as JSON.`
 
 /**
- * Returns the schema of a claim mapping; `rule` is that of one claim: a path, or an object with `from`.
+ * Returns the schema of a claim mapping. `rule` is the schema of one claim: a path, or an object with `from`.
  *
  * @param texts why a rule is refused, and what the field means
  */

@@ -21,7 +21,7 @@ export interface UpstreamIdentity {
   profile: UpstreamProfile
   /** The user who links this account on the account page. */
   linking?: UserId | undefined
-  /** The invitation that a new user, or the user who was made with it, accepts by this login. */
+  /** The invitation that this login accepts: for a new user, or for the user who was created with it. */
   invited?: FlowRequest['invited']
   /** True when the user filled in a form after the callback; each form works for one login. */
   is_form?: boolean
@@ -100,8 +100,8 @@ const refusedAddress = (
 /**
  * True when the provider's assertion alone may identify this user: the provider's `trust_email` is set, it
  * verified the address, and the user has no more permissions than the role `user`. A local address that was
- * never verified counts only while nobody has logged in to the account and no provider is linked: a user can
- * set any address as their own and wait for its owner to arrive.
+ * never verified counts only while no user has logged in to the account and no provider is linked: a user can
+ * set any address as their own and wait for its owner.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -155,7 +155,7 @@ export const postLinkingForm =
     })
   }
 
-/** Links after the local password was entered once; the provider's assertion is enough from then on. */
+/** Links after the local password was entered once. Later logins need only the provider's assertion. */
 const confirmLink = async (
   context: Context,
   pending_link: PendingLink,

@@ -13,8 +13,9 @@ import type { UpstreamProfile } from './profile.ts'
 
 /**
  * Creates a user from the upstream profile (just-in-time provisioning) and links it. The user has no
- * password, so the provider is the only way to log in. An invitation is used up in the same write: it gives
- * its roles and groups besides those of the provider, or its own user, who is linked instead of created.
+ * password, so the provider is the only way to log in. An invitation is used up in the same write. It adds
+ * its roles and groups to those of the provider; an invitation with a user links that user instead of
+ * creating one.
  *
  * @throws AppError `conflict` when a concurrent request took the name or address
  */

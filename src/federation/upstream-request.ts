@@ -12,7 +12,7 @@ import {
   type UpstreamRequestRow,
 } from './store.ts'
 
-/** Milliseconds; the same as for the authorization that it belongs to. */
+/** Lifetime in milliseconds, as that of the authorization that it belongs to. */
 const LIFETIME = 30 * MINUTE
 
 /**

@@ -8,7 +8,7 @@ const inline = (part: Inline): string => {
   if (part.type === 'code') return `<code>${text(part.text)}</code>`
   if (part.type === 'strong') return `<strong>${inlines(part.text)}</strong>`
   const { to } = part
-  // Repository files are not available beside the executable, so their path is shown without a link.
+  // The executable does not contain files of the repository, so their path is shown without a link.
   if ('file' in to) {
     const path = `<code>${text(to.file)}</code>`
     return plain(part.text) === to.file ? path : `${inlines(part.text)} (${path})`

@@ -70,15 +70,15 @@ const tableRow = (cells: string[], widths: number[]): string[] => {
 }
 
 const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
-  // A few rows that are too wide leave the columns to the others.
+  // A few rows that are too wide do not narrow the columns of the others.
   const fitting = rows.toSorted((a, b) => demand(a) - demand(b))
   const isFit = (count: number) => columns([head, ...fitting.slice(0, count)], width) !== undefined
   let count = rows.length
   while (count > rows.length / 2 && !isFit(count)) count--
   const inColumns = new Set(fitting.slice(0, count))
   const widths = count > rows.length / 2 ? columns([head, ...inColumns], width) : undefined
-  // Too wide for columns: the first cell stands above the others, each with its column's name except the
-  // last.
+  // In a table too wide for columns, the first cell is a line above the others. Each of them has its column's
+  // name, except the last.
   const stacked = ([first = '', ...rest]: string[]): string[] => [
     bold(first),
     ...rest
@@ -138,7 +138,7 @@ const textsOf = (part: Block): string[] => {
   return [plain(part.text)]
 }
 
-/** Longest text before and after a word that was found. */
+/** Maximum characters of text before and after a found word. */
 const AROUND = 60
 
 const excerpt = (text: string, at: number, length: number): string => {

@@ -14,8 +14,8 @@ import { createSignInLink } from './links.ts'
 import { mayReset } from './mail-delivery.ts'
 
 /**
- * Mails that an administrator can send. `field` is the name that the event gives, `obstacle` the reason why a
- * user cannot get the mail.
+ * Mails that an administrator can send. `field` is their name in the event, `obstacle` the reason why a user
+ * cannot get the mail.
  */
 const requests = {
   reset_password: {

@@ -10,7 +10,7 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 import type { Transaction } from '#src/storage/store.ts'
 
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
-/** Counted for all users together: an address that many users claim is probably being flooded. */
+/** Counts the mails of all users together: an address that many users claim is probably being flooded. */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
 
 /**

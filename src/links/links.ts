@@ -88,7 +88,7 @@ export const createVerifyLink = (
 ): Promise<string> => createLink(context, { kind: 'verify_email', user_id, organization_id, email }, tx)
 
 const gone = (): PageError => new PageError('link', 410)
-// Once an administrator exists, a set-up link is useless: the page leads to the login.
+// Once an administrator exists, a set-up link has no effect: its page links to the login.
 const isSetUp = (): PageError => new PageError('set_up', 410, { retry_url: '/account' })
 
 /** A link's page. Opening it does not use the link up, because mail scanners and previews open links. */

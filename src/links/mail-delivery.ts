@@ -105,7 +105,9 @@ const isZone = (zone: string): boolean => {
 const placeOf = (place: string | undefined, ip_address: string): string =>
   place ? `${place} (${ip_address})` : ip_address
 
-/** The owner of a former address no longer owns the account; a webhook is no part of one. */
+/**
+ * A notice to a former address, or about a webhook, has no link to the account: its recipient may not own it.
+ */
 const WITHOUT_BUTTON: ReadonlySet<MailRow['kind']> = new Set(['email_changed', 'webhook_disabled'])
 
 /** Returns the address of the user's security page, for notices about the account. */
@@ -122,7 +124,7 @@ const buttonUrl = (context: Context, kind: MailRow['kind'], organization: Organi
     : securityUrl(context, organization)
 }
 
-/** Sends an invitation that may still be accepted, with a new link; a former one ends. */
+/** Sends an invitation that may still be accepted, with a new link. The former link ends. */
 const deliverInvitation = async (
   context: Context,
   { kind, locale, organization_id, data }: MailRow,
@@ -148,7 +150,7 @@ const deliverInvitation = async (
   await context.mail.send({ to: invitation.email, ...message })
 }
 
-/** Longer than a reset link: the person may read mail on another day, and the link opens no account. */
+/** Longer than for a reset link: the person may read mail on another day, and the link opens no account. */
 const REGISTER_WITHIN = DAY
 
 /** Sends the link with which a person registers, or tells the owner of the address that an account exists. */
@@ -230,7 +232,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       ...data,
     },
     is_change: kind === 'verify_email' && user.email !== data.email,
-    // A former address may have been mistyped, and belong to a stranger.
+    // A former address may have been mistyped and belong to a stranger.
     ...(isNotice(kind) &&
       to === user.email && {
         details: {

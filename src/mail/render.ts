@@ -49,7 +49,7 @@ export interface MailContent {
   name: string
   /** The organization's colour, as `#rrggbb`. */
   accent?: string | undefined
-  /** Parameters of the texts, beside `brand` and `name`. */
+  /** Parameters of the texts, in addition to `brand` and `name`. */
   data: Record<string, string>
   /** True when the address to verify replaces another one. */
   is_change?: boolean

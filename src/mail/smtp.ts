@@ -7,8 +7,8 @@ const TIMEOUT = 10 * SECOND
 
 /**
  * Returns the options of the SMTP connection. Mails contain sign-in links, so TLS is required beyond this
- * machine: a server without STARTTLS is refused, also when an attacker has stripped it, unless the URL ends
- * in `?requireTLS=false`.
+ * machine: a server without STARTTLS is refused, because an attacker may have stripped it, unless the URL
+ * ends in `?requireTLS=false`.
  */
 export const smtpOptions = (smtp_url: string) => ({
   url: smtp_url,

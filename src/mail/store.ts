@@ -43,7 +43,7 @@ export const claimMail = async (
   return rows.length > 0
 }
 
-/** Makes the mails due that are to be tried between two times. */
+/** Makes due the mails whose next attempt is between two times. */
 export const releaseMails = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { mails } = tx.tables
   const { next_attempt_at: next } = mails

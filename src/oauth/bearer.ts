@@ -6,7 +6,7 @@ import { AppError } from '#src/lib/app-error.ts'
 import { findHolder, type Holder } from '#src/sessions/store.ts'
 import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
 
-/** A valid access token and the user that it speaks for; `holder` is undefined for a client's own token. */
+/** A valid access token and its user; `holder` is undefined for a client's own token. */
 export interface LiveToken extends AccessToken {
   holder: Holder | undefined
   /** The client of a user's token; undefined once it is deleted. */

@@ -11,9 +11,9 @@ import { findRefreshGrant } from '#src/sessions/refresh-tokens.ts'
 import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { findCode } from '#src/tokens/code-store.ts'
 
-/** Seconds by which the clocks of client and server may differ. */
+/** Maximum difference between the clocks of client and server, in seconds. */
 const TOLERANCE = 10
-/** Longest lifetime: the id of an assertion is kept until it expires. */
+/** Maximum lifetime in seconds: the id of an assertion is kept until it expires. */
 const MAX_LIFETIME = HOUR
 
 /** The request that a client signs an assertion for. */
@@ -28,8 +28,8 @@ interface Signer {
 }
 
 /**
- * Why an assertion is refused. `unknown_grant`: keys that are published elsewhere are read only for a code or
- * refresh token of their client.
+ * Reasons for refusing an assertion. `unknown_grant`: keys at a URL are read only for a code or refresh token
+ * of their client.
  */
 export type AssertionFault =
   | 'wrong_assertion'
@@ -39,7 +39,7 @@ export type AssertionFault =
   | 'unreadable_keys'
 
 /**
- * Verifies a client assertion and uses it up. Returns undefined for a good one.
+ * Verifies a client assertion and uses it up. Returns undefined if it is valid, otherwise the reason.
  * https://www.rfc-editor.org/rfc/rfc7523#section-3
  *
  * @throws AppError 429 or 503 while the keys cannot be asked for
@@ -90,7 +90,8 @@ const verify = async (
 }
 
 /**
- * Signature and claims by jose; an audience is one value, so that no assertion is good at two servers.
+ * jose verifies signature and claims. The audience must be one value, so that no assertion is valid at two
+ * servers.
  */
 const check = async (
   assertion: string,
@@ -110,7 +111,7 @@ const check = async (
   }
 }
 
-/** The issuer, and the token endpoint as discovery names it: clients sign for either. */
+/** Accepted audiences: the issuer, and the token endpoint as discovery names it. Clients use either. */
 const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
   url,
   ...[url, ...(internal_url ? [internal_url] : [])].map(address => `${address}/oauth/token`),

@@ -60,8 +60,8 @@ export const asClient = async <T>(
 type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 'wrong_secret' | 'public'
 
 /**
- * Returns why the client is not authenticated; `public` for one that need not be. An assertion of such a client
- * counts for nothing when its keys cannot be read.
+ * Returns the reason that the client is not authenticated; `public` for a client that need not be. If the
+ * keys of such a client cannot be read, its assertion is ignored.
  */
 const findFault = async (
   context: Context,
@@ -81,7 +81,7 @@ const findFault = async (
   return isSecretOf(client, presented) ? undefined : 'wrong_secret'
 }
 
-/** Logs why a client is refused, for its operator: the answer says only `invalid_client`. */
+/** Logs the reason of a refusal for the operator: the answer says only `invalid_client`. */
 const report = (
   context: Context,
   call: Call,

@@ -6,13 +6,16 @@ import type { UserId } from '#src/lib/ids.ts'
 import { type ClaimMapping, mappedClaims, reads } from '#src/protocol/oidc/claim-mapping.ts'
 import type { Queries } from '#src/storage/store.ts'
 
-/** Claims besides those that each token has. */
+/** Claims in addition to those of every token. */
 export interface FurtherClaims {
   /** Mapped by the client, in each token and userinfo. */
   mapped: Record<string, unknown>
   /** Given by the scopes `groups` and `roles`, in ID tokens and userinfo. */
   memberships: Record<string, unknown>
-  /** Mapped by the scopes of the API that an access token is for; those of the client win. */
+  /**
+   * Mapped by the scopes of the API that an access token is for. A claim of the client's mapping takes
+   * precedence.
+   */
   ofApi: Record<string, unknown>
 }
 

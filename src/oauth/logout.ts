@@ -32,7 +32,7 @@ interface Logout {
   parameters: Parameters
   hint: IdTokenHint | undefined
   client: Client | undefined
-  /** Logins of this browser. */
+  /** The logins of this browser. */
   logins: Login[]
 }
 

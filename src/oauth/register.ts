@@ -31,7 +31,7 @@ const MAX_BYTES = 16 * 1024
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
-    // The answer concerns no client of a tenant, and any page may register.
+    // Any page may register, because the answer does not concern a client of a tenant.
     endpoint_call.client_id = PUBLIC_DYNAMIC
     const { call } = endpoint_call
     if (!(await acceptsRegistrations(context.store)))
@@ -42,7 +42,7 @@ export const postRegister = (context: Context) =>
     const body = await readMetadata(call)
     const registration = parseRegistration(body, scope => expand([scope]).size === 0)
     const secret = registration.token_endpoint_auth_method === 'none' ? undefined : newSecret()
-    // No page is to read a secret of a client that it does not run.
+    // No page may read the secret of a confidential client.
     if (secret || token !== undefined) endpoint_call.client_id = undefined
     const client_id = idOf(registration, secret, token)
     const known = client_id.startsWith(PUBLIC_DYNAMIC)
@@ -58,7 +58,7 @@ const idOf = (registration: Registration, secret: Secret | undefined, token: str
   return PUBLIC_DYNAMIC + hash('sha256', JSON.stringify(registration), 'base64url')
 }
 
-/** RFC 7591 has an error code of its own for a body that is not read. */
+/** RFC 7591 has a specific error code for a body that cannot be read. */
 const readMetadata = async ({ request }: Call): Promise<unknown> => {
   try {
     return await readJson(request, undefined, MAX_BYTES)
@@ -117,7 +117,7 @@ const unauthorized = (description: string): AppError =>
   })
 
 /**
- * Takes one use of an initial access token and returns its organization.
+ * Uses an initial access token once and returns its organization.
  *
  * @throws AppError 401 `invalid_token`
  */
@@ -129,7 +129,10 @@ const spend = async (context: Context, tx: Transaction, token: string): Promise<
   return organization.id
 }
 
-/** Answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1; what is not registered is left out. */
+/**
+ * Answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1; members that are not registered are left
+ * out.
+ */
 const describe = ({ client_id, created_at, registration }: DynamicClient, secret: Secret | undefined) => ({
   client_id,
   client_id_issued_at: Math.floor(created_at / SECOND),

@@ -18,7 +18,7 @@ export const thisProgram = import.meta.dir.startsWith('/$bunfs')
   : [process.execPath, join(import.meta.dir, '../main.ts')]
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
-/** True for a file that an interrupted backup left, or that SQLite keeps beside it. */
+/** True for a file that an interrupted backup left, or SQLite's log of such a file. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
 
 /** `gatehouse-20260131T080000Z.db`, so that names sort by time. */
@@ -105,7 +105,7 @@ const requireIdle = ({ backups }: Context): void => {
   if (backups.size > 0) throw conflict('A backup is being made.')
 }
 
-/** Routes for backups: they are listed and begun, and never leave the server. */
+/** Routes that list and start backups. No route downloads one. */
 export const backupRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listBackups',

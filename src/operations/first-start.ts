@@ -38,8 +38,8 @@ export interface FirstStart {
 /**
  * Creates the parts that every instance has: the default organization, its built-in roles, the first admin
  * client, and the first admin user if the settings name one. Later starts apply the client's secret from the
- * settings and add new scopes. An interrupted start continues where it stopped; of several servers one runs
- * this at a time.
+ * settings and add new scopes. An interrupted start continues where it stopped. Only one copy of the server
+ * runs this at a time.
  *
  * @throws ConfigError for invalid names in the settings, StorageError when another server is in the first
  * start

@@ -27,10 +27,10 @@ export interface Finding {
 export const ok = (text: string): Finding => ({ state: 'ok', text })
 export const warn = (text: string): Finding => ({ state: 'warn', text })
 export const fail = (text: string): Finding => ({ state: 'fail', text })
-/** @param text what to do to have it checked */
+/** @param text what the operator can do so that it is checked */
 export const skip = (text: string): Finding => ({ state: 'skip', text })
 
-/** The instance that is checked: by the server itself, or by a command beside it. */
+/** The checked instance. The server itself or a command on its machine checks it. */
 export interface Inspected {
   config: Config
   /** Milliseconds since the epoch. */
@@ -39,7 +39,7 @@ export interface Inspected {
   withStore<T>(use: (store: Store) => Promise<T>): Promise<T>
 }
 
-/** Webhooks that one line names. */
+/** Maximum number of webhooks that one line names. */
 const NAMED = 10
 const GB = 1e9
 /** Milliseconds. Certificates are usually renewed a month before they expire. */
@@ -132,7 +132,7 @@ const webhooks: Check = ({ withStore }) =>
       : warn(`events do not arrive at ${names.join(', ')}: the deliveries of each webhook say why`)
   })
 
-/** Checks that a command beside the server can make as well as the server itself. */
+/** Checks that both the server and a command on its machine can run. */
 export const checks = { files, modes, database, themes, disk, sockets, scheme, mail, webhooks }
 
 /** Seconds for which the event loop may be blocked before it is a warning. */
@@ -146,7 +146,7 @@ export const judgeLoop = (metrics: string): Finding | undefined => {
   return Number(held) > LONG_HOLD ? warn(`${found}, and all requests waited`) : ok(found)
 }
 
-/** Makes a check; one that throws has failed. */
+/** Runs a check; a check that throws has failed. */
 export const runCheck = async (check: Check, checked: Inspected): Promise<Finding> => {
   try {
     return await check(checked)
@@ -191,7 +191,7 @@ const Health = z
 /** Milliseconds for which an answer serves further callers; a check may connect to the mail server. */
 const KEPT = 30_000
 
-/** The route by which administrators of the instance learn what is wrong with the server that answers. */
+/** The route that shows administrators of the instance the findings of the copy that answers. */
 export const healthRoutes = ({ config, store, clock }: Context): AdminRoute[] => {
   const inspect = async (now: number) => {
     const made: [string, Check][] = [

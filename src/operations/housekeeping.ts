@@ -19,16 +19,15 @@ const rotate = async (context: Context): Promise<void> => {
 
 type Jobs = Record<string, (context: Context) => Promise<unknown>>
 
-/**
- * Backups run apart from the other jobs: they may take minutes, and each server that keeps backups makes its
- * own.
- */
+/** Backups have a schedule of their own: they may take minutes. */
 const schedules: Record<string, Jobs> = {
   housekeeping: { sweep, purge, rotate, events: sweepEvents },
   backup: { backup: scheduledBackup },
 }
 
-/** Runs the jobs in sequence once a minute, in one of all servers at a time. */
+/**
+ * Runs the jobs in sequence once a minute. Only one copy of the server runs the jobs of a schedule at a time.
+ */
 const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
   let running = false
   const round = async (): Promise<void> => {

@@ -21,7 +21,7 @@ const DEVICE_KEPT = 400 * DAY
  */
 const MAIL_KEPT = DAY
 
-/** Milliseconds, after the days for which administrators see an outcome. */
+/** Milliseconds for which a logout is kept after the days in which administrators see its outcome. */
 const LOGOUT_KEPT = DAY
 
 /** Milliseconds for which administrators see invitations that have ended. */
@@ -62,7 +62,7 @@ export const removals: Removal[] = [
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, now) => {
     const { logouts } = tx.tables
-    // A waiting one is kept: delivery ends it, and lets the next one of its client go.
+    // A waiting logout is kept: delivery ends it and then sends the next one of its client.
     const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
     return deleteBatch(tx, logouts, logouts.number, where, DELETE_BATCH)
   },

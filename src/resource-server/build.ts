@@ -2,7 +2,7 @@
 import { $, Glob } from 'bun'
 import { dependencies, license, version } from '../../package.json'
 
-/** Entry points of the package; `tsconfig.json` beside this file lists the same ones. */
+/** Entry points of the package; `tsconfig.json` in this folder lists the same ones. */
 const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'logout', 'mcp', 'testing']
 const FRAMEWORKS = { elysia: '^1.4.0', hono: '^4.0.0', express: '^4.18.0 || ^5.0.0', fastify: '^5.0.0' }
 

@@ -85,11 +85,10 @@ export function protect(verifier: Verifier, options?: ResourceOptions): RequestH
 }
 
 /**
- * Returns the handler of the application's logout URI. It needs no body parser, and may stand behind
+ * Returns the handler of the application's logout URI. It needs no body parser, and also works behind
  * `express.urlencoded()`.
  *
- * @example
- * app.post('/backchannel-logout', logout(receiver))
+ * @example app.post('/backchannel-logout', logout(receiver))
  */
 export function logout(receiver: LogoutReceiver): RequestHandler {
   return (req, res, next) => {

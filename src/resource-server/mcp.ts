@@ -30,10 +30,10 @@ export type ResourceVerifier = TokenVerifier & {
   readonly resource?: string | undefined
 }
 
-/** The parts of a request that decide; `path` has no query. */
+/** The parts of a request that the guard reads; `path` has no query. */
 export type ResourceRequest = CredentialSource & { method: string; path: string }
 
-/** An answer in place of the application's, the claims of a request, or undefined for an open path. */
+/** Result of the guard: an answer to send, the claims of the request, or undefined for an open path. */
 export type Checked =
   | { answer: Answer; claims?: undefined }
   | { claims: Claims; answer?: undefined }
@@ -119,7 +119,7 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
 
 /**
  * Guards a fetch handler that is a protected resource, such as an MCP server: serves its metadata document
- * and answers requests without a good token by a challenge that names it. An `AccessError` that the handler
+ * and answers requests without a valid token by a challenge that names it. An `AccessError` that the handler
  * throws becomes its answer.
  *
  * @param handle gets the claims; undefined for open paths

@@ -1,7 +1,7 @@
 import type { CredentialSource } from './access.ts'
 import { MAX_FORM } from './fetch-json.ts'
 
-/** The properties used of a `node:http` request. */
+/** The properties of a `node:http` request that are used here. */
 type NodeRequest = {
   headers: Record<string, string | string[] | undefined>
   headersDistinct?: Record<string, string[] | undefined>
@@ -15,7 +15,7 @@ export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): Creden
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },
 })
 
-/** The properties used of the body of a `node:http` request. */
+/** The properties of the body of a `node:http` request that are used here. */
 type NodeBody = {
   readableEnded: boolean
   body?: unknown
@@ -23,7 +23,7 @@ type NodeBody = {
 }
 
 /**
- * Returns the form of a request: what a body parser made of it, otherwise its text; undefined when too long.
+ * Returns the form of a request: the result of a body parser, otherwise the text; undefined when too long.
  */
 export async function readNodeForm(request: NodeBody): Promise<unknown> {
   if (request.readableEnded) return request.body

@@ -21,9 +21,9 @@ import {
 type Row = Record<string, unknown>
 
 /**
- * Exports the instance as a file that `apply` reads. With `secrets` it also has the hashes of passwords and
- * client secrets, and the client secrets at identity providers in plain text. The first admin client is left
- * out, because every instance has its own.
+ * Exports the instance as a file that `apply` reads. With `secrets` the file also has the hashes of passwords
+ * and client secrets, and the client secrets at identity providers in plain text. The first admin client is
+ * left out, because every instance has its own.
  */
 export const exportSeed = async (
   base: Core,

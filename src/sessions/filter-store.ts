@@ -8,9 +8,9 @@ export interface SessionFilter {
   session_id?: SessionId | undefined
   user_id?: UserId | undefined
   client_id?: string | undefined
-  /** First four characters of the client's id. */
+  /** Only sessions of clients whose id begins with these four characters. */
   client_prefixes?: readonly string[] | undefined
-  /** Only those of clients that their metadata document describes. */
+  /** Only sessions of clients with a metadata document. */
   from_document?: boolean | undefined
   except_client_ids?: readonly string[] | undefined
   organization_id?: OrganizationId | undefined

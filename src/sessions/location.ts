@@ -28,7 +28,7 @@ export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places =>
   }
 }
 
-/** Bytes; twice the size of commercial city files. */
+/** Maximum bytes of a file, twice the size of commercial city files. */
 const MAX_BYTES = 1024 ** 3
 /** Maximum values of one record; files of MaxMind have up to 300. `MAX_TEXT_BYTES` is in bytes. */
 const MAX_VALUES = 2_000

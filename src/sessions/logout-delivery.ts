@@ -16,10 +16,10 @@ import {
 
 /** Seconds: https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken advises two minutes. */
 const TOKEN_LIFETIME = 120
-/** Time for which administrators see an outcome, beside the day that the sweep waits. */
+/** Milliseconds for which administrators see an outcome; the sweep waits another day. */
 const KEPT = 6 * DAY
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
-/** Bytes of an application's answer, which is not read. */
+/** Maximum bytes of an application's answer, which is not used. */
 const ANSWER = 16 * 1024
 
 /** Attempts by outcome: `delivered` or `failed`. */

@@ -138,7 +138,7 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Makes the logouts due that are to be tried between two times. */
+/** Makes due the logouts whose next attempt is between two times. */
 export const releaseLogouts = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { logouts } = tx.tables
   const { next_attempt_at: next } = logouts
@@ -165,7 +165,7 @@ export const postponeLogout = async (
     .where(and(eq(logouts.number, number), eq(logouts.next_attempt_at, next_attempt_at)))
 }
 
-/** Stores the last outcome of a logout; the next one of its client is due now. */
+/** Stores the final outcome of a logout and makes the client's next logout due. */
 export const endLogout = async (
   tx: Transaction,
   { number, client_id }: LogoutRow,
@@ -183,8 +183,8 @@ export const endLogout = async (
 }
 
 /**
- * Sends the waiting logouts of a client to its new address, the first one at once; without an address they
- * end. Otherwise those to a wrong address would hold up the others until they expire.
+ * Moves the waiting logouts of a client to its new address, the first one due at once; without an address
+ * they end. Otherwise logouts to a wrong address would delay the others until they expire.
  */
 export const redirectLogouts = async (
   tx: Transaction,

@@ -155,8 +155,8 @@ export const refreshSession = async (
 }
 
 /**
- * Extends the newest active session of the login at the client, of the same scopes, by `lifetime` ms, as far
- * as `ends_by` allows. Returns its former state; undefined without such a session.
+ * Extends the newest active session of the login at the client with the same scopes by `lifetime` ms, at most
+ * to `ends_by`. Returns its former state; undefined without such a session.
  */
 export const extendSession = async (
   tx: Transaction,

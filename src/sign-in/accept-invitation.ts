@@ -31,8 +31,8 @@ export interface Found {
 }
 
 /**
- * Returns the invitation of a link, by its hash. It is refused once its maker may no longer give what it gives, and once
- * its user has another way in or another address.
+ * Returns the invitation of a link, by its hash. It is refused when its maker may no longer grant its roles
+ * and groups, or when its user can log in otherwise or has another address.
  *
  * @throws PageError 410
  */
@@ -67,7 +67,7 @@ export const refuse = (error: unknown): never => {
 /** Changes made in the write that stores the user. */
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
-/** Creates the user of an invitation, in the name of its maker. */
+/** Creates the user of an invitation with the rights of its maker. */
 export const createInvited = async (
   context: Context,
   call: Call,
@@ -94,7 +94,10 @@ export const createInvited = async (
   await createUser(context, given, { actor, client_info: call, caller }, also)
 }
 
-/** Gives the user who was created with the invitation a password, or lets `also` add another way in. */
+/**
+ * Sets a password of the user who was created with the invitation, or calls `also`, which adds another
+ * credential.
+ */
 export const completeUser = async (
   context: Context,
   call: Call,
@@ -128,7 +131,7 @@ export const completeUser = async (
   })
 }
 
-/** Uses the invitation up in the write that stores its user, who joins its groups. */
+/** Uses up the invitation in the write that stores its user, and adds the user to its groups. */
 export const useUp = async (
   context: Context,
   tx: Transaction,

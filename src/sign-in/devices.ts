@@ -54,8 +54,8 @@ export const isKnownIn = async (
 type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
 
 /**
- * Charges work to the client's network, or to the browser where the network is refused and the browser is
- * known: whatever others in its network or in all do, they refuse it nothing.
+ * Charges work to the client's network. If the network has no budget left, a known browser pays from its own
+ * bucket, so others cannot lock it out.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */

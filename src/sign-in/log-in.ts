@@ -23,8 +23,8 @@ export interface NewLogin {
 }
 
 /**
- * Starts a login in this browser, beside the existing ones. The cookie gets a new value and the old value
- * becomes invalid, which prevents session fixation (O-30).
+ * Starts a login in this browser; other users' logins there continue. The cookie gets a new value and the old
+ * value becomes invalid, which prevents session fixation (O-30).
  */
 export const logIn = async (
   context: Context,

@@ -59,9 +59,9 @@ const deviceKey = (id: string, { device_hash }: ClientInfo): string => `device:$
 const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${user?.id ?? name}`] as const
 
 /**
- * Returns the budgets of an attempt. A known browser has its own budget. All others share one per account,
- * and each network has a small one beside it, so one network cannot lock an account. Networks are never
- * "known": others in a shared network would learn which accounts exist.
+ * Returns the budgets of an attempt. A known browser has its own budget. All other browsers share one budget
+ * per account, and each network has a small one in addition, so one network cannot lock an account. Networks
+ * are never "known": others in a shared network would learn which accounts exist.
  */
 export const budgetsOf = async (
   { clock }: Core,

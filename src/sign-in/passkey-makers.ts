@@ -1,8 +1,8 @@
 /**
  * Names of the makers of passkeys, by AAGUID (https://www.w3.org/TR/webauthn-3/#aaguid). The list of the
  * providers is https://github.com/passkeydeveloper/passkey-authenticator-aaguids (COMMUNITY), that of the
- * security keys https://support.yubico.com/hc/en-us/articles/360016648959 (YUBICO). A name is a help for the
- * eye and proves nothing: without attestation any software can claim it.
+ * security keys https://support.yubico.com/hc/en-us/articles/360016648959 (YUBICO). The name only helps to
+ * recognize a passkey: without attestation any software can claim it.
  */
 const makers: Record<string, string> = {
   // COMMUNITY, dist/AAGUID/meta.json

@@ -104,8 +104,7 @@ export const provePassword = async (context: Context, credentials: Credentials):
 }
 
 /**
- * Known browsers wait in a lane of their own: strangers who take all places of an organization leave some to
- * them.
+ * Known browsers have a lane of their own, so strangers who fill an organization's seats leave some to them.
  */
 const laneOf = ({ organization_id, client_info }: Credentials, isKnown: boolean): HashLane =>
   isKnown

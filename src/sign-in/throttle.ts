@@ -85,7 +85,7 @@ export const countFailure = async (
   return counts
 }
 
-/** Returns the row after one more failure; an expired row counts as none. */
+/** Returns the row after one more failure; an expired row is treated as absent. */
 export const afterFailure = (
   stored: Throttle | undefined,
   limit: Limit,

@@ -47,7 +47,7 @@ export interface StartOptions {
   /** Address for server-to-server calls, if not the issuer (containers). */
   internal_url?: string | undefined
   /**
-   * Allows an issuer on another host. Everybody who can reach it can then log in, because the passwords are
+   * Allows an issuer on another host. Anyone who can reach it can then log in, because the passwords are
    * public.
    */
   public_issuer?: boolean | undefined

@@ -289,7 +289,7 @@ export interface Controls {
   tokens(filter?: { client_id?: string }): Promise<IssuedToken[]>
   events: {
     list(filter?: EventFilter): Promise<(AuditEvent & { seq: number })[]>
-    /** Yields each event once it is written, after the existing ones. */
+    /** Yields the existing events, then each new one when it is written. */
     stream(filter?: EventFilter): AsyncGenerator<AuditEvent>
   }
 }

@@ -16,7 +16,10 @@ const selectCode = prepared((q, { authorization_codes: t }) =>
     .where(eq(t.code_hash, sql.placeholder('code_hash'))),
 )
 
-/** Returns the code that was issued to this client, or that it is burnt; undefined for any other text. */
+/**
+ * Returns the code if it was issued to this client, `burnt` if it was made unusable, undefined for any other
+ * text.
+ */
 export const findCode = async (
   context: Core,
   q: Queries,
@@ -27,7 +30,7 @@ export const findCode = async (
   return openCode(context, row?.sealed ?? code, client_id)
 }
 
-/** Makes a code useless before it expires. */
+/** Makes a code unusable before it expires. */
 export const burnCode = async (
   tx: Transaction,
   code: string,

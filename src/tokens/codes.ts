@@ -9,7 +9,7 @@ import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/se
 /** Long enough for a redirect and one call of the client; a code that leaks later has expired. */
 const LIFETIME = 60 * SECOND
 
-/** Clients and proxies take URLs of at least this many characters beside the redirect URI. */
+/** Maximum characters of a code: clients and proxies accept URLs this much longer than the redirect URI. */
 const MAX_LENGTH = 512
 
 /** The login that a code comes from. */
@@ -39,7 +39,7 @@ export interface NewCode {
 /** The content of an authorization code. Times are milliseconds. */
 export interface AuthorizationCode
   extends Pick<NewCode, 'scope' | 'code_challenge' | 'auth_time' | 'acr' | 'amr'> {
-  /** The session that the code makes. Its row uses up the code: ids of sessions are unique. */
+  /** The session that the code begins. Its row uses up the code, because ids of sessions are unique. */
   session_id: SessionId
   login_id: LoginId
   client_id: string
@@ -50,7 +50,7 @@ export interface AuthorizationCode
   nonce: string
   issued_at: number
   expires_at: number
-  /** undefined means that of the login. */
+  /** Default: the value of the login. */
   client_info: ClientInfo | undefined
 }
 

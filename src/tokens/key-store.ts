@@ -62,7 +62,7 @@ export const reinstateKey = async (tx: Transaction, id: KeyId, active_at: number
   tx.changed('keys')
 }
 
-/** Deletes a key and returns it; undefined when it was not there. */
+/** Deletes a key and returns it; undefined when there is no such key. */
 export const removeKey = async (tx: Transaction, id: KeyId): Promise<KeyRow | undefined> => {
   const { signing_keys } = tx.tables
   const [removed] = await tx.delete(signing_keys).where(eq(signing_keys.id, id)).returning()

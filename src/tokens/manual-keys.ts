@@ -15,7 +15,7 @@ import type { KeyPair } from './signature.ts'
 export interface KeyState {
   kid: string
   alg: SigningAlg
-  /** `next` is published and signs later; `retired` is published and signs no more. */
+  /** `next` is published and signs later; `retired` is published and no longer signs. */
   state: 'next' | 'signing' | 'retired'
   /** ISO times. */
   signs_from: string

@@ -24,7 +24,8 @@ const LEAD = 15 * MINUTE
 /** The longest lifetime of a token, one day, and ten minutes for clock skew. */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 /**
- * Bounds the use of a key that leaked unnoticed; each rotation makes every cache fetch the key set once more.
+ * Default interval of rotation in ms. It bounds the use of a key that leaked unnoticed; each rotation makes
+ * every cache fetch the key set again.
  */
 const ROTATION_INTERVAL = 90 * DAY
 

@@ -9,7 +9,7 @@ const TOLERANCE = 5
 /** A verified access token of this server. Ids have the form of the store, with their prefix. */
 export interface AccessToken {
   client_id: string
-  /** Identifier of the API that it is for; undefined when it is for this server. */
+  /** Identifier of the API that the token is for; undefined for a token of this server's own endpoints. */
   resource: string | undefined
   organization_id: OrganizationId
   scopes: readonly string[]
@@ -23,8 +23,8 @@ export interface AccessToken {
 
 /**
  * Verifies signature, header, issuer, times and kind of an access token of this server; undefined for any
- * other token, and for one of an API unless `audience` is `any`. A token of type `JWT` could be an ID token:
- * only access tokens have a scope. The caller checks that session, user and organization still exist.
+ * other token, and for a token of an API unless `audience` is `any`. A token of type `JWT` could be an ID
+ * token: only access tokens have a scope. The caller checks that session, user and organization still exist.
  */
 export const verifyAccessToken = async (
   { config, clock, keys }: Issuer,

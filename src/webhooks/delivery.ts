@@ -56,7 +56,8 @@ interface Wanted {
 }
 
 /**
- * The enabled webhooks by organization, those of all organizations under ''; until a commit changes webhooks.
+ * Returns the enabled webhooks by organization, with webhooks for all organizations under ''. Cached until a
+ * commit changes webhooks.
  */
 const wantedEvents = cached('webhooks', async q => {
   const known = new Map<string, Wanted['types']>()
@@ -101,7 +102,7 @@ const switchOff = async (
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
 }
 
-/** Stores a failed attempt: the next one, or the end. */
+/** Stores a failed attempt and either the time of the next one or the end of the webhook. */
 const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> =>
   context.store.write(async tx => {
     const now = context.clock.now()
@@ -146,7 +147,7 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
 /** Lets requests run between two reads, which SQLite answers without a pause. */
 const othersRun = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** Delivers the events after the cursor in order, until one fails, none is left or the turn is over. */
+/** Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. */
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
   const end = performance.now() + TURN
   const wanted = {
@@ -195,13 +196,13 @@ const queue: Queue<Webhook> = {
   attempt: takeTurn,
 }
 
-/** Delivers what waits for all webhooks. */
+/** Delivers the pending events of all webhooks. */
 export const deliverWebhooks = async (context: Context): Promise<number> => {
   await context.store.write(tx => wakeAll(tx, context.clock.now()))
   return deliverDue(context, queue)
 }
 
-/** Wakes the webhooks that new events concern, from `seen` on; returns the last event that was looked at. */
+/** Wakes the webhooks that want an event after `seen`; returns the `seq` of the last event that was read. */
 const wakeFor = async (context: Context, seen: number | undefined): Promise<number | undefined> => {
   const { clock, store } = context
   const wanted = await wantedEvents(store, '')
@@ -211,7 +212,7 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
     await store.write(tx => wakeAll(tx, clock.now()))
     return settled
   }
-  // A purge may remove the last events, whose numbers SQLite gives again.
+  // A purge may remove the last events, whose `seq` SQLite then assigns again.
   let last = Math.min(seen, settled)
   while (last < settled) {
     const from = last

@@ -9,7 +9,7 @@ import type { DeliveryRow, Webhook } from './store.ts'
 
 /** Milliseconds until an answer is complete: Standard Webhooks advises 15 to 30 seconds. */
 const TIMEOUT = 15 * SECOND
-/** Bytes of an answer, and characters of it that are kept. */
+/** Maximum bytes of an answer, and of its kept characters. */
 const ANSWER = 64 * 1024
 const SHOWN = 2048
 
@@ -20,9 +20,7 @@ export const WEBHOOKS: Family = {
   label: 'outcome',
 }
 
-/**
- * An attempt for the log, the `Retry-After` of its answer, and what only the server's log says of a failure.
- */
+/** An attempt for the log, the `Retry-After` of its answer, and an error that only the server's log gets. */
 export interface Attempt {
   log: Omit<DeliveryRow, 'number'>
   retry_after: string | null
@@ -30,7 +28,7 @@ export interface Attempt {
 }
 
 /**
- * Returns body and headers of the message that tells of an event, at a time in ms:
+ * Returns body and headers of the message of an event; `now` is in ms:
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export const messageOf = (

@@ -170,7 +170,7 @@ export const updateWebhook = (
     return changed
   })
 
-/** The state of a webhook whose next event is tried now, as if none had failed. */
+/** The state of a webhook whose next event is tried now, without earlier failures. */
 const startedAt = (now: number, enabled: boolean) => ({
   attempts: 0,
   failing_since: null,
@@ -217,7 +217,9 @@ export const rotateWebhookSecret = (
     return { hook: changed, secret: shown(changed, secret) }
   })
 
-/** Delivers the events from a time on (again), in order, and switches the webhook on. */
+/**
+ * Delivers the events from a time on, in order, even if they were delivered before, and enables the webhook.
+ */
 export const replayWebhook = (context: Core, id: string, from: number, by: ChangedBy): Promise<Webhook> =>
   writeAs(context, by.caller, async tx => {
     const hook = await getWebhook(tx, by.caller, id)
@@ -230,8 +232,7 @@ export const replayWebhook = (context: Core, id: string, from: number, by: Chang
   })
 
 /**
- * Sends one event now, whether or not the webhook is enabled or has had it. The outcome changes nothing but
- * the log.
+ * Sends one event now, even if the webhook is disabled or got it before. The outcome changes only the log.
  *
  * @throws AppError 404 for a webhook or event that is unknown or that the webhook may not get
  */

@@ -61,7 +61,7 @@ export const signMessage = (signature: Signature, secret: Buffer, message: strin
   return `${signature},${bytes.toString('base64')}`
 }
 
-/** Returns the signatures of a message: by the secret, and by the previous one while it is good. */
+/** Returns the signatures of a message: by the secret, and by the previous one while that is valid. */
 export const signaturesOf = (core: Core, hook: Webhook, message: string): string => {
   const sealed = [hook.secret]
   if (hook.previous_secret && (hook.previous_until ?? 0) > core.clock.now()) sealed.push(hook.previous_secret)

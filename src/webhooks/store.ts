@@ -22,7 +22,7 @@ import type { Tables } from '#src/storage/tables.ts'
 export type Webhook = Tables['webhooks']['$inferSelect']
 export type DeliveryRow = Tables['webhook_deliveries']['$inferSelect']
 
-/** Attempts of a webhook that are kept. */
+/** Maximum number of attempts of a webhook that are kept. */
 const KEPT = 500
 
 /** Returns a webhook by id, limited to the organization if present. */
@@ -108,7 +108,7 @@ export const removeWebhook = async (tx: Transaction, { id }: Pick<Webhook, 'id'>
   changed(tx)
 }
 
-/** The enabled webhooks with what decides on their events. */
+/** Returns the enabled webhooks with the columns that select their events. */
 export const listEnabled = (q: Queries) => {
   const { webhooks: t } = q.tables
   const { id, organization_id, events, all_organizations } = t
@@ -128,7 +128,7 @@ export const troubledWebhooks = async (q: Queries, limit: number): Promise<strin
   return rows.map(row => row.name)
 }
 
-/** Ids in one statement: PostgreSQL and SQLite limit its parameters. */
+/** Maximum ids in one statement: PostgreSQL and SQLite limit its parameters. */
 const IDS = 500
 
 /** Makes idle webhooks due. */
@@ -168,8 +168,8 @@ const turnOf = (tx: Transaction, { id, next_attempt_at }: Pick<Webhook, 'id' | '
   sql`${tx.tables.webhooks.id} = ${id} AND ${tx.tables.webhooks.next_attempt_at} = ${next_attempt_at}`
 
 /**
- * Stores the state of a webhook in its turn, which ends when `next_attempt_at` changes or an administrator
- * has changed the webhook. True while it lasts.
+ * Stores the state of a webhook during its turn; false when the turn has ended, because `next_attempt_at` or
+ * the webhook has changed since.
  */
 export const saveTurn = async (
   tx: Transaction,
@@ -181,7 +181,7 @@ export const saveTurn = async (
   return rows.length > 0
 }
 
-/** Makes the webhooks due that have their turn between two times. */
+/** Makes due the webhooks whose next attempt is between two times. */
 export const releaseWebhooks = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { webhooks } = tx.tables
   const { next_attempt_at: next } = webhooks

@@ -143,7 +143,7 @@ export const updateApi = (context: Core, id: string, change: UpdateApi, by: Chan
     return changed
   })
 
-/** Deletes an API. No token is issued for it any more; those that it accepts live until they expire. */
+/** Deletes an API. No further token is issued for it; its existing tokens are valid until they expire. */
 export const deleteApi = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const api = await getApi(tx, by.caller, id)

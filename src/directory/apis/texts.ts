@@ -2,8 +2,8 @@ import type { Queries } from '#src/storage/store.ts'
 import { type Api, findApiById } from './store.ts'
 
 /**
- * Returns the texts of a scope at the APIs that have it, in the language of the page, else in English, else
- * in the first one; nothing when no API describes it.
+ * Returns the texts of a scope at the APIs that have it: in the language of the page, else in English, else
+ * in the first language. Empty when no API describes it.
  */
 export const describeScope = (
   apis: readonly Pick<Api, 'scopes'>[],
@@ -19,8 +19,8 @@ export const describeScope = (
 }
 
 /**
- * Returns the scopes of a consent for people: names of APIs, texts or names of their scopes, none of a
- * deleted API.
+ * Returns the scopes of a consent as text: names of APIs, and texts or names of their scopes, without those
+ * of deleted APIs.
  */
 export const showScopes = async (
   q: Queries,

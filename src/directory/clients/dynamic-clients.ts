@@ -48,7 +48,7 @@ type ListDynamicClients = z.output<typeof ListDynamicClients>
 
 const timeOrNull = (ms: number | null) => (ms === null ? null : iso(ms))
 
-/** Returns a dynamic client as the API has it. */
+/** Returns a dynamic client in the form of the API. */
 export const dynamicClientItem = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
   client_id: client.client_id,
   organization_id: client.organization_id,
@@ -74,7 +74,7 @@ const list = (context: Context, caller: Caller, query: ListDynamicClients) => {
   })
 }
 
-/** The route that shows administrators which clients came by themselves. */
+/** The route that lists dynamic clients for administrators. */
 export const dynamicClientRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listDynamicClients',

@@ -28,7 +28,7 @@ export const insertDynamicClient = async (tx: Transaction, client: DynamicClient
   return stored.length > 0
 }
 
-/** Notes a use, exact to the day. */
+/** Stores the time of a use, exact to the day. */
 export const noteUse = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { dynamic_clients: t } = tx.tables
   const isOld = or(isNull(t.used_at), lte(t.used_at, now - DAY))
@@ -43,9 +43,8 @@ const UNUSED_KEPT = HOUR
 const USED_KEPT = 90 * DAY
 
 /**
- * Removes registrations that nobody allowed within the hour, and those without a session that were not used
- * for
- * 90 days. A full batch may have left more.
+ * Removes registrations that no user allowed within an hour, and registrations without a session that were
+ * unused for 90 days. After a full batch more may remain.
  */
 export const removeUnusedClients = async (
   tx: Transaction,

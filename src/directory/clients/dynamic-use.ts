@@ -27,8 +27,8 @@ export const recordDynamic = (
 }
 
 /**
- * Returns the client that a metadata document describes. One that a person has allowed before is changed when
- * the document differs; a copy of a document changes nothing.
+ * Returns the client that a metadata document describes. A stored client is changed when the document
+ * differs; a copy of a document changes nothing.
  */
 export const noteDocument = async (
   context: Core,

@@ -13,8 +13,8 @@ import { plainPresentation } from './presentation-fields.ts'
 export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
- * Returns a dynamic client in the form of all clients. It always asks for consent.
- * Without an organization the default one is only that of requests that name none.
+ * Returns a dynamic client in the form of all clients. It always asks for consent. For a client without an
+ * organization, the default organization applies only to requests that name none.
  */
 export const asClientRow = ({
   client_id,
@@ -64,7 +64,7 @@ export const asClientRow = ({
   }
 }
 
-/** Returns the metadata of a document as a client that nobody has allowed yet. */
+/** Returns the metadata of a document as a client without a consent. */
 export const asDocumentClient = (
   client_id: string,
   registration: Registration,
@@ -81,8 +81,8 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns a client before its metadata document is read: it has the redirect URI of its request, and no
- * consent is asked for in its name.
+ * Returns a client before its metadata document is read. It has the redirect URI of its request, and gets no
+ * consent page in this state.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

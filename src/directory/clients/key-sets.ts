@@ -6,7 +6,10 @@ import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
 import { findJson } from './remote-json.ts'
 
 const MAX_BYTES = 64 * 1024
-/** A key that is not in the set may be newer than it; the set is asked for again this often at most. */
+/**
+ * Minimum milliseconds between two requests for a set that lacks a key: the key may be newer than the cached
+ * set.
+ */
 const ASKED_AGAIN = MINUTE
 
 /** Finds the key that a JWS names. */

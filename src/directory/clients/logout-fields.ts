@@ -23,7 +23,7 @@ export const logoutFields = {
   backchannel_logout_on_expiry: flag.describe('Whether sessions that expire are reported too.'),
 }
 
-/** The fields of a client that hears of no logout. */
+/** The fields of a client without back-channel logout. */
 export const noLogouts = {
   backchannel_logout_uri: null,
   backchannel_logout_session_required: false,

@@ -63,7 +63,7 @@ export const ListClientLogouts = listQuery({})
 export const ClientLogoutList = listOf('ClientLogoutList', LogoutItem)
 
 /**
- * Lists the logouts of the last days that a client hears of.
+ * Lists the logouts that were sent to a client in the last days.
  *
  * @throws AppError 404
  */

@@ -5,9 +5,9 @@ import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'
 
 const MAX_KNOWN = 1_000
-/** Calls at a time, of the server and to one origin. */
+/** Maximum number of concurrent calls: of the server, and to one origin. */
 const PARALLEL = { all: 16, origin: 4 }
-/** Time in milliseconds after which a document that could not be read is asked for again. */
+/** Milliseconds after a failed read before the document is requested again. */
 const FAILED_FOR = MINUTE
 
 /** A JSON document that the owner of a client publishes. */
@@ -18,18 +18,21 @@ export interface Wanted<T> {
   readonly organization: CalledFor
   /** Maximum size. */
   readonly bytes: number
-  /** Charges a call to those who cause it. */
+  /** Charges a call to the user or client that causes it. */
   readonly charge: (origin: string) => void
   /** Returns the content; throws when it cannot be used. */
   readonly parse: (json: unknown) => T
-  /** Milliseconds for which content is used that cannot be read again. */
+  /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
-  /** Time after which the last call must have been; default: as the headers of its answer say. */
+  /**
+   * Time in ms after which the last call must have begun; default: the freshness that the headers of its
+   * answer state.
+   */
   readonly asked_after?: number
 }
 
 /**
- * Returns what is published at a URL, from memory while it is fresh; undefined when it cannot be read.
+ * Returns the content published at a URL, from memory while it is fresh; undefined when it cannot be read.
  *
  * @throws AppError 503 `temporarily_unavailable`, and what `charge` throws
  */
@@ -73,7 +76,7 @@ const admit = ({ documents, config }: Pick<Core, 'documents' | 'config'>, origin
     throw retryLater('temporarily_unavailable', 'Too many metadata documents are being read.', SECOND)
 }
 
-/** Keeps an entry in place of the oldest one. */
+/** Stores an entry and drops the oldest one when there are too many. */
 const keep = (documents: Core['documents'], key: string, entry: KnownJson): void => {
   documents.delete(key)
   documents.set(key, entry)
@@ -85,11 +88,11 @@ const keep = (documents: Core['documents'], key: string, entry: KnownJson): void
   }
 }
 
-/** Returns content that was read before, while it may still be used. */
+/** Returns earlier content while it may still be used. */
 const kept = async <T>({ found, read_at }: KnownJson, { stale_for }: Wanted<T>, now: number) =>
   read_at + stale_for > now ? (found as Promise<T | undefined>) : undefined
 
-/** Reads the content into its entry, or, when some is known, only if it is newer. */
+/** Reads the content into its entry. If earlier content is known, only newer content is transferred. */
 const read = async <T>(
   context: Core,
   wanted: Wanted<T>,
@@ -128,7 +131,7 @@ const validatorsOf = (headers: Headers): Record<string, string> => {
 }
 
 /**
- * Milliseconds for which content is used without asking:
+ * Returns the milliseconds for which content is used without another request:
  * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
  */
 const freshness = (headers: Headers, now: number): number => {

@@ -42,7 +42,7 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
 }
 
 /**
- * Only the instance's administrators may let a client log in users of other organizations.
+ * Only the instance's administrators may allow a client to log in users of other organizations.
  *
  * @throws AppError 403
  */

@@ -95,7 +95,7 @@ const config = await client.discovery(
   }
 )
 
-/** Returns where to send the browser; the session keeps two values. */
+/** Returns the URL to send the browser to; the session keeps two values. */
 const startLogin = async session => {
   const verifier = client.randomPKCECodeVerifier()
   const state = client.randomState()
@@ -109,7 +109,7 @@ const startLogin = async session => {
   })
 }
 
-/** Takes where the browser came back to; returns who logged in. */
+/** Takes the URL to which the browser returned; returns the claims of the user. */
 const finishLogin = async (url, session) => {
   const tokens = await client.authorizationCodeGrant(config, new URL(url), {
     pkceCodeVerifier: session.verifier,
@@ -118,7 +118,7 @@ const finishLogin = async (url, session) => {
   return { user: tokens.claims(), id_token: tokens.id_token }
 }
 
-/** Returns where to send the browser to end the login at the issuer too. */
+/** Returns the URL to send the browser to, which ends the login at the issuer too. */
 const startLogout = session =>
   client.buildEndSessionUrl(config, {
     id_token_hint: session.id_token,${
@@ -153,7 +153,7 @@ ${
   await oauth.discoveryRequest(issuer${options}),
 )
 
-/** Leaves for the login page. */
+/** Redirects to the login page. */
 const startLogin = async () => {
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
@@ -171,7 +171,7 @@ const startLogin = async () => {
   location.assign(url)
 }
 
-/** On the page of redirect_uri: returns who logged in, and an access token. */
+/** On the page of redirect_uri: returns the claims of the user, and an access token. */
 const finishLogin = async () => {
   const { verifier, state } = JSON.parse(sessionStorage.getItem('login'))
   sessionStorage.removeItem('login')

@@ -43,7 +43,7 @@ export const readClient = async (
 
 const cachedClient = cached('clients', (q, client_id) => readClient(q, client_id))
 
-/** The console: a public client of the default organization that no row stores and no one changes. */
+/** The console: a public client of the default organization, which no row stores and no call changes. */
 const consoleClient = ({ url }: Config): Client => ({
   client_id: CONSOLE_CLIENT,
   organization_id: DEFAULT_ORGANIZATION,
@@ -107,10 +107,7 @@ export const clientOfRequest = async (
   return asUnread(client_id, redirect_uri, core.clock.now())
 }
 
-/**
- * True when the client has registered this origin; any will do for a public one that its metadata document
- * describes.
- */
+/** True when the client has registered this origin; always for a public client with a metadata document. */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)
   if (client || !client_id.startsWith(DOCUMENT_DYNAMIC)) return client?.web_origins.includes(origin) ?? false

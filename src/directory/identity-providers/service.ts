@@ -273,7 +273,7 @@ export const updateProvider = async (
   })
 }
 
-/** Deletes a provider. Sign-ins through it end; users that it created stay. */
+/** Deletes a provider. Logins through it are refused from then on; users that it created are kept. */
 export const deleteProvider = (context: Core, ref: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const provider = await getProviderToChange(tx, by, ref)

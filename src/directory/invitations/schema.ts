@@ -8,7 +8,7 @@ import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Invitation } from './store.ts'
 
-/** Milliseconds that an invitation lasts unless its maker says otherwise. */
+/** Default lifetime of an invitation in milliseconds. */
 export const INVITATION_TTL = 7 * DAY
 
 const deliveries = ['mail', 'link'] as const
@@ -117,7 +117,7 @@ export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
   },
 })
 
-/** Most acceptances that an answer lists. */
+/** Maximum number of acceptances that an answer lists. */
 export const MAX_ACCEPTED = 100
 
 export const InvitationDetail = z

@@ -37,7 +37,7 @@ import {
 /** Path of the page on which a person accepts an invitation. */
 export const INVITATION_PATH = '/account/invitation'
 
-/** An invitation, and its link where the caller gets it. */
+/** An invitation, and its link if the caller gets it. */
 export interface Sent {
   invitation: Invitation
   url?: string
@@ -63,7 +63,10 @@ export const groupsOf = async (
     group => group !== undefined,
   )
 
-/** Returns the permissions that an invitation gives now: those of its user, or of its roles and groups. */
+/**
+ * Returns the permissions that an invitation grants at present: those of its user, or of its roles and
+ * groups.
+ */
 export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<Permission>> => {
   if (invitation.user_id) return permissionsOf(await effectiveRoles(q, invitation.user_id))
   const roles = await rolesNamed(q, invitation.organization_id, invitation.roles)
@@ -190,7 +193,7 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
   `${config.url}${INVITATION_PATH}?token=${token}`
 
 /**
- * Sends an invitation again, for as long as it was valid at first; the former link ends.
+ * Sends an invitation again with its original lifetime; the former link ends.
  *
  * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
  * withdrawn, 429
@@ -247,11 +250,11 @@ const recordInvitation = (
   })
 
 /**
- * Returns the maker of an invitation as the caller of its acceptance, with the permissions of this moment, so
- * that a dismissed administrator's invitation gives nothing.
+ * Returns the maker of an invitation as the caller of its acceptance, with the current permissions, so that
+ * an invitation by a dismissed administrator grants nothing.
  *
- * @throws AppError 403 when the maker is gone or disabled, or may no longer create users there, or add
- * members to its groups
+ * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users there or add
+ *   members to its groups
  */
 export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
   const { created_by, organization_id } = invitation

@@ -12,7 +12,7 @@ export const insertInvitation = async (tx: Transaction, invitation: Invitation):
   await tx.insert(tx.tables.invitations).values(invitation)
 }
 
-/** Condition for invitations that were neither withdrawn nor used as often as they may be. */
+/** Condition for invitations that were neither withdrawn nor used up. */
 const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t.uses, t.max_uses))
 
 /** Condition for invitations that may still be accepted at `now` (ms). */
@@ -51,7 +51,7 @@ export const findOpenInvitation = async (
 }
 
 /**
- * Uses an invitation once and notes its user; false when it can no longer be accepted. An invitation for one
+ * Uses an invitation once and stores its user; false when it can no longer be accepted. An invitation for one
  * person is deleted with that user.
  */
 export const useInvitation = async (
@@ -90,7 +90,7 @@ export const replaceInvitationLink = async (
   return changed.length > 0
 }
 
-/** Withdraws an invitation; false when it was withdrawn before, or used as often as it may be. */
+/** Withdraws an invitation; false when it was withdrawn before or is used up. */
 export const endInvitation = async (tx: Transaction, id: InvitationId, now: number): Promise<boolean> => {
   const { invitations: t } = tx.tables
   const changed = await tx
@@ -101,7 +101,7 @@ export const endInvitation = async (tx: Transaction, id: InvitationId, now: numb
   return changed.length > 0
 }
 
-/** Lists the users whom an invitation has made, the latest first. */
+/** Lists the users created by an invitation, the latest first. */
 export const listAccepted = (q: Queries, id: InvitationId, limit: number) => {
   const { invitation_uses: t } = q.tables
   return q

@@ -11,8 +11,8 @@ import type { Settings } from './schema.ts'
 import { readOrganization } from './store.ts'
 
 /**
- * Settings too large to be read with each organization: they are stored by their hash, and the setting holds
- * their URL.
+ * Settings that are too large to be read with each organization. They are stored by their hash, and the
+ * setting holds their URL.
  */
 const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]

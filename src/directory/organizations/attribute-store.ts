@@ -9,9 +9,9 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { readOrganization, settingsOf } from './store.ts'
 import { searchableNames } from './user-attributes.ts'
 
-/** Users whose rows one write replaces. */
+/** Maximum number of users whose rows one write replaces. */
 const BATCH = 100
-/** Rows of one statement; SQLite takes 32,766 parameters. */
+/** Maximum number of rows in one statement; SQLite allows 32,766 parameters. */
 const ROWS = 1000
 
 interface IndexedUser {
@@ -56,7 +56,7 @@ export const beginIndex = async (tx: Transaction, id: OrganizationId, now: numbe
   return REQUEST + id
 }
 
-/** Users of an organization after a name, in the order of an index. */
+/** Returns users of an organization after a name, in the order of an index. */
 const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) => {
   const { users } = q.tables
   return q
@@ -100,7 +100,7 @@ export const rebuildIndex = async (context: Core, request_id: string): Promise<v
 }
 
 /**
- * Refuses a search in an index that is being made.
+ * Refuses a search in an index that is being built.
  *
  * @throws AppError 503
  */

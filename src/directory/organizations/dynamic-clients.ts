@@ -23,13 +23,13 @@ const admitted = {
 
 type Policies = ReturnType<typeof settingsOf>
 
-/** Returns the metadata documents that the settings let in. */
+/** Returns the metadata documents that the settings allow. */
 const admittedDocuments = (settings: Policies): readonly string[] | 'any' => {
   const { client_metadata_documents: policy, allowed_metadata_documents } = settings
   return policy === 'allowlist' ? allowed_metadata_documents : policy === 'off' ? [] : policy
 }
 
-/** True when the organization lets the client in; always for one that an administrator registered. */
+/** True when the organization allows the client; always for a client that an administrator registered. */
 export const letsIn = (organization: Pick<Organization, 'settings'>, client: Origin): boolean => {
   if (!isDynamic(client)) return true
   const { client_id } = client
@@ -58,8 +58,8 @@ const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
 }
 
 /**
- * Ends the sessions of clients that the changed settings no longer let in, in writes of bounded size.
- * Requests of these clients are refused from the change on.
+ * Ends the sessions of clients that the changed settings no longer allow, in writes of bounded size. Requests
+ * of these clients are refused as soon as the change is stored.
  */
 export const endKeptOut = async (
   context: Core,

@@ -71,7 +71,7 @@ const searchableIn = ({ user_attributes }: Settings) => searchableNames(definiti
 const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
 const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
 
-/** Returns the problems of a policy of registration that is set, or whose domains are removed. */
+/** Returns the problems of a new registration policy, or of removed domains that the policy needs. */
 const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: Settings): Detail[] => {
   const refuse = (message: string): Detail[] => [
     { field: 'settings.registration', code: 'not_allowed', message },
@@ -169,7 +169,7 @@ export const updateOrganization = async (
     throwProblems(problems)
     if (fields.length === 0) return { before: organization, organization, request_id: undefined }
     const { name = organization.name, slug = organization.slug } = change
-    // A tenant would gain the hosts that the operator allowed for this slug.
+    // With this slug a tenant could call the hosts that the operator allowed for it.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
       throw conflict(SLUG_TAKEN)
     const { display_name = organization.display_name } = change

@@ -61,7 +61,7 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
-/** The key is the name of a setting and the values that count, separated by spaces. */
+/** The key is the name of a setting and the values for which the result is true, separated by spaces. */
 const anyPolicy = cached('organizations', async (q, key) => {
   const { organizations } = q.tables
   const [name, ...values] = key.split(' ')
@@ -73,7 +73,10 @@ const anyPolicy = cached('organizations', async (q, key) => {
   return found !== undefined
 })
 
-/** True when an organization lets in clients that register themselves, by one policy or by either. */
+/**
+ * True when an organization allows clients that register themselves: by this policy, or by any if none is
+ * given.
+ */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
   anyPolicy(store, `client_registration ${policy ?? 'open initial_access_token'}`)
 
@@ -81,13 +84,13 @@ export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boo
 export const offersRegistration = (store: Store): Promise<boolean> =>
   anyPolicy(store, 'registration open domains approval')
 
-/** True when an organization lets in clients that their metadata document describes. */
+/** True when an organization allows clients with a metadata document. */
 export const acceptsDocuments = (store: Store): Promise<boolean> =>
   anyPolicy(store, 'client_metadata_documents allowlist any')
 
 /**
- * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second
- * one. The preset also refuses common passwords, and has no rules of composition or ageing:
+ * Minimum lengths of the preset `nist`: for a password that is the only factor, and for a user with a second
+ * factor. The preset also refuses common passwords, and has no rules of composition or ageing:
  * https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
  */
 const NIST = { single_factor: 15, with_factor: 8 }

@@ -1,4 +1,4 @@
-/** Names by which people expect the operator or the product. */
+/** Names that people would take for the operator or the product. */
 const RESERVED = [
   'abuse',
   'account',

@@ -38,10 +38,10 @@ export const mayRegister = (
 export const needsApproval = (organization: Policies): boolean =>
   settingsOf(organization).registration === 'approval'
 
-/** Administrators whose names are compared with a new one. */
+/** Maximum number of administrators whose names are compared with a new one. */
 const COMPARED = 100
 
-/** True when the name looks like a reserved one, that of the organization, or that of an administrator. */
+/** True when the name looks like a reserved name, the organization's or an administrator's. */
 export const isReservedName = async (
   q: Queries,
   { id, slug }: Pick<Organization, 'id' | 'slug'>,
@@ -62,9 +62,10 @@ export const recordRegistration = async (
 }
 
 /**
- * Approves a user who waits: the user is enabled, and told by mail.
+ * Approves a user who waits: enables the user and sends a mail.
  *
- * @throws AppError 403 for a user with permissions that the caller lacks, 404 for one who does not wait, 429
+ * @throws AppError 403 for a user with permissions that the caller lacks, 404 for a user who does not wait,
+ *   429
  */
 export const approveRegistration = (context: Core, id: string, by: UserChangedBy): Promise<UserWithRoles> =>
   updateUser(context, id, { enabled: true }, by, async (tx, user, changed) => {

@@ -11,14 +11,14 @@ export const insertWaiting = async (tx: Transaction, waiting: Waiting): Promise<
   await tx.insert(tx.tables.waiting_users).values(waiting)
 }
 
-/** Ends a user's waiting; false when the user does not wait. */
+/** Removes a user from the waiting ones; false when the user does not wait. */
 export const endWaiting = async (tx: Transaction, user_id: UserId): Promise<boolean> => {
   const { waiting_users: t } = tx.tables
   const ended = await tx.delete(t).where(eq(t.user_id, user_id)).returning({ id: t.user_id })
   return ended.length > 0
 }
 
-/** Joins users who wait: an administrator may have enabled one without an approval. */
+/** Joins only disabled users: an administrator may have enabled a waiting user without an approval. */
 const waiting = (q: Queries, organization_id: OrganizationId | undefined) => {
   const { waiting_users: t, users } = q.tables
   return {

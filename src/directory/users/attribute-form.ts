@@ -49,8 +49,8 @@ const readValue = ({ type }: UserAttribute, text: string | undefined): unknown =
 }
 
 /**
- * Reads the attributes that users edit from a form. Its field `attributes` names those that the page showed,
- * because an empty field and a box without a tick are not sent.
+ * Reads the attributes that users edit from a form. Its field `attributes` names the attributes that the page
+ * showed, because browsers do not send an unticked box.
  */
 export const readAttributes = (
   definitions: readonly UserAttribute[],
@@ -71,7 +71,7 @@ export const readAttributes = (
     if (value === undefined && required) errors[id] = 'required'
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
-  // Too large a whole could not be sent back through the admin API.
+  // Attributes above this size could not be sent back through the admin API.
   if (freeAttributesProblem({ ...attributes, ...changes }))
     for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
   return { changes, errors }

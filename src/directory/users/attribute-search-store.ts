@@ -29,7 +29,7 @@ interface AttributePlan extends Plan {
   values: Values
 }
 
-/** The users who match, found by the index of the first attribute. */
+/** Selects the users who match, by the index of the first attribute. */
 const holders = (q: Queries, plan: AttributePlan, condition?: SQL) => {
   const { user_attributes: t, users } = q.tables
   const { organization_id } = plan.facets
@@ -86,7 +86,7 @@ const planFor = async (
 }
 
 /**
- * Refuses an attribute that the organization does not index. Across organizations each has its own.
+ * Refuses an attribute that the organization does not index. Each organization has its own list.
  *
  * @throws AppError 422
  */
@@ -103,10 +103,10 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 }
 
 /**
- * Returns a page of users that have these values: at most 10,000 are found by the index and sorted for the
- * page; more lie so close in each order that walking the list fills it.
+ * Returns a page of users that have these values. The index finds up to 10,000 matches, which are sorted for
+ * the page. With more matches, walking the list in its order fills a page soon.
  *
- * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being made
+ * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */
 export const listByAttributes = async (
   store: Store,

@@ -29,8 +29,8 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
 
 /**
- * Judges new attributes by the definitions of the organization. A value that stays as it is stored is always
- * accepted. An attribute that administrators do not change is kept when they leave it out.
+ * Judges new attributes by the definitions of the organization. An unchanged value is always accepted. A
+ * change by an administrator keeps the attributes that it leaves out if administrators cannot change them.
  *
  * @param isCaller true for a change through the admin API, false for the server's own (seed file)
  */

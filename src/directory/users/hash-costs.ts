@@ -31,7 +31,7 @@ const readCosts = async (q: Queries): Promise<string[]> => (await getSetting<str
 export const findCosts = cached('settings', readCosts)
 
 /**
- * Stores a cost before the first hash of it: from then on each login computes a hash of that cost.
+ * Stores a cost before the first hash of it. Each later login computes a hash of that cost.
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */

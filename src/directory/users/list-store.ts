@@ -15,7 +15,7 @@ export interface Facets {
   organization_id?: OrganizationId | undefined
   enabled?: boolean | undefined
   email_verified?: boolean | undefined
-  /** A role of one organization. Across organizations roles are filtered by `role_name`. */
+  /** A role of one organization. Lists of all organizations filter by `role_name` instead. */
   role_id?: RoleId | undefined
   role_name?: string | undefined
   /** True while rows of deleted resources remain. Otherwise the indexes answer lists and counts. */
@@ -108,7 +108,7 @@ export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   )
 }
 
-/** Order terms of a page; `seq` makes the order unique. */
+/** Returns the order terms of a page; `seq` makes the order unique. */
 export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
   const direction = order === 'asc' ? asc : desc
   return sort === 'created_at'
@@ -116,13 +116,13 @@ export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
     : [direction(table[columns[sort]]), direction(table.seq)]
 }
 
-/** Sort term that puts users without a login last when users with and without one are sorted together. */
+/** Sort term that puts users without a login last if a list has users with and without a login. */
 export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
 /**
- * Conditions for the rows after the keyset, as one or two index runs: users who never logged in come last in
- * both orders.
+ * Returns the conditions for the rows after the keyset, as one or two index runs: users who never logged in
+ * come last in both orders.
  */
 export const runsOf = (table: Listed, { sort, order, after }: PageQuery): (SQL | undefined)[] => {
   const beyond = order === 'asc' ? gt : lt

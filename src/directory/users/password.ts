@@ -42,7 +42,7 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
     ],
     [policy.require_digit && !/\p{Nd}/u.test(text), 'require_digit', 'At least one digit is needed.'],
     [
-      // Special is what is neither letter nor digit in any script, the space included.
+      // A special character is neither a letter nor a digit in any script. The space is one.
       policy.require_special && !/[^\p{L}\p{N}]/u.test(text),
       'require_special',
       'At least one character that is neither letter nor digit is needed.',
@@ -53,8 +53,8 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * As above for a password that a user chooses: also refuses common passwords, including those followed by
- * digits or symbols (NIST SP 800-63B section 3.1.1.2,
+ * Returns the same details, and one for a common password, also with digits or symbols after it, for a
+ * password that a user chooses (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
@@ -124,7 +124,7 @@ const isHash = (text: string): boolean =>
  * Verifies a password; false without a hash (an unknown user, or one without a password). It computes one
  * hash of each cost in `costs`, which include the stored one, so the time reveals nothing about the stored
  * hash, even after the settings have risen or hashes of another cost were imported. A single hash of the
- * highest cost would not do: the times of argon2 and bcrypt cannot be equalized exactly.
+ * highest cost would not suffice: the times of argon2 and bcrypt cannot be equalized exactly.
  *
  * @throws AppError 503 `temporarily_unavailable` when too many jobs wait
  */

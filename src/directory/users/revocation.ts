@@ -8,7 +8,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { removeSignInLinks } from './link-store.ts'
 import { cancelPendingEmail } from './store.ts'
 
-/** Sessions that one write of `revokeAllSessions` ends. */
+/** Maximum number of sessions that one write of `revokeAllSessions` ends. */
 const BATCH = 500
 
 /**

@@ -70,7 +70,7 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
   })
 }
 
-/** Invites a user in the write that creates it; returns the link where the caller gets it. */
+/** Invites a user in the write that creates it; returns the link if the caller gets it. */
 export type InviteUser = (
   context: Context,
   tx: Transaction,

@@ -125,7 +125,7 @@ export const createUser = async (
 /**
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
  * the same write, once the changed fields are known. Disabling a user (`enabled: false`) ends pending links
- * but keeps sessions on purpose: revoking them is a call of its own.
+ * but keeps sessions on purpose: a separate call revokes them.
  *
  * @throws AppError 409 `last_administrator`
  */
@@ -202,7 +202,7 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',
-      // Only the id stays, also of users who deleted themselves.
+      // The event keeps only the id, also of users who deleted themselves.
       actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
       target_id: user.id,
       target_type: 'user',

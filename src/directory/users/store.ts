@@ -69,7 +69,7 @@ const selectRoleNames = prepared((q, { user_roles, roles }) =>
 export const roleNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectRoleNames(q, { user_id })).map(({ name }) => name)
 
-/** Adds the names of their directly assigned roles to users. */
+/** Adds to users the names of their directly assigned roles. */
 export const roleNamesOf = async (q: Queries, users: UserRow[]): Promise<UserWithRoles[]> => {
   const { user_roles, roles } = q.tables
   const rows =
@@ -101,7 +101,7 @@ const selectTaken = prepared((q, { users }) =>
     ),
 )
 
-/** Returns which of the two names another user of the organization has. */
+/** Returns which of user name and address another user of the organization has. */
 export const takenName = async (
   q: Queries,
   user: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,

@@ -47,8 +47,8 @@ export const samlRoutes = (context: Context) => {
 }
 
 /**
- * Lists the SAML providers on the login page of an organization, the default one or the one of
- * `organization_id` (id or slug). The list is empty for an unknown organization.
+ * Lists the SAML providers on the login page of an organization: the default one, or `organization_id` (id or
+ * slug). The list is empty for an unknown organization.
  */
 const list = async (context: Context, { searchParams }: URL): Promise<Response> => {
   const reference = searchParams.get('organization_id') ?? DEFAULT_ORGANIZATION
@@ -69,7 +69,7 @@ const field = (form: URLSearchParams, name: string): string => {
 }
 
 /**
- * Parses the form of the POST binding, and tells whether its RelayState names a pending upstream request to
+ * Parses the form of the POST binding, and reports whether its RelayState names a pending upstream request to
  * this provider.
  */
 const openForm = async (context: Context, provider: SamlProvider, body: string) => {

@@ -44,7 +44,7 @@ export const metadataOf = async (context: Context, provider: SamlProvider): Prom
     sign_requests: provider.settings.sign_requests,
   })
 
-/** The ID of the AuthnRequest with this RelayState. It cannot be guessed without the RelayState. */
+/** Returns the ID of the AuthnRequest with this RelayState. It cannot be guessed without the RelayState. */
 const requestId = (context: Context, relay_state: string): string =>
   `_${boundHandle(context, 'saml_request', relay_state)}`
 

@@ -9,10 +9,10 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signJwt } from '#src/tokens/signature.ts'
 
 /**
- * Bytes of metadata and of a key set. Both are kept parsed: 25 times the memory where they are made for it.
+ * Maximum bytes of metadata and of a key set. Both are kept parsed, which takes up to 25 times the memory.
  */
 const MAX_KEPT_BYTES = 64 * 1024
-/** Providers whose metadata and keys are kept. */
+/** Maximum number of providers whose metadata and keys are kept. */
 const MAX_KEPT = 200
 
 /**

@@ -72,7 +72,7 @@ interface Email {
 const isEmail = (entry: unknown): entry is Email =>
   typeof entry === 'object' && entry !== null && 'email' in entry && typeof entry.email === 'string'
 
-/** Chooses the verified primary address, else any verified one, else the primary as unverified. */
+/** Chooses the verified primary address, else any verified address, else the primary one as unverified. */
 const chooseEmail = (list: unknown): { email?: string; email_verified: boolean } => {
   const emails = (Array.isArray(list) ? list : []).filter(isEmail)
   const primary = emails.find(entry => entry.primary === true)

@@ -117,8 +117,8 @@ const checkFresh = (
 }
 
 /**
- * Returns the name that Apple sends once beside its signed answer. It is unsigned, so nothing else is taken
- * from it.
+ * Returns the name that Apple sends once in addition to its signed answer. The name is unsigned, so it is the
+ * only value read from there.
  */
 const namesOf = ({ settings }: OidcProvider, { parameters }: Callback): Claims => {
   const text = settings.preset === 'apple' ? parameters.get('user') : null

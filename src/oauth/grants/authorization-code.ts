@@ -71,7 +71,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   }
 
   if (!(await isAdmitted(tx, client, user.id))) {
-    // A replayed code ends its session, whether the person is still admitted or not.
+    // A replayed code ends its session, even if the user is no longer admitted.
     await endSessionOf(context, tx, call, code)
     return new OAuthError('invalid_grant', NOT_ADMITTED)
   }
@@ -121,13 +121,13 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
 }
 
-/** The session of a code's tokens; `row` when the code has begun it. */
+/** The session of a code's tokens; `row` if the code began it. */
 interface Started {
   session_id: SessionId
   ends_by: number | null
   refresh_token?: Secret | undefined
   row?: NewSession
-  /** False when the person has proven nothing since the session's last code. */
+  /** False when the user has not authenticated since the session's last code. */
   isLogin: boolean
 }
 
@@ -137,7 +137,9 @@ export const sessionEnd = (
   now: number,
 ): number | null => (session_ttl === undefined ? null : now + session_ttl)
 
-/** Begins the session that the code names, which uses up the code; undefined when that was used before. */
+/**
+ * Begins the session that the code names, which uses up the code; undefined when the code was used before.
+ */
 const beginSession = async (
   context: Context,
   tx: Transaction,
@@ -174,8 +176,9 @@ const beginSession = async (
 }
 
 /**
- * The console keeps its token in memory only and asks for another with each page that is loaded: its session
- * in this browser goes on instead. undefined for other clients, and without such a session.
+ * Continues the console's session in this browser instead of beginning another. The console keeps its token
+ * in memory only and requests a code with each loaded page. undefined for other clients, and without such a
+ * session.
  */
 const continueSession = async (
   { clock }: Context,
@@ -205,7 +208,7 @@ const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, cod
 }
 
 /**
- * Revokes the session that a code has made, if it has: the second use shows that the code leaked.
+ * Revokes the session that a code began, if any: the second use shows that the code leaked.
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
  */
 const endSessionOf = (

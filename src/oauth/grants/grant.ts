@@ -48,10 +48,10 @@ export type Grant<T extends TokenRequest['grant_type']> = (
 /** Description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
 const NOT_SERVED = 'The client no longer serves users of this organization.'
 
-/** Description of `invalid_grant` for a dynamic client, which the organization keeps out. */
+/** Description of `invalid_grant` for a dynamic client that the organization does not allow. */
 const KEPT_OUT = 'The organization does not let in this client.'
 
-/** Returns why the client may not serve users of the organization; undefined when it may. */
+/** Returns the reason that the client may not serve users of the organization; undefined when it may. */
 export const findExclusion = async (
   q: Queries,
   client: Client,
@@ -85,8 +85,8 @@ export const requireApi = async (
   organization_id: string,
 ): Promise<Api> => {
   const api = await readApi(q, resource)
-  // A client found by its metadata document may have the URL of an API as id: its token would count as its
-  // own.
+  // A client with a metadata document may have the URL of an API as its id. A token for the client would then
+  // pass as one for the API.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -98,10 +98,9 @@ export const requireApi = async (
 }
 
 /**
- * Returns the API and the scopes of a user's token: of those that the authorization granted, the ones that
- * the client may still ask for.
+ * Returns the API and the scopes of a user's token: the granted scopes that the client may still ask for.
  *
- * @throws OAuthError `invalid_target`, also for an API that was made after the authorization
+ * @throws OAuthError `invalid_target`, also for an API that was created after the authorization
  */
 export const targetOf = async (
   q: Queries,

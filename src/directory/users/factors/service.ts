@@ -15,7 +15,7 @@ export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
-/** A new factor; `name` is that of its maker, if known. */
+/** A new factor; `name` is its maker's, if known. */
 export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
 
 const bare = {

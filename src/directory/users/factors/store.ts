@@ -17,7 +17,7 @@ const selectFactors = prepared((q, { factors }) =>
     .orderBy(asc(factors.id)),
 )
 
-/** The oldest first. */
+/** Returns the factors of a user, the oldest first. */
 export const listFactors = (q: Queries, user_id: UserId): Promise<Factor[]> => selectFactors(q, { user_id })
 
 const selectTypes = prepared((q, { factors, logins }) =>
@@ -128,7 +128,7 @@ export const replaceRecoveryCodes = async (
     await tx.insert(recovery_codes).values(hashes.map(code_hash => ({ user_id, code_hash })))
 }
 
-/** True once. */
+/** Deletes a recovery code; true for exactly one caller. */
 export const consumeRecoveryCode = async (
   tx: Transaction,
   user_id: UserId,
