@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { EXECUTABLE, gatehouseTarget } from './gatehouse.ts'
 import { type Duration, median } from './load.ts'
 import { measureOperation, type Operation } from './operations.ts'
-import { number, table } from './table.ts'
+import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const ROUNDS = 3
@@ -71,7 +71,7 @@ export const compareWith = async (
     ratio > TOLERANCE ? 'DEARER' : 'ok',
   ])
   const rounds = Array.from({ length: ROUNDS }, (_, round) => `round ${round + 1}`)
-  console.log(
+  print(
     table(
       [`CPU µs per operation @${CONNECTIONS}`, 'this', 'other', ...rounds, 'median', 'at most 1.05'],
       lines,

@@ -5,6 +5,7 @@ import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
+import { print } from './table.ts'
 
 const EVENTS = 2_000
 const ROUNDS = 20
@@ -65,10 +66,10 @@ const measure = async (webhooks: number) => {
 
 /** Prints deliveries a second, and the time from the commit of an event until all webhooks have it. */
 export const printDeliveries = async (): Promise<void> => {
-  console.log('webhooks  deliveries/s  lag, median  lag, longest')
+  print('webhooks  deliveries/s  lag, median  lag, longest')
   for (const webhooks of [1, 100]) {
     const { rate, median, longest } = await measure(webhooks)
     const cells = [webhooks, `${rate.toFixed(0)}`, `${median.toFixed(0)} ms`, `${longest.toFixed(0)} ms`]
-    console.log(cells.map((cell, i) => String(cell).padStart([8, 12, 11, 12][i] ?? 0)).join('  '))
+    print(cells.map((cell, i) => String(cell).padStart([8, 12, 11, 12][i] ?? 0)).join('  '))
   }
 }

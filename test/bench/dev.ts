@@ -16,7 +16,7 @@ import {
   type ServerProcess,
   start,
 } from './server-process.ts'
-import { against, number, table } from './table.ts'
+import { against, number, print, table } from './table.ts'
 
 const FAKE = fileURLToPath(
   new URL('../../node_modules/oauth2-mock-server/dist/oauth2-mock-server.mjs', import.meta.url),
@@ -144,7 +144,7 @@ export const printDevelopment = async (rounds: number): Promise<void> => {
     against(ours[key], LIMITS[key]),
     number(fake[key], 1),
   ])
-  console.log(`\n${table(['development', 'gatehouse dev', 'limit', 'oauth2-mock-server'], rows)}`)
+  print(`\n${table(['development', 'gatehouse dev', 'limit', 'oauth2-mock-server'], rows)}`)
 }
 
 if (import.meta.main) await printDevelopment(Number(process.argv[2] ?? 9))

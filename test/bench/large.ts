@@ -7,7 +7,7 @@ import { paths } from './lists.ts'
 import { type Duration, median } from './load.ts'
 import { measureOperation, type Operation, operations } from './operations.ts'
 import { freshDirectory, memoryOf } from './server-process.ts'
-import { number, table } from './table.ts'
+import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const FEW = { users: 1_000, events: 10_000 }
@@ -113,7 +113,7 @@ export const runLarge = async (users: number, events: number, duration: Duration
     const memory = instances.map(({ target }) => number(memoryOf(target.process.pid).rss))
     lines.push(['memory after all this, MiB', ...memory])
     const head = ['CPU µs at 8 connections', `${FEW.users} users`, `${users} users`, `ratio (limit ${LIMIT})`]
-    console.log(`\n${table(head, lines)}`)
+    print(`\n${table(head, lines)}`)
   } finally {
     for (const instance of instances) await stopTarget(instance.target)
   }

@@ -46,6 +46,15 @@ const repeat =
         }
   }
 
+const adminPage = (name: string, path: string): Operation => ({
+  name,
+  prepare: repeat(async ({ admin_token }) =>
+    admin_token === undefined
+      ? undefined
+      : get(`/api/v1/admin${path}`, { authorization: `Bearer ${admin_token}` }),
+  ),
+})
+
 interface Tokens {
   access_token: string
   refresh_token: string
@@ -144,14 +153,9 @@ export const operations: Operation[] = [
       get(target.paths.userinfo, { authorization: `Bearer ${await accessToken(target, connection)}` }),
     ),
   },
-  {
-    name: 'admin: page of users',
-    prepare: repeat(async ({ admin_token }) =>
-      admin_token === undefined
-        ? undefined
-        : get('/api/v1/admin/users?limit=20', { authorization: `Bearer ${admin_token}` }),
-    ),
-  },
+  adminPage('admin: page of users', '/users?limit=20'),
+  adminPage('console: page of events', '/events?limit=50'),
+  adminPage('console: statistics', '/statistics'),
   {
     name: 'login with a password',
     connections: [1, 8],

@@ -2,7 +2,7 @@ import type { Measured } from './load.ts'
 import type { Operation } from './operations.ts'
 import type { Memory } from './server-process.ts'
 import type { Start } from './start.ts'
-import { against, number, table } from './table.ts'
+import { against, number, print, table } from './table.ts'
 
 /** One operation as one server does it, by number of connections. */
 export type Costs = Map<number, Measured>
@@ -41,14 +41,12 @@ export const printOperations = (rows: OperationRow[], peer: string | undefined):
     if (other !== undefined) line.push(...cells(theirs), cost ? number(other / cost, 1) : '')
     return line
   })
-  console.log(`\n${table(head, body)}`)
-  console.log(
-    `@1, @8, @64: connections. op/s, p50 and p99 (ms) at 8 connections.${peer ? ` peer: ${peer}.` : ''}`,
-  )
+  print(`\n${table(head, body)}`)
+  print(`@1, @8, @64: connections. op/s, p50 and p99 (ms) at 8 connections.${peer ? ` peer: ${peer}.` : ''}`)
   const refresh = rows.find(({ operation }) => operation.name === 'refresh')?.ours?.get(8)
   if (!refresh) return
   const spread = refresh.p99 / refresh.p50
-  console.log(`Refresh: p99 is ${number(spread, 1)} times p50 (limit ${against(spread, 5)}).`)
+  print(`Refresh: p99 is ${number(spread, 1)} times p50 (limit ${against(spread, 5)}).`)
 }
 
 export const printPostgres = (rows: OperationRow[], version: string): void => {
@@ -62,8 +60,8 @@ export const printPostgres = (rows: OperationRow[], version: string): void => {
     ...pace(one?.get(8)),
     percent(one?.get(8)?.retried),
   ])
-  console.log(`\n${table(head, body)}`)
-  console.log(
+  print(`\n${table(head, body)}`)
+  print(
     `PostgreSQL ${version}, with fsync and synchronous_commit. @: Gatehouse's process; database @: PostgreSQL's processes;\n` +
       'op/s, p50 and p99 (ms) at 8 connections; again: commits there that it took more than one try for, of all.',
   )
@@ -81,8 +79,8 @@ export const printCopies = (rows: OperationRow[]): void => {
     const costs = [number(both?.cpu_per_op), number(both?.database_per_op)]
     return [operation.name, ...costs, ...pace(both), percent(both?.retried), ...pace(alone), number(gain, 2)]
   })
-  console.log(`\n${table(head, body)}`)
-  console.log(
+  print(`\n${table(head, body)}`)
+  print(
     'A balancer gives each request to the next copy. It, both copies, PostgreSQL and the load share the cores of this machine.',
   )
 }
@@ -108,6 +106,6 @@ export const printStarts = (rows: StartRow[]): void => {
     against(ours?.again, LIMITS.again),
     against(ours?.idle.rss, LIMITS.memory),
   ])
-  console.log(`\n${table(head, body)}`)
-  console.log('From the start of the process to the first answer of discovery, median of the starts.')
+  print(`\n${table(head, body)}`)
+  print('From the start of the process to the first answer of discovery, median of the starts.')
 }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith, executableAt } from './against.ts'
@@ -24,10 +24,10 @@ import { benchSdk } from './sdk.ts'
 import { memoryOf } from './server-process.ts'
 import { gatehouseStart, peerStart } from './start.ts'
 import { measureRefusals } from './strangers.ts'
-import { against, number } from './table.ts'
+import { against, number, print, written } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
-const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres]
+const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres] [--write <file>]
 bun run bench --against <checkout or executable> [--quick] [--only <part of an operation's name>]
 bun run bench --deliveries
 bun run bench --large [--users 1000000] [--events 10000000]
@@ -36,7 +36,8 @@ Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fres
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
 behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation costs
-more than 5 % more CPU time here (median of the three ratios). --deliveries measures webhooks alone. --large compares a database with so many users and events with one of 1,000 and 10,000.`
+more than 5 % more CPU time here (median of the three ratios). --deliveries measures webhooks alone. --large compares a
+database with so many users and events with one of 1,000 and 10,000. --write keeps the results as Markdown.`
 
 const { values: options } = parseArgs({
   options: {
@@ -49,6 +50,7 @@ const { values: options } = parseArgs({
     large: { type: 'boolean', default: false },
     users: { type: 'string', default: '1000000' },
     events: { type: 'string', default: '10000000' },
+    write: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -108,12 +110,12 @@ const startsOf = async (node: string | undefined): Promise<Omit<StartRow, 'loade
 const runAll = async (): Promise<void> => {
   const node = options['no-peer'] ? undefined : await findNode()
   if (!node && !options['no-peer'])
-    console.log('The peer is left out: neither npm nor this machine has a node with node:sqlite.')
+    print('The peer is left out: neither npm nor this machine has a node with node:sqlite.')
   const postgres = options['no-postgres'] ? undefined : await startPostgresBench()
   if (!postgres && !options['no-postgres'])
-    console.log('PostgreSQL is left out: it is not installed (Debian: apt-get install postgresql).')
+    print('PostgreSQL is left out: it is not installed (Debian: apt-get install postgresql).')
   const floor = await measureFloor(slices)
-  console.log(
+  print(
     `${cpus()[0]?.model.trim()}, ${cpus().length} cores. Bun.serve with nothing behind it: ${number(floor, 1)} µs ` +
       `an answer (${FLOOR} where the limits were set).\nEach commit is synced to disk; audit events and the log are on.`,
   )
@@ -147,7 +149,7 @@ const printRest = async (ours: Target): Promise<void> => {
   progress('flood of logins')
   const { idle, flooded } = await measureFlood(ours, slices)
   const times = flooded.p99 / idle.p99
-  console.log(
+  print(
     `\nRefresh at 8 connections under a flood of logins: p99 ${number(flooded.p99, 2)} ms, ${number(times, 1)} times ` +
       `the ${number(idle.p99, 2)} ms without (limit ${against(times, 2)}); p50 ${number(flooded.p50, 2)} and ${number(idle.p50, 2)} ms.`,
   )
@@ -155,12 +157,12 @@ const printRest = async (ours: Target): Promise<void> => {
   const refusals = await measureRefusals(options.quick ? 50 : 300)
   const times_apart = Math.max(...Object.values(refusals)) / Math.min(...Object.values(refusals))
   const shown = Object.entries(refusals).map(([who, ms]) => `${who} ${number(ms, 2)}`)
-  console.log(
+  print(
     `A refused login, median ms: ${shown.join(', ')}; ${number((times_apart - 1) * 100, 1)} % apart (limit ${against(times_apart, 1.05)}).`,
   )
   progress('SDK')
   for (const { alg, jose, sdk, overhead } of await benchSdk())
-    console.log(
+    print(
       `SDK, verify ${alg}: ${number(sdk, 1)} µs, bare jose ${number(jose, 1)}, overhead ${number(overhead, 1)} (limit ${against(overhead, 10)})`,
     )
   progress('development')
@@ -181,3 +183,10 @@ if (other) {
 else if (options.large)
   await runLarge(Number(options.users), Number(options.events), { ...slices, slices: 8 })
 else await runAll()
+if (options.write !== undefined)
+  writeFileSync(
+    options.write,
+    written(
+      '`bun run bench` printed this: CPU time of the whole server process for one operation, beside the same operation of oidc-provider. Compare the ratios; the times are those of one machine.',
+    ),
+  )

@@ -18,3 +18,15 @@ export const number = (value: number | undefined, digits = 0): string =>
 /** The limit, marked when the measured value exceeds it. */
 export const against = (measured: number | undefined, limit: number | undefined): string =>
   limit === undefined ? '' : `${limit}${measured !== undefined && measured > limit ? ' MISSED' : ' ok'}`
+
+const printed: string[] = []
+
+/** Prints lines of the result, which `written` returns later. */
+export const print = (text: string): void => {
+  printed.push(text)
+  console.log(text)
+}
+
+/** Returns the results so far as Markdown. */
+export const written = (about: string): string =>
+  `# Benchmark\n\n${about}\n\n\`\`\`text\n${printed.join('\n').trim()}\n\`\`\`\n`
