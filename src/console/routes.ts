@@ -1,8 +1,12 @@
 import { gunzipSync } from 'node:zlib'
 import type { Context } from '#src/context.ts'
+import { openLooks } from '#src/directory/organizations/preview.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
 import { direction, FALLBACK_LOCALE } from '#src/http/locale.ts'
 import { assetUrl } from '#src/pages/assets.ts'
 import { PageError, pageRoutes } from '#src/pages/boundary.ts'
+import { render } from '#src/pages/render.ts'
 import type { ConsoleFiles } from './bundle.ts'
 
 /**
@@ -15,8 +19,9 @@ const POLICY = [
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
+  "frame-src 'self'",
   "base-uri 'none'",
-  "form-action 'none'",
+  "form-action 'self'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
@@ -82,6 +87,21 @@ const file = async (name: string, accepted: string): Promise<Response> => {
   })
 }
 
+/** In bytes; pictures and style have their own limits. */
+const LOOKS = 512 * 1024
+
+/** The login page in looks that are not saved: posted by the console into a frame, and nowhere else shown. */
+const preview = async (context: Context, { request, locale }: Call): Promise<Response> => {
+  const { headers } = request
+  const isFramed = headers.get('sec-fetch-site') === 'same-origin' && headers.get('sec-fetch-dest') === 'iframe'
+  if (!isFramed) throw new PageError('forbidden', 403)
+  const form = new URLSearchParams(await readForm(request, LOOKS))
+  const brand = openLooks(context, form.get('looks') ?? '')
+  if (!brand) throw new PageError('expired', 400)
+  const nothing = { action: '', request: '', csrf_token: '' }
+  return render('login', { brand, ...nothing, client_name: brand.name, reset_url: '' }, { locale, is_still: true })
+}
+
 /** The console: its files, and one page for each other path below `/console`. */
 export const consoleRoutes = (context: Context) =>
   pageRoutes(
@@ -91,6 +111,7 @@ export const consoleRoutes = (context: Context) =>
       : {
           'GET /console': ({ locale }) => shell(context, locale),
           'GET /console/*': ({ locale }) => shell(context, locale),
+          'POST /console/preview': call => preview(context, call),
           'GET /console/assets/:file': ({ request }, { file: name = '' }) =>
             file(name, request.headers.get('accept-encoding') ?? ''),
         },

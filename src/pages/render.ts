@@ -27,6 +27,17 @@ const headers = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
 }
 
+/**
+ * Headers of a picture of a page in a frame of this origin: nothing runs, submits or leads elsewhere.
+ * `allow-same-origin` lets it load its styles; without scripts it gives the page no power.
+ */
+const stillHeaders = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self' data:; img-src 'self' data:; font-src 'self'; base-uri 'none'; " +
+    "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin",
+  'x-frame-options': 'SAMEORIGIN',
+}
+
 // The other pages can be shown in a client's pop-up, which Cross-Origin-Opener-Policy would cut off from its
 // opener.
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
@@ -46,6 +57,8 @@ export interface RenderOptions {
   locale?: string
   status?: number
   headers?: Record<string, string>
+  /** Makes a picture of the page, for a frame of this origin. */
+  is_still?: boolean
 }
 
 const headingOf = (page: Exclude<keyof Pages, 'error'>, data: Pages[keyof Pages]): MessageKey => {
@@ -79,7 +92,7 @@ export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
 export const render = <Page extends keyof Pages>(
   page: Page,
   data: Pages[Page],
-  { locale = 'en', status = 200, headers: extra = {} }: RenderOptions = {},
+  { locale = 'en', status = 200, headers: extra = {}, is_still = false }: RenderOptions = {},
 ): Response => {
   const t = translator(locale)
   const title = titleOf(page, data, t)
@@ -88,6 +101,7 @@ export const render = <Page extends keyof Pages>(
     ...viewTools(locale, t),
     page,
     is_own: isOwn(page),
+    is_still,
     is_shown_once: isShownOnce(page, data),
     languages: locales.map(tag => ({ tag, name: languageName(tag) })),
     language: languageName(locale),
@@ -104,6 +118,7 @@ export const render = <Page extends keyof Pages>(
     status,
     headers: {
       ...headers,
+      ...(is_still && stillHeaders),
       'content-language': locale,
       // Under no-referrer Chromium posts `Origin: null`, which the check against cross-site posts refuses.
       'referrer-policy': html.includes('<form') && page !== 'form-post' ? 'same-origin' : 'no-referrer',

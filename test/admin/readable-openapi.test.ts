@@ -82,6 +82,7 @@ test('API-24 operation ids are unique and stable', () => {
     'listUsers',
     'listWebhookDeliveries',
     'listWebhooks',
+    'previewLooks',
     'regenerateClientSecret',
     'removeGroupMember',
     'replayWebhook',

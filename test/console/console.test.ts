@@ -84,7 +84,7 @@ describe('CON-04 the page', () => {
       const answer = await app.call(path)
       expect(answer.status).toBe(200)
       expect(answer.headers.get('content-security-policy')).toBe(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
       )
       expect(answer.headers.get('cache-control')).toBe('no-store')
       const html = await answer.text()

@@ -112,6 +112,7 @@ describe('the route table', () => {
       'GET /users/:user_id/applications': 'sessions:read',
       'GET /statistics': 'events:read',
       'GET /events/stream': 'events:read',
+      'POST /organizations/:org_id/preview': 'organizations:update',
       'GET /me': 'profile:read',
       'POST /users/:user_id/reset-password': 'users:update',
       'POST /users/:user_id/send-password-reset': 'users:update',

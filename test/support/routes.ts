@@ -48,6 +48,7 @@ export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'PUT /users/:user_id': () => ({ body: { first_name: fresh() } }),
   'POST /users/:user_id/reset-password': () => ({ body: { password: PASSWORD } }),
   'POST /organizations': () => ({ body: { name: 'New', slug: fresh() } }),
+  'POST /organizations/:org_id/preview': () => ({ body: { display_name: fresh() } }),
   'PUT /organizations/:org_id': () => ({ body: { display_name: fresh() } }),
   'POST /roles': ({ org_id }) => ({ body: { name: fresh(), permissions: [], organization_id: org_id } }),
   'PUT /roles/:role_id': () => ({ body: { description: fresh() } }),

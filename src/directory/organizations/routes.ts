@@ -4,6 +4,7 @@ import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { takeAssets } from './assets.ts'
+import { LooksPreview, PreviewLooks, sealLooks } from './preview.ts'
 import {
   CreateOrganization,
   ListOrganizations,
@@ -87,6 +88,25 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     review: (q, input, good) => judgeChange(context, q, input.params.org_id, good, input),
     handle: async input =>
       organizationAnswer(await updateOrganization(context, input.params.org_id, input.body, input)),
+  }),
+  route({
+    id: 'previewLooks',
+    method: 'POST',
+    path: '/organizations/:org_id/preview',
+    permission: 'organizations:update',
+    summary: 'Seal looks that are not saved, for a preview in the console',
+    body: PreviewLooks,
+    status: 200,
+    answer: LooksPreview,
+    errors: [404],
+    review: async (q, { caller, params }, { settings = {} }) => {
+      const organization = await getOrganization(q, caller, params.org_id)
+      return takeAssets(organization.id, organization.settings, settings)
+    },
+    handle: async ({ caller, params, body }) => {
+      const organization = await context.store.read(q => getOrganization(q, caller, params.org_id))
+      return { looks: sealLooks(context, organization, body) }
+    },
   }),
   route({
     id: 'deleteOrganization',

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import type { Core } from '#src/context.ts'
+import { throwProblems } from '#src/directory/access.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import type { Brand } from '#src/pages/data.ts'
+import { isAddress } from './address.ts'
+import { takeAssets } from './assets.ts'
+import { brandOf } from './brand.ts'
+import { Settings, writable } from './schema.ts'
+import type { Organization } from './store.ts'
+
+/** Binds the sealed text to its purpose. */
+const LABEL = 'looks'
+/** Milliseconds in which a preview can be shown. */
+const LIFETIME = MINUTE
+
+export const PreviewLooks = z
+  .strictObject({
+    display_name: writable.display_name.optional().describe('Name that users see.'),
+    settings: Settings.pick({
+      theme: true,
+      accent_color: true,
+      logo: true,
+      logo_dark: true,
+      custom_css: true,
+      terms_url: true,
+      privacy_url: true,
+      support_url: true,
+    })
+      .meta({ id: 'LooksSettings', description: 'Settings of the looks; null stands for the default.' })
+      .optional(),
+  })
+  .meta({
+    id: 'PreviewLooks',
+    description: 'Looks that are not saved; fields that are left out are as stored.',
+    example: { settings: { accent_color: '#2b50d8' } },
+  })
+type PreviewLooks = z.output<typeof PreviewLooks>
+
+export const LooksPreview = z
+  .object({ looks: z.string().describe('Sealed looks; the console posts them to its page `/console/preview`.') })
+  .meta({ id: 'LooksPreview', description: 'A preview of looks, for a minute.', example: { looks: 'q3l5Xc0e9Rr' } })
+
+/** Returns a stylesheet as an address. */
+const sheetOf = (css: string): string =>
+  isAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
+
+/**
+ * Returns looks that are not saved, sealed, so that any copy of the server shows them and nothing is stored.
+ *
+ * @throws AppError 422 for the address of a picture or stylesheet that is not the current one
+ */
+export const sealLooks = (
+  core: Core,
+  organization: Organization,
+  { display_name = organization.display_name, settings = {} }: PreviewLooks,
+): string => {
+  throwProblems(takeAssets(organization.id, organization.settings, settings).problems)
+  const { custom_css, ...all } = { ...organization.settings, ...settings }
+  const brand = brandOf(core, {
+    display_name,
+    settings: { ...all, ...(custom_css && { custom_css: sheetOf(custom_css) }) },
+  })
+  const plain = JSON.stringify({ brand, until: core.clock.now() + LIFETIME })
+  return core.master.seal(Buffer.from(plain), LABEL).toString('base64url')
+}
+
+/** Returns the looks of a preview; undefined after its time, and for any other text. */
+export const openLooks = ({ master, clock }: Core, sealed: string): Brand | undefined => {
+  try {
+    const { brand, until } = JSON.parse(master.open(Buffer.from(sealed, 'base64url'), LABEL).toString())
+    return clock.now() < until ? brand : undefined
+  } catch {
+    return undefined
+  }
+}
