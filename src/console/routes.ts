@@ -93,13 +93,18 @@ const LOOKS = 512 * 1024
 /** The login page in looks that are not saved: posted by the console into a frame, and nowhere else shown. */
 const preview = async (context: Context, { request, locale }: Call): Promise<Response> => {
   const { headers } = request
-  const isFramed = headers.get('sec-fetch-site') === 'same-origin' && headers.get('sec-fetch-dest') === 'iframe'
+  const isFramed =
+    headers.get('sec-fetch-site') === 'same-origin' && headers.get('sec-fetch-dest') === 'iframe'
   if (!isFramed) throw new PageError('forbidden', 403)
   const form = new URLSearchParams(await readForm(request, LOOKS))
   const brand = openLooks(context, form.get('looks') ?? '')
   if (!brand) throw new PageError('expired', 400)
   const nothing = { action: '', request: '', csrf_token: '' }
-  return render('login', { brand, ...nothing, client_name: brand.name, reset_url: '' }, { locale, is_still: true })
+  return render(
+    'login',
+    { brand, ...nothing, client_name: brand.name, reset_url: '#' },
+    { locale, is_still: true },
+  )
 }
 
 /** The console: its files, and one page for each other path below `/console`. */

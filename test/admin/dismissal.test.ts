@@ -42,7 +42,8 @@ const dump = () =>
 
 test('H-11 every route that writes checks its caller again inside the write', async () => {
   const tenant = await addTenant(app)
-  const writing = app.routes.filter(route => route.method !== 'GET')
+  // Looks are sealed without a write.
+  const writing = app.routes.filter(({ id, method }) => method !== 'GET' && id !== 'previewLooks')
   expect(writing.length).toBeGreaterThan(30)
   for (const route of writing) {
     const token = await callerOf(app, 'org_default', [route.permission, ...(route.also ? [route.also] : [])])

@@ -153,6 +153,7 @@ describe('real answers', async () => {
     'PUT /users/{user_id}': { first_name: 'Alicia' },
     'POST /users/{user_id}/reset-password': { password: PASSWORD, temporary: true },
     'POST /organizations': { name: 'Beta', slug: 'beta' },
+    'POST /organizations/{org_id}/preview': { settings: { theme: 'ember' } },
     'PUT /organizations/{org_id}': { display_name: 'Acme Inc.' },
     'POST /roles': { name: 'viewer', permissions: [] },
     'PUT /roles/{role_id}': { description: 'Edits' },

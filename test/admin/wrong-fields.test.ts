@@ -76,6 +76,11 @@ const cases: Record<string, Case> = {
     stored: { id: 'org_other', settings: { logo: address } },
     refused: ['id', 'settings.logo'],
   },
+  [`POST /organizations/${acme.id}/preview`]: {
+    schema: { display_name: '', settings: { theme: '!' } },
+    stored: { settings: { logo: address } },
+    refused: ['settings.logo'],
+  },
   'POST /roles': {
     schema: { name: '' },
     stored: { permissions: ['users:read'], organization_id: 'org_nowhere' },

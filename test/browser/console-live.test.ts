@@ -48,7 +48,7 @@ testInChromium(
     const before = await page.locator('li.event').count()
     await addUser(served.app, 'edsger')
     await button(/Go on \([1-9]/).click()
-    await page.waitForFunction(`document.querySelectorAll('li.event').length > ${before}`)
+    await page.locator('li.event').nth(before).waitFor()
     expect((await served.app.admin('GET', '/events?type=user.created')).body.pagination.total).toBe(
       body.pagination.total + 1,
     )

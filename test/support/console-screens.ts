@@ -83,6 +83,7 @@ export const fillConsole = async (app: TestApp): Promise<string[]> => {
     `/groups/${group.id}`,
     '/organizations',
     '/organizations/default',
+    '/looks/default',
     '/identity-providers',
     `/identity-providers/${provider.alias}`,
     '/webhooks',

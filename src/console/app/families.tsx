@@ -16,6 +16,10 @@ const families: readonly (readonly Member[])[] = [
     ['/console/clients', nav.clients],
     ['/console/dynamic-clients', nav.dynamic],
   ],
+  [
+    ['/console/organizations', nav.organizations],
+    ['/console/looks', words.looks.title],
+  ],
 ]
 
 const isAt = (href: string): boolean => path.value === href || path.value.startsWith(`${href}/`)

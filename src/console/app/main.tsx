@@ -43,6 +43,7 @@ const objects: Record<string, Screen> = {
   roles: onDemand(async () => (await import('./screens/roles.tsx')).RoleScreen),
   groups: onDemand(async () => (await import('./screens/groups.tsx')).GroupScreen),
   organizations: onDemand(async () => (await import('./screens/organization.tsx')).OrganizationScreen),
+  looks: onDemand(async () => (await import('./screens/looks.tsx')).LooksScreen),
   'identity-providers': onDemand(async () => (await import('./screens/providers.tsx')).ProviderScreen),
   webhooks: onDemand(async () => (await import('./screens/webhook.tsx')).WebhookScreen),
 }

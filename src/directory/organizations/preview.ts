@@ -38,8 +38,14 @@ export const PreviewLooks = z
 type PreviewLooks = z.output<typeof PreviewLooks>
 
 export const LooksPreview = z
-  .object({ looks: z.string().describe('Sealed looks; the console posts them to its page `/console/preview`.') })
-  .meta({ id: 'LooksPreview', description: 'A preview of looks, for a minute.', example: { looks: 'q3l5Xc0e9Rr' } })
+  .object({
+    looks: z.string().describe('Sealed looks; the console posts them to its page `/console/preview`.'),
+  })
+  .meta({
+    id: 'LooksPreview',
+    description: 'A preview of looks, for a minute.',
+    example: { looks: 'q3l5Xc0e9Rr' },
+  })
 
 /** Returns a stylesheet as an address. */
 const sheetOf = (css: string): string =>

@@ -104,7 +104,10 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
       return takeAssets(organization.id, organization.settings, settings)
     },
     handle: async ({ caller, params, body }) => {
-      const organization = await context.store.read(q => getOrganization(q, caller, params.org_id))
+      const organization = await context.store.read(async q => {
+        await caller.confirm(q)
+        return getOrganization(q, caller, params.org_id)
+      })
       return { looks: sealLooks(context, organization, body) }
     },
   }),

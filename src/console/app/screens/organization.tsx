@@ -21,19 +21,6 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   const { values, set, problem } = edit
   const { settings } = values
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
-  type Text = 'session_ttl' | 'accent_color' | 'terms_url' | 'privacy_url' | 'support_url'
-  const text = (name: Text, label: string, hint: string) => (
-    <Field
-      name={`settings.${name}`}
-      label={label}
-      hint={hint}
-      autocomplete="off"
-      spellcheck={false}
-      value={settings[name] ?? ''}
-      problem={problem}
-      onValue={value => choose({ [name]: value === '' ? null : value })}
-    />
-  )
   return (
     <EditForm edit={edit} path={path} stored={organization}>
       <Card title={words.organization.names}>
@@ -81,7 +68,16 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           onChecked={self_deletion => choose({ self_deletion })}
         />
         <div class="pair">
-          {text('session_ttl', words.organization.ttl, words.organization.ttlHint)}
+          <Field
+            name="settings.session_ttl"
+            label={words.organization.ttl}
+            hint={words.organization.ttlHint}
+            autocomplete="off"
+            spellcheck={false}
+            value={settings.session_ttl ?? ''}
+            problem={problem}
+            onValue={value => choose({ session_ttl: value === '' ? null : value })}
+          />
           <Choice
             label={words.organization.passwords}
             value={settings.password_policy?.preset ?? ''}
@@ -100,12 +96,6 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
         problem={problem}
         onChange={choose}
       />
-      <Card title={words.organization.pages} lead={words.organization.pagesLead}>
-        {text('accent_color', words.organization.accent, words.organization.accentHint)}
-        {text('terms_url', words.organization.terms, words.organization.https)}
-        {text('privacy_url', words.organization.privacy, words.organization.https)}
-        {text('support_url', words.organization.help, words.organization.helpHint)}
-      </Card>
       <Definitions
         key={`attributes ${edit.version}`}
         definitions={settings.user_attributes ?? []}
@@ -138,6 +128,9 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
   return (
     <>
       <Heading title={display_name} back={back} lead={<Value text={organization.id} />}>
+        <a class="button" href={`/console/looks/${slug}`}>
+          {words.looks.title}
+        </a>
         <a class="button" href={`/console/events?organization_id=${organization.id}`}>
           {words.common.events}
         </a>

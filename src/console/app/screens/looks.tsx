@@ -1,0 +1,253 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
+import { asProblem, callApi, type Problem } from '../api.ts'
+import { EditForm, useEdit } from '../forms.tsx'
+import { type Loaded, useObject, useSettled } from '../hooks.ts'
+import { Card, Failure, Field, Heading, Icon, Loading, Refusals } from '../parts.tsx'
+import { words } from '../words.ts'
+
+type Organization = (typeof OrganizationAnswer)['_output']
+type Settings = Organization['settings']
+type Picture = 'logo' | 'logo_dark'
+
+const text = words.looks
+
+const looks = [
+  'theme',
+  'accent_color',
+  'logo',
+  'logo_dark',
+  'custom_css',
+  'terms_url',
+  'privacy_url',
+  'support_url',
+] as const
+
+/** Themes that the server brings. */
+const themes = ['default', 'graphite', 'evergreen', 'ember']
+const ACCENT = '#2b50d8'
+
+const FRAME = 'looks'
+const PAGE = '/console/preview'
+
+/** The login page in a frame: it is posted there, as the console may show no other markup. */
+const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {
+  const { id, display_name, settings } = props.organization
+  const form = useRef<HTMLFormElement>(null)
+  const [sealed, setSealed] = useState('')
+  const wanted = useSettled(
+    JSON.stringify({
+      display_name,
+      settings: Object.fromEntries(looks.map(name => [name, settings[name] ?? null])),
+    }),
+    400,
+  )
+  useEffect(() => {
+    let isCurrent = true
+    callApi<{ looks: string }>('POST', `/organizations/${id}/preview`, { body: JSON.parse(wanted) })
+      .then(({ data }) => {
+        if (!isCurrent) return
+        props.onProblem(undefined)
+        setSealed(data.looks)
+      })
+      .catch(error => isCurrent && props.onProblem(asProblem(error)))
+    return () => {
+      isCurrent = false
+    }
+  }, [wanted])
+  useEffect(() => {
+    if (sealed !== '') form.current?.submit()
+  }, [sealed])
+  return (
+    <Card title={text.preview} lead={text.previewLead}>
+      <iframe
+        class="preview"
+        name={FRAME}
+        title={text.preview}
+        sandbox="allow-same-origin"
+        tabIndex={-1}
+        inert
+      />
+      <form ref={form} method="post" action={PAGE} target={FRAME} hidden>
+        <input type="hidden" name="looks" value={sealed} />
+      </form>
+    </Card>
+  )
+}
+
+const readFile = (file: File): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.onload = () => resolve(String(reader.result))
+    reader.onerror = () => reject(new Error(text.unreadable))
+    reader.readAsDataURL(file)
+  })
+
+/** A picture from a file of the person's machine, sent as a data URI. */
+const PictureField = (props: {
+  name: Picture
+  label: string
+  hint: string
+  value: string | null | undefined
+  problem: Problem | undefined
+  onValue(value: string | null): void
+}) => {
+  const name = `settings.${props.name}`
+  const { value, onValue } = props
+  return (
+    <div class="field">
+      <label for={name}>{props.label}</label>
+      <div class={props.name === 'logo' ? 'picture' : 'picture dark'}>
+        {value ? <img src={value} alt="" /> : <span class="hint">{text.noPicture}</span>}
+        {value && (
+          <button type="button" onClick={() => onValue(null)}>
+            <Icon name="cross" /> {text.remove}
+          </button>
+        )}
+      </div>
+      <input
+        id={name}
+        type="file"
+        accept="image/png,image/svg+xml,image/webp,image/jpeg"
+        aria-describedby={`${name}-about`}
+        onChange={event => {
+          const [file] = event.currentTarget.files ?? []
+          if (file) void readFile(file).then(onValue)
+        }}
+      />
+      <div id={`${name}-about`}>
+        <p class="hint">{props.hint}</p>
+        <Refusals name={name} problem={props.problem} />
+      </div>
+    </div>
+  )
+}
+
+/** The style of the pages as text; the API answers its address. */
+const StyleField = (props: {
+  value: string | null | undefined
+  problem: Problem | undefined
+  onValue(css: string | null): void
+}) => {
+  const isStored = props.value?.startsWith('/assets/') ?? false
+  const [stored, setStored] = useState<string>()
+  useEffect(() => {
+    if (!isStored || !props.value) return
+    fetch(props.value)
+      .then(answer => answer.text())
+      .then(setStored, () => setStored(undefined))
+  }, [isStored, props.value])
+  if (isStored && stored === undefined) return <Loading rows={2} />
+  return (
+    <Field
+      name="settings.custom_css"
+      label={text.css}
+      hint={text.cssHint}
+      multiline={8}
+      spellcheck={false}
+      value={(isStored ? stored : props.value) ?? ''}
+      problem={props.problem}
+      onValue={css => props.onValue(css.trim() === '' ? null : css)}
+    />
+  )
+}
+
+const Form = ({ organization, loaded }: { organization: Organization; loaded: Loaded<Organization> }) => {
+  const path = `/organizations/${organization.id}`
+  const edit = useEdit<Organization>(path, organization, loaded.etag, loaded)
+  const [refused, setRefused] = useState<Problem>()
+  const { values, set } = edit
+  const { settings } = values
+  const problem = edit.problem ?? refused
+  const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
+  type Text = 'theme' | 'accent_color' | 'terms_url' | 'privacy_url' | 'support_url'
+  const field = (name: Text, label: string, hint: string, list?: string) => (
+    <Field
+      name={`settings.${name}`}
+      label={label}
+      hint={hint}
+      autocomplete="off"
+      spellcheck={false}
+      value={settings[name] ?? ''}
+      problem={problem}
+      {...(list && { list })}
+      onValue={value => choose({ [name]: value === '' ? null : value })}
+    />
+  )
+  const picture = (name: Picture, label: string, hint: string) => (
+    <PictureField
+      name={name}
+      label={label}
+      hint={hint}
+      value={settings[name]}
+      problem={problem}
+      onValue={value => choose({ [name]: value })}
+    />
+  )
+  return (
+    <div class="columns">
+      <EditForm edit={edit} path={path} stored={organization}>
+        <Card title={text.colors}>
+          {field('theme', text.theme, text.themeHint, 'themes')}
+          <datalist id="themes">
+            {themes.map(name => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+          <div class="with-color">
+            {field('accent_color', words.organization.accent, words.organization.accentHint)}
+            <input
+              type="color"
+              aria-label={words.organization.accent}
+              value={settings.accent_color ?? ACCENT}
+              onInput={event => choose({ accent_color: event.currentTarget.value })}
+            />
+          </div>
+        </Card>
+        <Card title={text.pictures}>
+          {picture('logo', text.logo, text.logoHint)}
+          {picture('logo_dark', text.logoDark, text.logoDarkHint)}
+        </Card>
+        <Card title={words.organization.pages} lead={text.linksLead}>
+          {field('terms_url', words.organization.terms, words.organization.https)}
+          {field('privacy_url', words.organization.privacy, words.organization.https)}
+          {field('support_url', words.organization.help, words.organization.helpHint)}
+        </Card>
+        <Card title={text.style}>
+          <StyleField
+            value={settings.custom_css}
+            problem={problem}
+            onValue={custom_css => choose({ custom_css })}
+          />
+        </Card>
+      </EditForm>
+      <div class="beside">
+        <Preview organization={values} onProblem={setRefused} />
+      </div>
+    </div>
+  )
+}
+
+export const LooksScreen = ({ id }: { id: string }) => {
+  const loaded = useObject<Organization>(`/organizations/${encodeURIComponent(id)}`)
+  const organization = loaded.data
+  return (
+    <>
+      <Heading
+        title={text.title}
+        back={{
+          href: `/console/organizations/${encodeURIComponent(id)}`,
+          label: organization?.display_name ?? words.log.organization,
+        }}
+        lead={text.lead}
+      />
+      {organization ? (
+        <Form organization={organization} loaded={loaded} />
+      ) : (
+        <Card>
+          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+        </Card>
+      )}
+    </>
+  )
+}
