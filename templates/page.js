@@ -103,6 +103,10 @@ const answerOf = ({ id, type, response }) => {
 
 // Forms that a passkey answers: the credential is asked for when they are sent, or as soon as one is picked from the autofill.
 const passkeys = globalThis.PublicKeyCredential
+// The server offers a passkey after a password only where this device has them.
+passkeys?.isUserVerifyingPlatformAuthenticatorAvailable?.().then(isThere => {
+  document.cookie = `passkeys=1; path=/; max-age=${isThere ? 34560000 : 0}; samesite=lax`
+})
 if (passkeys)
   for (const form of document.querySelectorAll('form[data-passkey]')) {
     const { passkey: act, options, autofill } = form.dataset

@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
@@ -11,6 +12,9 @@ import { chooseNewPassword, passwordRulesFor, replaceOwnPassword } from '#src/si
 import { accountToken, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/change-password'
+
+/** False for a user who logs in without one and chooses the first. */
+const hasPassword = ({ password_hash }: UserRow): boolean => password_hash !== null
 
 const passwordPage = async (
   context: Context,
@@ -27,7 +31,7 @@ const passwordPage = async (
       csrf_token: accountToken(context, viewer),
       reason: 'chosen',
       user: pageUserOf(viewer.user),
-      ask_current: true,
+      ask_current: hasPassword(viewer.user),
       rules: await passwordRulesFor(context, viewer.organization, viewer.user.id),
       cancel_url: '/account',
       ...data,
@@ -56,7 +60,7 @@ export const postAccountPassword =
     const { viewer, form } = opened
     permit(viewer, 'profile:update')
     const { user, organization, login_hash, login } = viewer
-    const options = { user, ask_current: true, client_info: call }
+    const options = { user, ask_current: hasPassword(user), client_info: call }
     const { password_hash, retry } = await chooseNewPassword(context, organization, form, options)
     if (retry) return passwordPage(context, call, viewer, retry)
     const { cookie } = await context.store.write(async tx => {

@@ -8,6 +8,8 @@ import {
 import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { findEnabledProviders, findProvider } from '#src/directory/identity-providers/store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { linkToken } from '#src/federation/start-login.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
@@ -17,17 +19,11 @@ import type { AccountPage } from '#src/pages/data.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
 import { openFreshForm, permit, type Viewer } from './viewer.ts'
 
-interface Linked {
-  account: ExternalAccount
-  provider: IdentityProvider
-}
-
-/** True when the user can log in without this account: by password, or through another enabled provider. */
-const mayUnlink = ({ user }: Viewer, linked: readonly Linked[], given: ExternalAccount): boolean =>
-  user.password_hash !== null ||
-  linked.some(
-    ({ account, provider }) =>
-      provider.enabled && (account.provider_id !== given.provider_id || account.subject !== given.subject),
+/** True when another way to log in remains without this account. */
+const mayUnlink = (ways: readonly WayIn[], { provider_id, subject }: ExternalAccount): boolean =>
+  !isOnlyWayIn(
+    ways,
+    way => way.by === 'provider' && way.provider_id === provider_id && way.subject === subject,
   )
 
 /**
@@ -36,7 +32,10 @@ const mayUnlink = ({ user }: Viewer, linked: readonly Linked[], given: ExternalA
  */
 export const identitiesOf = async (context: Context, viewer: Viewer): Promise<AccountPage['identities']> => {
   const { user, organization, permissions } = viewer
-  const linked = await context.store.read(q => listAccounts(q, user.id))
+  const { linked, ways } = await context.store.read(async q => ({
+    linked: await listAccounts(q, user.id),
+    ways: await listWaysIn(q, user),
+  }))
   const enabled = await findEnabledProviders(context.store, organization.id)
   if (!permissions.has('profile:update') || linked.length + enabled.length === 0) return undefined
   const shown = (provider: IdentityProvider) => ({
@@ -51,7 +50,7 @@ export const identitiesOf = async (context: Context, viewer: Viewer): Promise<Ac
       ...shown(provider),
       subject: account.subject,
       label: account.label,
-      may_unlink: mayUnlink(viewer, linked, account),
+      may_unlink: mayUnlink(ways, account),
     })),
     available: enabled
       .filter(({ id }) => !linked.some(({ account }) => account.provider_id === id))
@@ -92,7 +91,9 @@ export const postUnlink =
         ({ account, provider }) =>
           provider.alias === form.get('provider') && account.subject === form.get('subject'),
       )
-      if (!given || !mayUnlink(viewer, linked, given.account)) throw new PageError('bad_request', 400)
+      const current = await findUser(tx, user.organization_id, user.id)
+      const ways = current ? await listWaysIn(tx, current) : []
+      if (!given || !mayUnlink(ways, given.account)) throw new PageError('bad_request', 400)
       await removeAccount(tx, given.account)
       await recordLink(context, tx, user, { unlinked: given.provider.id }, call)
     })

@@ -8,12 +8,13 @@ import { settingsOf } from '#src/directory/organizations/store.ts'
 import { isReservedName, needsApproval } from '#src/directory/registrations/service.ts'
 import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import { checkChosen } from '#src/directory/users/password.ts'
-import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import { findUser, setPasskeyDeclined, type UserRow } from '#src/directory/users/store.ts'
 import { baseName } from '#src/federation/provisioning.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { browserHash, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
 import { newId, type UserId } from '#src/lib/ids.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { iso } from '#src/lib/text.ts'
 import { refusedEmail } from '#src/links/email-verification.ts'
@@ -34,7 +35,7 @@ import {
 } from '#src/sign-in/accept-invitation.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
-import { challengeOf, creationOptions, offersPasskeys, verifyRegistration } from '#src/sign-in/passkeys.ts'
+import { challengeOf, creationOptions, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
@@ -139,6 +140,7 @@ const credentialPage = async (
   const { config } = context
   const { errors, error } = refused ?? {}
   const sign_in = {
+    takes_password: !settingsOf(opened.organization).passkey_required,
     rules: passwordRules(settingsOf(opened.organization).password_policy, broken),
     ...(offersPasskeys(config) && { options: optionsFor(context, opened, values) }),
     ...(error && { error }),
@@ -197,6 +199,8 @@ export const postInvitation =
     if (form.has('edit') && !user) return invitationPage(context, call, opened, { values })
     const password = form.get('password')
     const credential = form.get('credential')
+    if (password !== undefined && settingsOf(organization).passkey_required)
+      return credentialPage(context, call, opened, values, { error: 'passkey' })
     if (password !== undefined) {
       const broken = checkChosen(settingsOf(organization).password_policy, password)
       const errors = { password: 'policy' } as const
@@ -238,7 +242,8 @@ const accept = async (
   let codes: string[] = []
   const also = async (tx: Transaction, user: UserRow) => {
     await useUp(context, tx, call, opened, user)
-    if (!passkey) return
+    // The page has offered a passkey.
+    if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }
     await addFactor(context, tx, user, { ...passkey, name }, { actor, client_info: call })

@@ -23,9 +23,9 @@ const pages: ReadonlySet<string> = new Set([
   ...below('/account', 'sign-in signed-out verify-email'),
   ...below(
     '/oauth',
-    'attributes authorize change-password consent enrol excluded link-account login logout reset-password',
+    'attributes authorize change-password consent enrol excluded link-account login logout recover',
   ),
-  ...below('/oauth', 'second-factor select-account sign-up'),
+  ...below('/oauth', 'reset-password second-factor select-account sign-up'),
 ])
 
 /**

@@ -4,8 +4,15 @@ import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { MAX_FACTORS, removeFactor } from '#src/directory/users/factors/service.ts'
-import { countRecoveryCodes, listFactors, renameFactor } from '#src/directory/users/factors/store.ts'
+import {
+  countRecoveryCodes,
+  type Factor,
+  listFactors,
+  renameFactor,
+} from '#src/directory/users/factors/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
@@ -21,9 +28,18 @@ const ADD_PATH = '/account/security/add'
 
 const notices = ['factor_added', 'factor_removed', 'factor_renamed', 'recovery_code_used'] as const
 
-/** False for the last factor in an organization that requires one; the user has to add another first. */
-const mayRemove = ({ organization }: Viewer, count: number): boolean =>
-  count > 1 || !settingsOf(organization).mfa_required
+/** Returns why the user may not remove a factor before adding another. */
+const keptBecause = (
+  { organization }: Viewer,
+  { factors, ways }: { factors: readonly Factor[]; ways: readonly WayIn[] },
+  { id, type }: Factor,
+): 'required' | 'only_way_in' | undefined => {
+  const { mfa_required, passkey_required } = settingsOf(organization)
+  const alike = passkey_required ? factors.filter(factor => factor.type === type) : factors
+  const isRequired = passkey_required ? type === 'passkey' : mfa_required
+  if (isRequired && alike.length === 1) return 'required'
+  return isOnlyWayIn(ways, way => way.by === 'passkey' && way.factor_id === id) ? 'only_way_in' : undefined
+}
 
 /** Security page: password, second factors and recovery codes. */
 export const getSecurity =
@@ -33,30 +49,37 @@ export const getSecurity =
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     const { user } = viewer
-    const { factors, codes_left } = await context.store.read(async q => ({
+    const { codes_left, ...held } = await context.store.read(async q => ({
       factors: await listFactors(q, user.id),
+      ways: await listWaysIn(q, user),
       codes_left: await countRecoveryCodes(q, user.id),
     }))
+    const { factors } = held
     const notice = noticeOf(call, notices)
     return render(
       'account-security',
       {
         ...frameOf(context, call, viewer),
-        factors: factors.map(({ id, type, name, created_at, last_used_at }) => ({
-          id,
-          type,
-          name,
-          created_at: iso(created_at),
-          ...(last_used_at !== null && { last_active_at: iso(last_used_at) }),
-        })),
-        may_remove: mayRemove(viewer, factors.length),
+        factors: factors.map(factor => {
+          const { id, type, name, created_at, last_used_at } = factor
+          const kept = keptBecause(viewer, held, factor)
+          return {
+            id,
+            type,
+            name,
+            created_at: iso(created_at),
+            ...(last_used_at !== null && { last_active_at: iso(last_used_at) }),
+            ...(kept && { kept }),
+          }
+        }),
         codes_left,
         now: context.clock.now(),
         ...(factors.length < MAX_FACTORS && { add_url: ADD_PATH }),
         remove_action: '/account/security/remove',
         rename_action: '/account/security/rename',
         codes_action: '/account/security/codes',
-        ...(user.password_hash !== null && { change_password_url: '/account/change-password' }),
+        has_password: user.password_hash !== null,
+        change_password_url: '/account/change-password',
         ...(notice && { notice }),
       },
       { locale: call.locale },
@@ -94,9 +117,13 @@ export const postRemoveFactor =
     if (changed instanceof Response) return changed
     const { viewer, form, user, by } = changed
     await context.store.write(async tx => {
-      const { length } = await listFactors(tx, user.id)
-      if (!mayRemove(viewer, length)) throw new PageError('bad_request', 400)
-      await removeFactor(context, tx, user, form.get('factor_id') ?? '', by, viewer.login.id)
+      const factors = await listFactors(tx, user.id)
+      const factor = factors.find(({ id }) => id === form.get('factor_id'))
+      if (!factor) return
+      const current = await findUser(tx, user.organization_id, user.id)
+      const ways = current ? await listWaysIn(tx, current) : []
+      if (keptBecause(viewer, { factors, ways }, factor)) throw new PageError('bad_request', 400)
+      await removeFactor(context, tx, user, factor.id, by, viewer.login.id)
     })
     return seeOther(`${PAGE}?notice=factor_removed`)
   }

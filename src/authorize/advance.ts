@@ -22,7 +22,7 @@ import { consentPage } from './consent-page.ts'
 import { consentsSince, grantConsent, hasConsents } from './consent-store.ts'
 import { withDocument } from './document.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
-import { enrolPage, secondFactorPage } from './factor-pages.ts'
+import { enrolPage, offerPasskeyPage, secondFactorPage } from './factor-pages.ts'
 import {
   type BrowserSession,
   chosenOf,
@@ -84,6 +84,7 @@ const pages = {
   change_password: changePasswordPage,
   excluded: excludedPage,
   attributes: attributesPage,
+  offer_passkey: offerPasskeyPage,
   consent: consentPage,
 }
 

@@ -12,7 +12,7 @@ import { advance } from './advance.ts'
 import { type BrowserLogin, owedBy } from './eligible-logins.ts'
 import type { BrowserSession, StoredFlow } from './flow.ts'
 import { loginPage } from './step-pages.ts'
-import { type ChosenLogin, updatePending } from './store.ts'
+import { type ChosenLogin, type Pending, updatePending } from './store.ts'
 
 /** The `acr` and `amr` of an authentication: https://openid.net/specs/openid-connect-core-1_0.html#IDToken */
 interface AuthenticationMethod {
@@ -23,7 +23,7 @@ interface AuthenticationMethod {
 /** The login (or first factor) that the flow chooses, and the login when a new one began. */
 interface Outcome {
   kind: 'accepted'
-  chosen: ChosenLogin & { enrolled?: boolean }
+  chosen: ChosenLogin & Partial<Pick<Pending, 'enrolled' | 'recovered_by'>>
   login?: NewLogin
   cookies?: string[]
 }
@@ -43,6 +43,8 @@ interface AuthenticationResult extends AuthenticationMethod {
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */
   until?: number | undefined
+  /** The user proved a recovery code in place of a lost passkey, and has to add another. */
+  recovers?: true
   /** Answers instead of the next step, once the login has begun. */
   show?: () => Promise<Response>
 }
@@ -55,7 +57,7 @@ export const proceedAs = (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
-  { confirm, user, show, ...rest }: AuthenticationResult,
+  { confirm, user, recovers, show, ...rest }: AuthenticationResult,
 ): Promise<Response> => {
   if (isAnother(flow, user)) {
     const data = { error: { code: 'other_account' } } as const
@@ -63,10 +65,17 @@ export const proceedAs = (
   }
   const begin = async (tx: Transaction) => {
     await confirm?.(tx)
-    return completeAuthentication(context, tx, browser, flow, user.id, rest)
+    if (!recovers) return completeAuthentication(context, tx, browser, flow, user.id, rest)
+    return completeAuthentication(context, tx, browser, recoveredBy(flow, user.id), user.id, rest)
   }
   return applyResult(context, browser, flow, begin, show)
 }
+
+/** Returns the flow of a user for whom a recovery code stands in for a lost passkey. */
+export const recoveredBy = (flow: StoredFlow, recovered_by: UserId): StoredFlow => ({
+  ...flow,
+  pending: { ...flow.pending, recovered_by },
+})
 
 /** True when the page asked one user to confirm their identity and another user answered. */
 export const isAnother = ({ request }: StoredFlow, user: { id: UserId }): boolean =>
@@ -91,11 +100,11 @@ const completeAuthentication = async (
     },
 ): Promise<Outcome> => {
   const { organization } = flow
-  const { request_hash } = flow.pending
+  const { request_hash, recovered_by } = flow.pending
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
-  const { factor_due, enrol_due } = owedBy(context, flow, { acr }, factors)
+  const { factor_due, enrol_due } = owedBy(context, flow, { acr, user_id }, factors)
   if (factor_due || enrol_due) {
     const { password_changed_at } = user
     const waiting = {
@@ -104,7 +113,7 @@ const completeAuthentication = async (
       ...(auth_time !== undefined && { auth_time }),
     }
     const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
-    return { kind: 'accepted', chosen: { login_id: null, selected: false, proof } }
+    return { kind: 'accepted', chosen: { login_id: null, selected: false, proof, recovered_by } }
   }
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
   if (action) await runAction(context, tx, user, action, call)
@@ -155,7 +164,8 @@ export const completeWithFactor = async (
   if (!login) throw new PageError('expired', 400)
   const { pending } = flow
   const selected = pending.login_id === login.login_id ? pending.selected : true
-  return { kind: 'accepted', chosen: { login_id: login.login_id, selected, proof: null }, login }
+  const chosen = { login_id: login.login_id, selected, proof: null, recovered_by: pending.recovered_by }
+  return { kind: 'accepted', chosen, login }
 }
 
 /** Leaves the flow unchanged; the write is committed with the events that it recorded. */

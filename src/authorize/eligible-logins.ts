@@ -6,14 +6,24 @@ import { missingAttributes } from '#src/directory/users/attribute-form.ts'
 import { MAX_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
 import { DAY } from '#src/lib/duration.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
-import { type FactorType, type RequiredFactor, requiredFactor, wantedLevel } from '#src/protocol/oidc/acr.ts'
+import {
+  type FactorType,
+  levelOf,
+  levelWith,
+  type RequiredFactor,
+  requiredFactor,
+  wantedLevel,
+} from '#src/protocol/oidc/acr.ts'
 import type { Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
-import type { Queries } from '#src/storage/store.ts'
+import type { Queries, Store } from '#src/storage/store.ts'
 import type { CodeLogin } from '#src/tokens/codes.ts'
 import { consentsSince, listConsents } from './consent-store.ts'
 import { type BrowserSession, consentScopes, type Flow, type SubjectId } from './flow.ts'
@@ -35,6 +45,7 @@ export type StepUser = Pick<
   | 'enabled'
   | 'password_temporary'
   | 'password_changed_at'
+  | 'passkey_declined_at'
 > & {
   id: SubjectId
   /** Latest end of the login in milliseconds. */
@@ -62,7 +73,7 @@ export type BrowserLogin = StepUser &
  */
 export const listBrowserLogins = async (
   context: Context,
-  { login_hash }: BrowserSession,
+  { call, login_hash }: BrowserSession,
   flow: Flow,
 ): Promise<BrowserLogin[]> => {
   const { request, client, organization, pending } = flow
@@ -90,10 +101,11 @@ export const listBrowserLogins = async (
       factors,
       held,
       enrol_due,
-      may_enrol: enrol_due && (await mayEnrol(context, organization, subject, factors)),
+      may_enrol: enrol_due && (await mayEnrol(context, flow, subject, factors)),
       must_change_password: !waits(subject, pending) && mustChangePassword(context, organization, subject),
       is_excluded: client ? !(await context.store.read(q => isAdmitted(q, client, subject.user_id))) : false,
       attributes_due: await owesAttributes(context, organization, subject),
+      offer_due: await isOfferDue(context, call, flow, subject, factors),
       has_consented: consents.some(
         ({ user_id, scopes }) => user_id === subject.user_id && isSubset(consentScopes(flow, held), scopes),
       ),
@@ -126,18 +138,46 @@ const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
 /**
- * Every user may enrol the factor that the organization requires. Any further factor needs `profile:update`,
- * up to `MAX_FACTORS`.
+ * Every user may enrol the factor or passkey that the organization requires, and the passkey that replaces a
+ * lost one. Any further factor needs `profile:update`, up to `MAX_FACTORS`.
  */
 const mayEnrol = async (
   { store }: Context,
-  organization: Organization,
+  flow: Flow,
   { user_id }: StepUser,
-  { length }: readonly FactorType[],
+  factors: readonly FactorType[],
 ): Promise<boolean> => {
-  if (length === 0 && settingsOf(organization).mfa_required) return true
-  const roles = await store.read(q => effectiveRoles(q, user_id))
-  return length < MAX_FACTORS && permissionsOf(roles).has('profile:update')
+  const { length } = factors
+  const { mfa_required, passkey_required } = settingsOf(flow.organization)
+  if ((length === 0 && mfa_required) || (passkey_required && !factors.includes('passkey'))) return true
+  if (isRecovered(flow, user_id)) return true
+  return length < MAX_FACTORS && mayChangeProfile(store, user_id)
+}
+
+const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean> =>
+  permissionsOf(await store.read(q => effectiveRoles(q, user_id))).has('profile:update')
+
+/** Time after which a user who declined the offer of a passkey gets it again. */
+const OFFER_AGAIN = 30 * DAY
+
+/**
+ * True when a passkey may be offered: the user typed a password, has proven the factors that they have, has no
+ * passkey, has not declined lately, and the browser has an authenticator. Never in development, where tests
+ * meet the same pages on each device.
+ */
+const isOfferDue = async (
+  { config, store, clock, loginPage }: Context,
+  call: Call,
+  { request, pending }: Flow,
+  { user_id, acr, amr, passkey_declined_at }: StepUser,
+  factors: readonly FactorType[],
+): Promise<boolean> => {
+  const isPossible = loginPage === undefined && call.has_passkeys && offersPasskeys(config)
+  if (!isPossible || request.confirm || request.enrol || pending?.enrolled) return false
+  if (!amr.includes('pwd') || factors.includes('passkey')) return false
+  if (factors.length > 0 && levelOf(acr) < levelWith('totp')) return false
+  if (passkey_declined_at !== null && clock.now() - passkey_declined_at < OFFER_AGAIN) return false
+  return factors.length < MAX_FACTORS && mayChangeProfile(store, user_id)
 }
 
 /** True when the user lacks a required attribute. */
@@ -157,16 +197,22 @@ const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor
 /** Returns the steps that a user with this login and these factors still owes in this flow. */
 export const owedBy = (
   { config }: Core,
-  { request, organization }: Flow,
-  { acr }: Pick<StepUser, 'acr'>,
+  flow: Flow,
+  { acr, user_id }: Pick<StepUser, 'acr' | 'user_id'>,
   factors: readonly FactorType[],
-): RequiredFactor =>
-  requiredFactor({
+): RequiredFactor => {
+  const { mfa_required, passkey_required } = settingsOf(flow.organization)
+  return requiredFactor({
     acr,
     factors,
-    wanted: wantedLevel(request.acr_values, supportedAcrs(config)),
-    required: settingsOf(organization).mfa_required,
+    wanted: wantedLevel(flow.request.acr_values, supportedAcrs(config)),
+    required: passkey_required ? levelWith('passkey') : mfa_required ? levelWith('totp') : 1,
+    recovered: isRecovered(flow, user_id),
   })
+}
+
+/** True when a recovery code stood in for this user's lost passkey in this flow. */
+const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
  * Returns the user of a proven first factor; undefined when the password was replaced since or the user was

@@ -14,7 +14,7 @@ import { sealSecret, stepOf } from '#src/sign-in/totp.ts'
 import { advance, decide, isStale, resume } from './advance.ts'
 import { applyResult, completeWithFactor } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
-import { enrolPage, secretFor } from './factor-pages.ts'
+import { enrolPage, hasNoPassword, offerPasskeyPage, secretFor } from './factor-pages.ts'
 import { chooseLogin, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { show } from './step-pages.ts'
 import { consumeRound } from './store.ts'
@@ -29,18 +29,22 @@ export const postEnrol =
     const { browser, flow: opened, form, login_id } = await openStep(context, call, 'enrol')
     const flow = chooseLogin(opened, login_id)
     const next = await decide(context, browser, flow)
-    if (next.step !== 'enrol' || next.login.id !== login_id) {
+    if ((next.step !== 'enrol' && next.step !== 'offer_passkey') || next.login.id !== login_id) {
       if (isStale(next, login_id) || opened.pending.enrolled) return advance(context, browser, opened, 'post')
       throw new PageError('expired', 400)
     }
-    const { login } = next
+    const { login, step } = next
     const using = form.has('credential') ? 'passkey' : 'totp'
+    const isOffered = step === 'offer_passkey'
     const retry = (code: 'code' | 'passkey') => {
-      const data = { error: { code } }
-      return enrolPage(context, browser, flow, login, { data, status: 400 }, using)
+      const refused = { data: { error: { code } }, status: 400 }
+      return isOffered
+        ? offerPasskeyPage(context, browser, flow, login, refused)
+        : enrolPage(context, browser, flow, login, refused, using)
     }
-    if (levelWith(using) < login.level) throw new PageError('bad_request', 400)
-    const factor = await newFactor(context, flow, login, form)
+    if (levelWith(using) < login.level || (isOffered && using === 'totp'))
+      throw new PageError('bad_request', 400)
+    const factor = await newFactor(context, flow, login, form, isOffered)
     if (!factor) return retry(using === 'totp' ? 'code' : 'passkey')
 
     let codes: string[] | undefined
@@ -96,10 +100,14 @@ const newFactor = async (
   flow: StoredFlow,
   login: BrowserLogin,
   form: ReadonlyMap<string, string>,
+  isOffered: boolean,
 ): Promise<UnnamedFactor | undefined> => {
   const credential = form.get('credential')
-  if (credential !== undefined)
-    return verifyRegistration(context, credential, challengeOf(context, 'enrol', roundOf(flow)))
+  if (credential !== undefined) {
+    const alone = isOffered || (await hasNoPassword(context, flow, login))
+    const challenge = challengeOf(context, 'enrol', roundOf(flow))
+    return verifyRegistration(context, credential, challenge, { alone })
+  }
   const secret = secretFor(context, flow, login)
   const step = stepOf(secret, form.get('code') ?? '', context.clock.now())
   if (step === undefined) return undefined

@@ -1,8 +1,11 @@
 import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
 import { type Factor, listFactors } from '#src/directory/users/factors/store.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { levelWith } from '#src/protocol/oidc/acr.ts'
-import { challengeOf, creationOptions, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
+import { challengeOf, creationOptions, requestOptions } from '#src/sign-in/passkeys.ts'
 import { offerSecret, setUpOf } from '#src/sign-in/totp.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
@@ -14,14 +17,20 @@ const queryParameter = ({ call }: BrowserSession, name: string): string | null =
 type Method = 'totp' | 'passkey' | 'recovery'
 
 /**
+ * True where a recovery code stands in for a lost passkey, and its user adds another: the organization
+ * requires passkeys. A client that asks for one gets no user who has proven less.
+ */
+export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
+
+/**
  * Returns the methods that the user has and that reach the level. A recovery code stands in for an
  * authenticator app.
  */
-const methodsFor = ({ factors, level }: BrowserLogin): Method[] => {
+const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[] => {
   const methods: Method[] = (['passkey', 'totp'] as const).filter(
     type => factors.includes(type) && levelWith(type) >= level,
   )
-  return level <= levelWith('totp') ? [...methods, 'recovery'] : methods
+  return level <= levelWith('totp') || mayRecover(flow) ? [...methods, 'recovery'] : methods
 }
 
 /** Second-factor page; `using` is the method whose form was posted. */
@@ -33,7 +42,7 @@ export const secondFactorPage = async (
   retry?: Retry<'second-factor'>,
   using = queryParameter(browser, 'method'),
 ): Promise<Response> => {
-  const methods = methodsFor(login)
+  const methods = methodsFor(flow, login)
   const method = methods.find(name => name === using) ?? methods[0] ?? 'recovery'
   const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
   const challenge = challengeOf(context, 'second_factor', roundOf(flow))
@@ -86,7 +95,6 @@ export const enrolPage = async (
   retry?: Retry<'enrol-totp'> | Retry<'enrol-passkey'>,
   using = queryParameter(browser, 'kind'),
 ): Promise<Response> => {
-  const { config } = context
   const page = { action: '/oauth/enrol', request: flow.handle }
   const address = `${page.action}?request=${flow.handle}`
   const exit = exitOf(context, flow, login.id)
@@ -109,14 +117,53 @@ export const enrolPage = async (
     const set_up = setUpOf(secretFor(context, flow, login), flow.organization.display_name, login.username)
     return show(context, 'enrol-totp', browser, flow, { ...form, ...set_up }, retry as Retry<'enrol-totp'>)
   }
-  const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
-  const challenge = challengeOf(context, 'enrol', roundOf(flow))
-  const options = creationOptions(
-    config,
-    challenge,
-    flow.organization.display_name,
-    { ...login, id: login.user_id },
-    passkeys,
-  )
+  const options = await optionsFor(context, flow, login, await hasNoPassword(context, flow, login))
   return show(context, 'enrol-passkey', browser, flow, { ...form, options }, retry as Retry<'enrol-passkey'>)
 }
+
+/** True for a user whose new passkey is to log in alone. */
+export const hasNoPassword = async (
+  { store }: Context,
+  { organization }: StoredFlow,
+  { user_id }: BrowserLogin,
+): Promise<boolean> => (await store.read(q => findUser(q, organization.id, user_id)))?.password_hash === null
+
+const optionsFor = async (
+  context: Context,
+  flow: StoredFlow,
+  login: BrowserLogin,
+  alone: boolean,
+): Promise<string> =>
+  creationOptions(
+    context.config,
+    challengeOf(context, 'enrol', roundOf(flow)),
+    flow.organization.display_name,
+    { ...login, id: login.user_id },
+    (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey),
+    alone ? 'required' : 'preferred',
+  )
+
+/** Offers a passkey to a user who has typed a password. */
+export const offerPasskeyPage = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  login: BrowserLogin,
+  retry?: Retry<'offer-passkey'>,
+): Promise<Response> =>
+  show(
+    context,
+    'offer-passkey',
+    browser,
+    flow,
+    {
+      action: '/oauth/enrol',
+      later_action: '/oauth/offer-passkey',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'enrol', login.id),
+      user: pageUserOf(login),
+      options: await optionsFor(context, flow, login, true),
+      ...exitOf(context, flow, login.id),
+    },
+    retry,
+  )

@@ -199,6 +199,7 @@ export const storeFlow = async (
     proof: null,
     round: 0,
     enrolled: false,
+    recovered_by: null,
     created_at: now,
     expires_at: now + PENDING_FOR,
   }

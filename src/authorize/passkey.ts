@@ -45,7 +45,12 @@ export const postPasskey =
       confirm: async tx => {
         // Consumes the round first: the same form sent twice at once must not look like a copied passkey.
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
-        const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
+        const use = await usePasskey(tx, {
+          id: passkey.id,
+          sign_count,
+          now: context.clock.now(),
+          alone: true,
+        })
         if (use === 'copied') throw new CopiedPasskey()
         if (use !== 'used') throw new PageError('expired', 400)
       },

@@ -10,8 +10,10 @@ import { postEnrol } from './enrol.ts'
 import { postExcluded } from './excluded.ts'
 import { browserSessionOf, findFlow } from './flow.ts'
 import { postLogin } from './login.ts'
+import { postOfferPasskey } from './offer-passkey.ts'
 import { postOtherAccount } from './other-account.ts'
 import { postPasskey } from './passkey.ts'
+import { getRecover, postRecover } from './recover.ts'
 import { getResetPassword, postResetPassword } from './reset-password.ts'
 import { postSecondFactor } from './second-factor.ts'
 import { postSelectAccount } from './select-account.ts'
@@ -34,10 +36,14 @@ export const browserRoutes = (context: Context) => {
     'GET /oauth/sign-up': getSignUp(context),
     'POST /oauth/sign-up': postSignUp(context),
     'POST /oauth/passkey': postPasskey(context),
+    'GET /oauth/recover': getRecover(context),
+    'POST /oauth/recover': postRecover(context),
     'GET /oauth/second-factor': resume,
     'POST /oauth/second-factor': postSecondFactor(context),
     'GET /oauth/enrol': resume,
     'POST /oauth/enrol': postEnrol(context),
+    'GET /oauth/offer-passkey': resume,
+    'POST /oauth/offer-passkey': postOfferPasskey(context),
     'POST /oauth/other-account': postOtherAccount(context),
     'GET /oauth/select-account': resume,
     'POST /oauth/select-account': postSelectAccount(context),

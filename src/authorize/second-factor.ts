@@ -9,9 +9,9 @@ import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passk
 import { confirmProof } from '#src/sign-in/password.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
 import { advance, decide, resume } from './advance.ts'
-import { applyResult, completeWithFactor } from './authentication-result.ts'
+import { applyResult, completeWithFactor, recoveredBy } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
-import { secondFactorPage } from './factor-pages.ts'
+import { mayRecover, secondFactorPage } from './factor-pages.ts'
 import { chooseLogin, isProven, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { consumeRound, findPending } from './store.ts'
 
@@ -47,9 +47,11 @@ export const postSecondFactor =
             answer: () => secondFactorPage(context, browser, flow, login, retry, using),
           }
         }
-        if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
+        const recovers = using === 'recovery' && mayRecover(flow)
+        if (levelOf(proof.acr) < login.level && !recovers) throw new PageError('bad_request', 400)
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
-        return completeWithFactor(context, tx, browser, flow, login, proof)
+        const then = recovers ? recoveredBy(flow, login.user_id) : flow
+        return completeWithFactor(context, tx, browser, then, login, proof)
       },
       async (then, chosen) => {
         const end = using === 'recovery' ? await endOnSecurityPage(context, chosen, login) : chosen

@@ -6,13 +6,14 @@ import { hasTenants } from '#src/directory/organizations/store.ts'
 import { allowsRegistration } from '#src/directory/registrations/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { host } from '#src/pages/view.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
-import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
+import { challengeOf, requestOptions } from '#src/sign-in/passkeys.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
 import {
   type BrowserSession,
@@ -126,6 +127,7 @@ const confirmPage = async (
         offersPasskeys(context.config) && {
           passkey: {
             action: '/oauth/passkey',
+            recover_url: `/oauth/recover?request=${handle}`,
             options: requestOptions(
               context.config,
               challengeOf(context, 'login', roundOf(flow)),
@@ -192,6 +194,7 @@ export const loginPage = async (
       ...(offersPasskeys(context.config) && {
         passkey: {
           action: '/oauth/passkey',
+          recover_url: `/oauth/recover?request=${flow.handle}`,
           options: requestOptions(context.config, challengeOf(context, 'login', roundOf(flow))),
         },
       }),

@@ -70,7 +70,7 @@ export const insertPending = async (tx: Transaction, pending: Pending): Promise<
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,
-  chosen: ChosenLogin & { enrolled?: boolean },
+  chosen: ChosenLogin & Partial<Pick<Pending, 'enrolled' | 'recovered_by'>>,
 ): Promise<boolean> => {
   const { authorization_requests: t } = tx.tables
   const rows = await tx
@@ -99,6 +99,7 @@ export const chooseAgain = async (
       selected: !choose,
       proof: null,
       enrolled: false,
+      recovered_by: null,
       round: sql`${t.round} + 1`,
     })
     .where(eq(t.request_hash, request_hash))

@@ -25,6 +25,13 @@ export const lines = (max: number) =>
     )
 
 export const flag = z.boolean('true or false.')
+/** A boolean in a query. */
+export const switched = z.stringbool({
+  truthy: ['true'],
+  falsy: ['false'],
+  case: 'sensitive',
+  error: 'true or false.',
+})
 
 /** A whole number within the bounds, both inclusive. */
 export const integer = (min: number, max: number) => {

@@ -17,6 +17,8 @@ export interface Call extends ClientInfo {
   ui_locales: readonly string[]
   /** Name of the client of that authorization request. */
   application?: string | undefined
+  /** True for a browser with an authenticator of its device, as page.js found. */
+  readonly has_passkeys: boolean
   /** Language of the answer, and of mail that the call causes. */
   readonly locale: string
 }
@@ -49,6 +51,9 @@ export const openCall = (core: Core, request: Request, server: RequestIP | undef
     },
     get time_zone() {
       return findCookie(request, 'time_zone')?.match(ZONE)?.[0]
+    },
+    get has_passkeys() {
+      return findCookie(request, 'passkeys') === '1'
     },
     get device_hash() {
       return deviceHash(core, request)

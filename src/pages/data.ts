@@ -80,7 +80,7 @@ export interface LoginPage extends Common {
   reset_url?: string
   /** Present where people may register themselves. */
   sign_up_url?: string
-  passkey?: { action: string; options: string }
+  passkey?: { action: string; options: string; recover_url: string }
 }
 
 /**
@@ -186,6 +186,21 @@ export interface EnrolPasskeyPage extends EnrolForm {
   options: string
 }
 
+/** Offers a passkey after a password. The second form, `later_action`, declines. */
+export interface OfferPasskeyPage extends EnrolPasskeyPage {
+  later_action: string
+}
+
+/** Posts `username` and `recovery_code`: recovery without a password. */
+export interface RecoverPage extends Common {
+  action: string
+  request: string
+  csrf_token: string
+  login_url: string
+  username?: string
+  error?: FormError<MessageCode<'recover.error.'> | 'throttled' | 'busy'>
+}
+
 /** Shown once. A tick leads on: a GET of `action`, with `request` as its query. */
 export interface RecoveryCodesPage extends Common {
   user: PageUser
@@ -247,11 +262,15 @@ export interface ChangePasswordPage extends Common, StepExit {
   request?: string
   /** The token of a single-use link. */
   token?: string
+  /** WebAuthn creation options as JSON, where a link lets its user choose a passkey instead (`credential`). */
+  passkey_options?: string
+  /** False where the organization requires passkeys: the page asks for no password. */
+  takes_password?: false
   reason: MessageCode<'change-password.reason.'>
   user: PageUser
   ask_current: boolean
   rules: PasswordRule[]
-  error?: FormError<MessageCode<'change-password.error.'>>
+  error?: FormError<MessageCode<'change-password.error.'> | 'passkey'>
 }
 
 interface ProviderPage extends Common, StepExit {
@@ -358,7 +377,7 @@ export interface InvitationPage extends Common {
   /**
    * The second form: WebAuthn creation options as JSON where browsers have passkeys, and the password rules.
    */
-  sign_in?: { options?: string; rules: PasswordRule[]; error?: 'passkey' }
+  sign_in?: { options?: string; takes_password: boolean; rules: PasswordRule[]; error?: 'passkey' }
 }
 
 /** Shown when a user is signed in and no client waits. */
@@ -433,8 +452,9 @@ export interface AccountSecurityPage extends AccountFrame {
     created_at: string
     /** ISO 8601. */
     last_active_at?: string
+    /** Why the user may not remove it. */
+    kept?: MessageCode<'account-security.kept.'>
   }[]
-  may_remove: boolean
   /** The number of unused recovery codes. */
   codes_left: number
   now: number
@@ -443,7 +463,9 @@ export interface AccountSecurityPage extends AccountFrame {
   remove_action: string
   rename_action: string
   codes_action: string
-  change_password_url?: string
+  /** `has_password` is false for a user who would choose the first one. */
+  has_password: boolean
+  change_password_url: string
   notice?: MessageCode<'account-security.notice.'>
 }
 
@@ -591,6 +613,8 @@ export interface Pages {
   enrol: EnrolPage
   'enrol-totp': EnrolTotpPage
   'enrol-passkey': EnrolPasskeyPage
+  'offer-passkey': OfferPasskeyPage
+  recover: RecoverPage
   'recovery-codes': RecoveryCodesPage
   'select-account': SelectAccountPage
   consent: ConsentPage

@@ -34,6 +34,7 @@ const selectLogins = prepared((q, { logins, users, organizations }) =>
       enabled: users.enabled,
       password_temporary: users.password_temporary,
       password_changed_at: users.password_changed_at,
+      passkey_declined_at: users.passkey_declined_at,
       organization_name: sql<string>`${organizations.display_name}`.as('organization_name'),
     })
     .from(logins)

@@ -1,24 +1,15 @@
 import { createHmac } from 'node:crypto'
-import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import type { UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import type { Factor } from '#src/directory/users/factors/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { acrValues } from '#src/protocol/oidc/acr.ts'
 import { makerOf } from './passkey-makers.ts'
 
 const hostOf = ({ url }: Pick<Config, 'url'>): string => new URL(url).hostname
-
-/**
- * True when browsers support passkeys at this URL: https or localhost, with a host name and not an IP
- * address.
- */
-export const offersPasskeys = ({ url }: Pick<Config, 'url'>): boolean => {
-  const host = hostOf({ url })
-  return host === 'localhost' || (url.startsWith('https:') && isIP(host.replace(/^\[|\]$/g, '')) === 0)
-}
 
 /** Returns the acr values that this server supports. */
 export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
@@ -30,7 +21,7 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
  */
 export const challengeOf = (
   { master }: Core,
-  purpose: 'login' | 'second_factor' | 'enrol' | 'invitation',
+  purpose: 'login' | 'second_factor' | 'enrol' | 'invitation' | 'link',
   subject: string,
 ): string =>
   createHmac('sha256', master.derive('passkeys')).update(`${purpose}\0${subject}`).digest('base64url')
@@ -138,7 +129,7 @@ const expectation = ({ config }: Core, challenge: string) => ({
 
 /**
  * Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid.
- * `alone` demands user verification.
+ * `alone` demands user verification: the passkey was made to log in alone.
  */
 export const verifyRegistration = async (
   context: Core,
@@ -165,6 +156,7 @@ export const verifyRegistration = async (
     sign_count: credential.counter,
     transports: response.response.transports,
     synced: credentialDeviceType === 'multiDevice',
+    alone,
   }
 }
 

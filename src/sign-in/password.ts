@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { findCosts } from '#src/directory/users/hash-costs.ts'
 import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/password.ts'
 import { findUser, findUserForLogin, replacePasswordHash, type UserRow } from '#src/directory/users/store.ts'
-import { charge } from '#src/http/charge.ts'
+import { type ChargeKind, charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
@@ -18,13 +18,17 @@ import { failLogin } from './failed-login.ts'
 import { type Budget, budgetsOf, countSuccess } from './login-throttle.ts'
 import { checkThrottle, passwordsFrom, type ThrottleKey } from './throttle.ts'
 
-/** The input of a login form. */
-export interface Credentials {
+/** A try to authenticate as the user of a name. */
+export interface LoginAttempt {
   organization_id: OrganizationId
   /** Username or e-mail address. */
   identifier: string
-  password: string
   client_info: ClientInfo
+}
+
+/** The input of a login form. */
+export interface Credentials extends LoginAttempt {
+  password: string
 }
 
 /** A refused proof as a page shows it: error code, wait in whole seconds, HTTP status and headers. */
@@ -59,12 +63,41 @@ const BUSY = 2 * SECOND
  * same refusal, with the same hashes computed and the same rows counted; only the audit log has the reason. A
  * user with too many failures under all names gets this refusal too, even for the correct password.
  */
-export const provePassword = async (context: Context, credentials: Credentials): Promise<PasswordProof> => {
-  const { organization_id, password, client_info } = credentials
-  const name = accountName(credentials)
+export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
+  proveByName(context, credentials, {
+    work: 'hash',
+    check: async (user, isKnown) => {
+      const costs = await findCosts(context.store, '')
+      const lane = laneOf(credentials, isKnown)
+      const isRight = await verifyPassword(context, user?.password_hash, credentials.password, lane, costs)
+      return isRight ? undefined : 'wrong_password'
+    },
+    passed: (user, isKnown) => rehash(context, user, credentials, laneOf(credentials, isKnown)),
+  })
+
+/** A way to prove a user who is named. */
+interface Means {
+  work: ChargeKind
+  /** Returns why the proof fails. It does the same work for an unknown user, and for one who is throttled. */
+  check(user: UserRow | undefined, isKnown: boolean): Promise<string | undefined>
+  /** Returns a further change for the write that counts the success. */
+  passed?(user: UserRow, isKnown: boolean): Promise<((tx: Transaction) => Promise<unknown>) | undefined>
+}
+
+/**
+ * Authenticates a user by name, within the budgets of attempts. Each failure gets the same refusal, and the
+ * same rows are counted; only the audit log has the reason.
+ */
+export const proveByName = async (
+  context: Context,
+  attempt: LoginAttempt,
+  means: Means,
+): Promise<PasswordProof> => {
+  const { organization_id, client_info } = attempt
+  const name = accountName(attempt)
   const network = passwordsFrom(client_info.ip_address)
   const { budgets, wait, user } = await context.store.read(async q => {
-    const user = await findUserForLogin(q, organization_id, credentials.identifier)
+    const user = await findUserForLogin(q, organization_id, attempt.identifier)
     const budgets = await budgetsOf(context, q, { name, user }, client_info)
     const wait = await checkThrottle(context, q, [network])
     return { user, budgets, wait: budgets.is_known ? 0 : wait }
@@ -75,21 +108,19 @@ export const provePassword = async (context: Context, credentials: Credentials):
   try {
     const { is_known: isKnown } = budgets
     const { ip_address, device_hash } = client_info
-    charge(context, { ip_address, organization_id, kind: 'hash', device: isKnown ? device_hash : undefined })
-    const costs = await findCosts(context.store, '')
-    const lane = laneOf(credentials, isKnown)
-    const isRight = await verifyPassword(context, user?.password_hash, password, lane, costs)
-    const failure = userSlot ? failureOf(user, isRight) : 'throttled'
+    const device = isKnown ? device_hash : undefined
+    charge(context, { ip_address, organization_id, kind: means.work, device })
+    const wrong = await means.check(user, isKnown)
+    const failure = userSlot ? failureOf(user, wrong) : 'throttled'
     // A throttled attempt does not count against the user: an attacker could lock out the owner with it.
     const failed = [...nameSlot.failed, ...(userSlot?.failed ?? []), network]
-    if (failure || !user) return await recordFailure(context, credentials, user, failed, failure)
-    await recordSuccess(
-      context,
-      { name, user },
-      [...nameSlot.passed, ...(userSlot?.passed ?? [])],
-      credentials,
-      lane,
-    )
+    if (failure || !user) return await recordFailure(context, attempt, user, failed, failure)
+    const also = await means.passed?.(user, isKnown)
+    const passed = [...nameSlot.passed, ...(userSlot?.passed ?? [])]
+    await context.store.write(async tx => {
+      await countSuccess(context, tx, { name, user }, passed, client_info)
+      await also?.(tx)
+    })
     return { user }
   } catch (error) {
     if (error instanceof AppError && error.code === 'temporarily_unavailable')
@@ -106,15 +137,14 @@ export const provePassword = async (context: Context, credentials: Credentials):
 /**
  * Known browsers have a lane of their own, so strangers who fill an organization's seats leave some to them.
  */
-const laneOf = ({ organization_id, client_info }: Credentials, isKnown: boolean): HashLane =>
+const laneOf = ({ organization_id, client_info }: LoginAttempt, isKnown: boolean): HashLane =>
   isKnown
     ? { work: 'login', organization: `${organization_id}:known` }
     : { work: 'login', organization: organization_id, network: networkOf(client_info.ip_address, 48) }
 
-const failureOf = (user: UserRow | undefined, isRight: boolean): string | undefined => {
+const failureOf = (user: UserRow | undefined, wrong: string | undefined): string | undefined => {
   if (!user) return 'unknown_user'
-  if (!isRight) return 'wrong_password'
-  return user.enabled ? undefined : 'user_disabled'
+  return wrong ?? (user.enabled ? undefined : 'user_disabled')
 }
 
 /**
@@ -140,7 +170,7 @@ export const confirmProof = async (
 export const accountName = ({
   organization_id,
   identifier,
-}: Pick<Credentials, 'organization_id' | 'identifier'>): string =>
+}: Pick<LoginAttempt, 'organization_id' | 'identifier'>): string =>
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
 interface Slot extends Pick<Budget, 'failed' | 'passed'> {
@@ -170,7 +200,7 @@ const acquireSlot = ({ attempts: counts, config }: Context, budgets: readonly Bu
 
 const recordFailure = (
   context: Context,
-  { organization_id, identifier, client_info }: Credentials,
+  { organization_id, identifier, client_info }: LoginAttempt,
   user: UserRow | undefined,
   failed: ThrottleKey[],
   failure_reason: string | undefined,
@@ -186,19 +216,15 @@ const recordFailure = (
     return { refusal: WRONG }
   })
 
-/** Updates the budgets after a success, and replaces the hash when the configured cost has risen. */
-const recordSuccess = async (
+/** Hashes the password again when the configured cost has risen. */
+const rehash = async (
   context: Context,
-  counted: { name: string; user: UserRow },
-  passed: ThrottleKey[],
-  { password, client_info }: Credentials,
+  { id, password_hash }: UserRow,
+  { password }: Credentials,
   lane: HashLane,
-): Promise<void> => {
-  const { id, password_hash } = counted.user
+) => {
   const old = password_hash ?? ''
-  const fresh = needsRehash(context, old) ? await hashPassword(context, password, lane) : undefined
-  await context.store.write(async tx => {
-    await countSuccess(context, tx, counted, passed, client_info)
-    if (fresh) await replacePasswordHash(tx, id, old, fresh)
-  })
+  if (!needsRehash(context, old)) return undefined
+  const fresh = await hashPassword(context, password, lane)
+  return (tx: Transaction) => replacePasswordHash(tx, id, old, fresh)
 }

@@ -1,15 +1,21 @@
 import type { Context, Core } from '#src/context.ts'
 import { readProvider } from '#src/directory/identity-providers/store.ts'
+import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
+import { listFactors } from '#src/directory/users/factors/store.ts'
 import { consumeSignInLink } from '#src/directory/users/link-store.ts'
+import { revokeUser } from '#src/directory/users/revocation.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { translator } from '#src/pages/translate.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { type ExternalIdentity, linkOwnAccount } from './external-accounts.ts'
 import { countSuccess } from './login-throttle.ts'
 import { replaceOwnPassword } from './new-password.ts'
 import { accountName } from './password.ts'
+import { issueRecoveryCodes } from './recovery-codes.ts'
 import { checkMaker } from './user-links.ts'
 
 /**
@@ -60,13 +66,43 @@ export const runAction = async (
     return linkOwnAccount(context, tx, action.account, user, client_info)
   }
   const { password_hash, link_hash } = action
-  if (link_hash) {
-    const link = await consumeSignInLink(tx, link_hash, context.clock.now())
-    if (!link) throw new PageError('link', 410)
-    await checkMaker(tx, link, user.id)
-    await confirmOwner(context, tx, user, client_info)
-  }
+  if (link_hash) await useLink(context, tx, link_hash, user, client_info)
   return replaceOwnPassword(context, tx, { user, password_hash, client_info })
+}
+
+const useLink = async (
+  context: Context,
+  tx: Transaction,
+  link_hash: SecretHash,
+  user: UserRow,
+  client_info: ClientInfo,
+): Promise<void> => {
+  const link = await consumeSignInLink(tx, link_hash, context.clock.now())
+  if (!link) throw new PageError('link', 410)
+  await checkMaker(tx, link, user.id)
+  await confirmOwner(context, tx, user, client_info)
+}
+
+/**
+ * Adds the passkey that the holder of a link has chosen, ends the user's sessions and logins, and returns new
+ * recovery codes. No action, as nothing is left to prove: the user has no other factor.
+ *
+ * @throws PageError 400 `expired` when the user has a factor by now, 410 `link`
+ */
+export const replaceByPasskey = async (
+  context: Context,
+  tx: Transaction,
+  user: UserRow,
+  { passkey, link_hash }: { passkey: UnnamedFactor; link_hash: SecretHash },
+  call: Call,
+): Promise<string[]> => {
+  if ((await listFactors(tx, user.id)).length > 0) throw new PageError('expired', 400)
+  await useLink(context, tx, link_hash, user, call)
+  const by = { actor: { id: user.id, email: user.email }, client_info: call }
+  await revokeUser(context, tx, { user_id: user.id }, { ...by, reason: 'sign_in_link' })
+  const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
+  await addFactor(context, tx, user, { ...passkey, name }, by)
+  return issueRecoveryCodes(context, tx, user.id)
 }
 
 /**

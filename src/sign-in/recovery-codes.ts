@@ -1,8 +1,12 @@
 import { createHmac, randomInt } from 'node:crypto'
 import type { Core } from '#src/context.ts'
-import { consumeRecoveryCode, replaceRecoveryCodes } from '#src/directory/users/factors/store.ts'
+import {
+  consumeRecoveryCode,
+  hasRecoveryCode,
+  replaceRecoveryCodes,
+} from '#src/directory/users/factors/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import type { Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 
 const COUNT = 10
 const GROUPS = 3
@@ -42,6 +46,14 @@ export const issueRecoveryCodes = async (
   await replaceRecoveryCodes(tx, user_id, hashes)
   return codes
 }
+
+/** True for an unused code of the user; the work is the same without one. */
+export const isRecoveryCode = async (
+  context: Core,
+  q: Queries,
+  user_id: UserId,
+  typed: string,
+): Promise<boolean> => hasRecoveryCode(q, user_id, hashOf(context, user_id, normalize(typed) ?? ''))
 
 /** True once for each code. */
 export const redeemRecoveryCode = async (

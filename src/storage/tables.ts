@@ -162,6 +162,8 @@ export const tables = (kit: Kit) => {
        * once.
        */
       active_at: ms('active_at'),
+      /** Last time that the user declined the offer of a passkey. */
+      passkey_declined_at: ms('passkey_declined_at'),
     },
     t => [
       uniqueIndex('users_id').on(t.id),
@@ -536,6 +538,8 @@ export const tables = (kit: Kit) => {
       /** Input for deriving passkey challenges and new TOTP secrets; each success increments it. */
       round: int('round').notNull().default(0),
       enrolled: bool('enrolled').notNull().default(false),
+      /** The user for whom a recovery code stood in for a lost passkey, and who has to add another. */
+      recovered_by: id<UserId>('recovered_by'),
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
     },
@@ -656,6 +660,8 @@ export const tables = (kit: Kit) => {
       transports: json('transports').$type<string[]>().notNull(),
       /** True when the passkey may exist on several devices. */
       synced: bool('synced').notNull().default(false),
+      /** True for a passkey that logs in alone: it was made for that, or has done so. */
+      alone: bool('alone').notNull().default(false),
       created_at: created_at(),
       last_used_at: ms('last_used_at'),
     },

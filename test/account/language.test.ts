@@ -219,10 +219,10 @@ describe('PAG-31 the choice returns to its page', () => {
       'no-referrer',
     ])
     const page = await browser.follow(back)
-    says(page, 'de', 'change-password.title')
+    says(page, 'de', 'change-password.either')
     const refused = await browser.submit(page, { password: 'short', password_repeat: 'short' })
     const again = await browser.follow(await choose(browser, refused, 'fr', '/account/sign-in'))
-    says(again, 'fr', 'change-password.title')
+    says(again, 'fr', 'change-password.either')
     expect(await app.events()).toEqual([])
     const done = await browser.submit(again, { password: NEW, password_repeat: NEW })
     expect(done.location).toBe('/account')

@@ -243,6 +243,7 @@ describe('settings', () => {
       theme: undefined,
       session_ttl: undefined,
       mfa_required: false,
+      passkey_required: false,
       self_deletion: false,
       logo: undefined,
       logo_dark: undefined,

@@ -45,7 +45,7 @@ describe('links that sign a user in are revoked', () => {
       const browser = openBrowser(app)
       for (const url of urls) {
         const page = await browser.get(url)
-        expect(page.heading).toBe('Choose a new password')
+        expect(page.heading).toBe(url.includes('reset') ? 'Choose a new password' : 'Choose how you sign in')
       }
       const opened = await browser.get(urls[1] ?? '')
       await end(`/users/${user.id}`)

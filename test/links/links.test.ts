@@ -29,7 +29,7 @@ describe('a sign-in link', () => {
     expect(url).toMatch(/^http:\/\/localhost:8080\/account\/sign-in\?token=[\w-]{43}$/)
     const browser = openBrowser(app)
     const page = await browser.get(url)
-    expect(page.heading).toBe('Choose a new password')
+    expect(page.heading).toBe('Choose how you sign in')
     await app.events()
     const account = await browser.follow(await browser.submit(page, choose))
     expect(account.heading).toBe('Your account')
@@ -78,7 +78,7 @@ describe('a sign-in link', () => {
   test('stays valid after a refused password', async () => {
     const { browser, page } = await open()
     const again = await browser.submit(page, { password: 'short', password_repeat: 'short' })
-    expect([again.status, again.heading]).toEqual([400, 'Choose a new password'])
+    expect([again.status, again.heading]).toEqual([400, 'Choose how you sign in'])
     expect((await browser.submit(again, { password: PASSWORD, password_repeat: PASSWORD })).html).toContain(
       'the password you have now',
     )

@@ -1,7 +1,8 @@
 import { generateSync } from 'otplib'
 import type { Json, TestApp } from './app.ts'
 import { newPasskey } from './authenticator.ts'
-import { type Browser, type Page, unescapeHtml } from './browser.ts'
+import { type Browser, openBrowser, type Page, unescapeHtml } from './browser.ts'
+import { create } from './callers.ts'
 import { signIn } from './people.ts'
 
 /** Returns the TOTP code for this key now, or `shift` milliseconds from now. */
@@ -68,4 +69,25 @@ export const signInWith = async (
 export const openEnrolment = async (browser: Browser, username: string): Promise<Page> => {
   const page = await browser.get('/account/security/add')
   return page.forms.some(({ action }) => action === '/oauth/login') ? signIn(browser, page, username) : page
+}
+
+/** Sends the form of the page that has this field. */
+export const sendForm = (browser: Browser, page: Page, field: string, fields: Record<string, string>) =>
+  browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
+
+/** A user who has accepted an invitation with a passkey, and so has no password. */
+export const addPasskeyUser = async (app: TestApp, username: string, more: Json = {}) => {
+  const { invitation_url, ...user } = await create(app, '/users', {
+    username,
+    email: `${username}@example.com`,
+    first_name: 'Pat',
+    last_name: 'Key',
+    invite: 'link',
+    ...more,
+  })
+  const browser = openBrowser(app)
+  const page = await browser.get(invitation_url)
+  const passkey = newPasskey()
+  const shown = await sendForm(browser, page, 'credential', { credential: passkey.create(optionsOf(page)) })
+  return { user, browser, passkey, codes: recoveryCodesOf(shown) }
 }

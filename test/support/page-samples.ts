@@ -122,8 +122,10 @@ const linkAccount: Pages['link-account'] = { ...fromProvider, email: ada.email }
 const names = ['first_name', 'last_name'] as const
 
 const challenge = { challenge: 'c2lnbiB0aGlz', rpId: 'id.northwind.example', userVerification: 'required' }
+const creation = JSON.stringify({ ...challenge, rp: {}, user: { id: '' } })
 const enrolForm = { brand, ...form, action: '/oauth/enrol', user: ada, cancel_url: '/oauth/enrol', other }
 const set_up = setUpOf('JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', brand.name, ada.username)
+const recover: Pages['recover'] = { brand, ...form, action: '/oauth/recover', login_url: '/oauth/login' }
 const secondFactor: Pages['second-factor'] = {
   brand,
   ...form,
@@ -257,12 +259,12 @@ const security: Pages['account-security'] = {
     },
     { id: 'fac_2', type: 'totp', name: 'Authenticator app', created_at: '2026-11-18T12:00:00Z' },
   ],
-  may_remove: true,
   codes_left: 8,
   add_url: '/account/security/add',
   remove_action: '/account/security/remove',
   rename_action: '/account/security/rename',
   codes_action: '/account/security/codes',
+  has_password: true,
   change_password_url: '/account/change-password',
 }
 
@@ -414,7 +416,10 @@ export const samples: Sample[] = [
   {
     page: 'login',
     state: 'passkey',
-    data: { ...login, passkey: { action: '/oauth/passkey', options: JSON.stringify(challenge) } },
+    data: {
+      ...login,
+      passkey: { action: '/oauth/passkey', recover_url: '/recover', options: JSON.stringify(challenge) },
+    },
   },
   { page: 'reset-password', state: 'usual', data: resetPassword },
   { page: 'reset-password', state: 'organization', data: { ...resetPassword, organization: '' } },
@@ -528,6 +533,24 @@ export const samples: Sample[] = [
     data: { ...enrolForm, options: '{}', error: { code: 'passkey' }, request_id },
   },
   {
+    page: 'offer-passkey',
+    state: 'usual',
+    data: { ...enrolForm, later_action: '/oauth/offer-passkey', options: creation },
+  },
+  { page: 'recover', state: 'usual', data: recover },
+  {
+    page: 'recover',
+    state: 'refused',
+    status: 401,
+    data: { ...recover, username: 'ada', error: { code: 'invalid_credentials' } },
+  },
+  {
+    page: 'recover',
+    state: 'throttled',
+    status: 429,
+    data: { ...recover, username: 'ada', error: { code: 'throttled', seconds: 60 } },
+  },
+  {
     page: 'recovery-codes',
     state: 'usual',
     data: {
@@ -627,6 +650,16 @@ export const samples: Sample[] = [
     },
   },
   { page: 'change-password', state: 'temporary', data: { ...change, other } },
+  {
+    page: 'change-password',
+    state: 'passkey',
+    data: { ...change, token: 'token', reason: 'link', passkey_options: creation },
+  },
+  {
+    page: 'change-password',
+    state: 'passkey-alone',
+    data: { ...change, token: 'token', reason: 'link', passkey_options: creation, takes_password: false },
+  },
   { page: 'change-password', state: 'expired', data: { ...change, other, reason: 'expired' } },
   {
     page: 'change-password',
@@ -684,20 +717,30 @@ export const samples: Sample[] = [
     status: 400,
     data: { ...invitation, errors: { username: 'taken', last_name: 'required' }, request_id },
   },
-  { page: 'invitation', state: 'password', data: { ...invited, sign_in: { rules } } },
+  { page: 'invitation', state: 'password', data: { ...invited, sign_in: { rules, takes_password: true } } },
   {
     page: 'invitation',
     state: 'passkey',
     data: {
       ...invited,
-      sign_in: { rules, options: JSON.stringify({ ...challenge, rp: {}, user: { id: '' } }) },
+      sign_in: { rules, takes_password: true, options: creation },
     },
+  },
+  {
+    page: 'invitation',
+    state: 'passkey-alone',
+    data: { ...invited, sign_in: { rules, takes_password: false, options: creation } },
   },
   {
     page: 'invitation',
     state: 'refused-password',
     status: 400,
-    data: { ...invited, errors: { password: 'policy' }, sign_in: { rules: broken }, request_id },
+    data: {
+      ...invited,
+      errors: { password: 'policy' },
+      sign_in: { rules: broken, takes_password: true },
+      request_id,
+    },
   },
   { page: 'link-account', state: 'usual', data: linkAccount },
   {
@@ -770,7 +813,7 @@ export const samples: Sample[] = [
       user: ada,
       has_password: true,
       reset_url: '/reset',
-      passkey: { action: '/oauth/passkey', options: '{}' },
+      passkey: { action: '/oauth/passkey', recover_url: '/recover', options: '{}' },
       providers: providers.slice(0, 1),
       cancel_url: '/account/profile',
     },
@@ -979,7 +1022,19 @@ export const samples: Sample[] = [
   {
     page: 'account-security',
     state: 'last',
-    data: { ...security, factors: security.factors.slice(1), may_remove: false },
+    data: {
+      ...security,
+      factors: security.factors.slice(1).map(factor => ({ ...factor, kept: 'required' })),
+    },
+  },
+  {
+    page: 'account-security',
+    state: 'passkey-alone',
+    data: {
+      ...security,
+      has_password: false,
+      factors: security.factors.slice(0, 1).map(factor => ({ ...factor, kept: 'only_way_in' })),
+    },
   },
   { page: 'account-security', state: 'none', data: { ...security, factors: [], codes_left: 0 } },
 ]

@@ -125,6 +125,9 @@ export const Settings = z
         'Lifetime of a login, a day by default, and longest life of a session, without a limit by default.',
       ),
       mfa_required: nullable(flag).describe('Whether each user needs a second factor.'),
+      passkey_required: nullable(flag).describe(
+        'Whether each user needs a passkey at every login, alone or after another way in; authenticator apps do not suffice. Needs https and a host name.',
+      ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
       logo: nullable(picture).describe(`${PICTURE} Answers contain its URL.`),

@@ -13,6 +13,7 @@ import { isSlugNamed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { insertAssets } from './asset-store.ts'
 import { removeUnusedAssets, takeAssets } from './assets.ts'
@@ -84,6 +85,18 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     : refuse('Registration needs a mail server: smtp_url and mail_from are not set.')
 }
 
+/** Returns the problem of requiring passkeys where browsers have none. */
+const passkeyProblems = ({ config }: Pick<Core, 'config'>, { passkey_required }: Settings): Detail[] =>
+  passkey_required && !offersPasskeys(config)
+    ? [
+        {
+          field: 'settings.passkey_required',
+          code: 'not_allowed',
+          message: 'Passkeys need an https URL with a host name, or localhost.',
+        },
+      ]
+    : []
+
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
 /** Creates an organization with the built-in roles `admin` and `user`, and a new id unless one is passed. */
@@ -97,7 +110,11 @@ export const createOrganization = (
     const { name, slug, display_name = name } = input
     const id = input.id ?? newId('org', now)
     const { settings, assets, problems } = takeAssets(id, {}, input.settings)
-    throwProblems([...problems, ...registrationProblems(context, {}, settings)])
+    throwProblems([
+      ...problems,
+      ...registrationProblems(context, {}, settings),
+      ...passkeyProblems(context, settings),
+    ])
     const organization = {
       id,
       name,
@@ -126,7 +143,7 @@ export const createOrganization = (
  * @throws AppError 404; 403 when a caller of another organization than the default one changes login domains
  */
 export const judgeChange = async (
-  context: Pick<Core, 'mail'>,
+  context: Pick<Core, 'mail' | 'config'>,
   q: Queries,
   reference: string,
   change: UpdateOrganization,
@@ -152,6 +169,8 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
+      // A stored setting is never judged again.
+      ...passkeyProblems(context, change.settings ?? {}),
     ],
   }
 }

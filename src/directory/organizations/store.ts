@@ -95,10 +95,10 @@ export const acceptsDocuments = (store: Store): Promise<boolean> =>
  */
 const NIST = { single_factor: 15, with_factor: 8 }
 
-const passwordPolicyOf = (policy: Settings['password_policy'], mfa_required: boolean): PasswordPolicy => {
+const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolean): PasswordPolicy => {
   const isNist = policy?.preset === 'nist'
   return {
-    min_length: policy?.min_length ?? (isNist && !mfa_required ? NIST.single_factor : NIST.with_factor),
+    min_length: policy?.min_length ?? (isNist && !hasFactor ? NIST.single_factor : NIST.with_factor),
     min_length_with_factor: isNist ? (policy.min_length ?? NIST.with_factor) : undefined,
     require_uppercase: policy?.require_uppercase ?? !isNist,
     require_lowercase: policy?.require_lowercase ?? !isNist,
@@ -115,6 +115,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     theme,
     session_ttl,
     mfa_required,
+    passkey_required,
     self_deletion,
     logo,
     logo_dark,
@@ -137,6 +138,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     theme: theme ?? undefined,
     session_ttl: session_ttl ? parseDuration(session_ttl) : undefined,
     mfa_required: mfa_required ?? false,
+    passkey_required: passkey_required ?? false,
     self_deletion: self_deletion ?? false,
     logo: logo ?? undefined,
     logo_dark: logo_dark ?? undefined,
@@ -148,7 +150,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
     registration: registration ?? 'off',
     step_up: step_up ?? undefined,
-    password_policy: passwordPolicyOf(policy, mfa_required ?? false),
+    password_policy: passwordPolicyOf(policy, (mfa_required || passkey_required) ?? false),
     user_attributes: definitionsOf(user_attributes),
     client_registration: client_registration ?? 'off',
     client_metadata_documents: client_metadata_documents ?? 'off',

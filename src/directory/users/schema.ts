@@ -8,6 +8,7 @@ import {
   readOnlyStored,
   set,
   stored,
+  switched,
   time,
 } from '#src/directory/fields.ts'
 import { example } from '#src/http/example.ts'
@@ -217,13 +218,6 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
 
 const MAX_FILTERS = 10
 const userSorts = ['created_at', 'username', 'email', 'last_login'] as const
-
-const switched = z.stringbool({
-  truthy: ['true'],
-  falsy: ['false'],
-  case: 'sensitive',
-  error: 'true or false.',
-})
 
 export const ListUsers = listQuery({
   sort: oneOf(userSorts).default('created_at').describe('Field to sort by; users without a value come last.'),

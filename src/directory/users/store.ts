@@ -141,10 +141,10 @@ const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
 /** Rejects with a unique violation when user name or e-mail address are taken in the organization. */
 export const insertUser = async (
   tx: Transaction,
-  user: Omit<UserRow, Derived | 'active_at'>,
+  user: Omit<UserRow, Derived | 'active_at' | 'passkey_declined_at'>,
   role_ids: RoleId[],
 ): Promise<void> => {
-  await tx.insert(tx.tables.users).values(derived({ ...user, active_at: null }))
+  await tx.insert(tx.tables.users).values(derived({ ...user, active_at: null, passkey_declined_at: null }))
   await addRoles(tx, user.id, role_ids)
   tx.changed('users')
 }
@@ -215,6 +215,11 @@ export const replacePasswordHash = async (
 /** Stores the time of the last login (ms). */
 export const setLastLogin = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
   await tx.update(tx.tables.users).set({ last_login: now }).where(eq(tx.tables.users.id, id))
+}
+
+/** Stores when the user declined the offer of a passkey. */
+export const setPasskeyDeclined = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
+  await tx.update(tx.tables.users).set({ passkey_declined_at: now }).where(eq(tx.tables.users.id, id))
 }
 
 /**

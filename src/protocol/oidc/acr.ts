@@ -47,18 +47,24 @@ export interface RequiredFactor {
 /**
  * Returns what a login still requires. A user with a second factor proves it at every login; a user without
  * one enrols it when the organization or the client's `acr_values` require it. Existing factors are proven
- * before one is added.
+ * before one is added, unless a recovery code stood in for a lost passkey.
  */
 export const requiredFactor = (login: {
   readonly acr: string
   readonly factors: readonly FactorType[]
+  /** Level that the client asks for, or 0. */
   readonly wanted: number
-  readonly required: boolean
+  /** Level that the organization requires: 1, 2 or 3. */
+  readonly required: number
+  /** The user has proven a recovery code in place of a lost passkey. */
+  readonly recovered: boolean
 }): RequiredFactor => {
-  const { acr, factors, wanted, required } = login
+  const { acr, factors, wanted, required, recovered } = login
   const level = Math.max(1, levelOf(acr))
+  const passkey = levelWith('passkey')
+  if (recovered) return { level: passkey, factor_due: false, enrol_due: level < passkey }
   const reachable = Math.max(1, ...factors.map(levelWith))
-  const needed = Math.max(wanted, required || factors.length > 0 ? 2 : 1)
+  const needed = Math.max(wanted, required, factors.length > 0 ? 2 : 1)
   const factor_due = level < Math.min(needed, reachable)
   return {
     level: factor_due ? Math.min(needed, reachable) : needed,

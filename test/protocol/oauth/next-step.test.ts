@@ -16,6 +16,7 @@ const login = (id: string, changes: Partial<EligibleLogin> = {}): EligibleLogin 
   factor_due: false,
   is_excluded: false,
   attributes_due: false,
+  offer_due: false,
   has_consented: true,
   ...changes,
 })

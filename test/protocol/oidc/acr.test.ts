@@ -39,31 +39,60 @@ describe('the next step of a login', () => {
   const both: FactorType[] = ['totp', 'passkey']
   test.each([
     // acr, factors, wanted, required -> what, up to which level
-    ['1', none, 0, false, 'nothing', 1],
-    ['1', none, 1, false, 'nothing', 1],
-    ['1', none, 0, true, 'enrol', 2],
-    ['1', none, 2, false, 'enrol', 2],
-    ['1', none, 3, false, 'enrol', 3],
-    ['1', app, 0, false, 'factor', 2],
-    ['1', app, 0, true, 'factor', 2],
-    ['1', app, 3, false, 'factor, enrol', 2],
-    ['2', app, 3, false, 'enrol', 3],
-    ['2', app, 2, true, 'nothing', 2],
-    ['1', key, 0, false, 'factor', 2],
-    ['1', both, 2, false, 'factor', 2],
-    ['1', both, 3, false, 'factor', 3],
-    ['2', both, 3, false, 'factor', 3],
-    ['2', key, 0, true, 'nothing', 2],
-    ['phr', key, 3, true, 'nothing', 3],
+    ['1', none, 0, 1, 'nothing', 1],
+    ['1', none, 1, 1, 'nothing', 1],
+    ['1', none, 0, 2, 'enrol', 2],
+    ['1', none, 2, 1, 'enrol', 2],
+    ['1', none, 3, 1, 'enrol', 3],
+    ['1', app, 0, 1, 'factor', 2],
+    ['1', app, 0, 2, 'factor', 2],
+    ['1', app, 3, 1, 'factor, enrol', 2],
+    ['2', app, 3, 1, 'enrol', 3],
+    ['2', app, 2, 2, 'nothing', 2],
+    ['1', key, 0, 1, 'factor', 2],
+    ['1', both, 2, 1, 'factor', 2],
+    ['1', both, 3, 1, 'factor', 3],
+    ['2', both, 3, 1, 'factor', 3],
+    ['2', key, 0, 2, 'nothing', 2],
+    ['phr', key, 3, 2, 'nothing', 3],
+    // PEO-14: passkeys are required.
+    ['1', none, 0, 3, 'enrol', 3],
+    ['1', app, 0, 3, 'factor, enrol', 2],
+    ['2', app, 0, 3, 'enrol', 3],
+    ['1', both, 2, 3, 'factor', 3],
+    ['2', both, 0, 3, 'factor', 3],
+    ['phr', key, 0, 3, 'nothing', 3],
     // The factor went after it was proven: the next login will tell.
-    ['2', none, 0, true, 'nothing', 2],
-    ['phr', none, 3, false, 'nothing', 3],
+    ['2', none, 0, 2, 'nothing', 2],
+    ['phr', none, 3, 1, 'nothing', 3],
     // A class that is not ours is the weakest.
-    ['0', none, 0, false, 'nothing', 1],
-    ['0', app, 0, false, 'factor', 2],
-  ] as const)('acr %s, %j, wanted %d, required %p: %s', (acr, factors, wanted, required, what, level) => {
-    const { factor_due, enrol_due, ...rest } = requiredFactor({ acr, factors, wanted, required })
+    ['0', none, 0, 1, 'nothing', 1],
+    ['0', app, 0, 1, 'factor', 2],
+  ] as const)('acr %s, %j, wanted %d, required %d: %s', (acr, factors, wanted, required, what, level) => {
+    const { factor_due, enrol_due, ...rest } = requiredFactor({
+      acr,
+      factors,
+      wanted,
+      required,
+      recovered: false,
+    })
     const due = [...(factor_due ? ['factor'] : []), ...(enrol_due ? ['enrol'] : [])].join(', ')
     expect([due || 'nothing', rest.level]).toEqual([what, level])
+  })
+
+  test.each([
+    ['1', key, 'enrol'],
+    ['2', both, 'enrol'],
+    ['1', none, 'enrol'],
+    ['phr', both, 'nothing'],
+  ] as const)('PEO-16 acr %s, %j, recovered: %s', (acr, factors, what) => {
+    const { factor_due, enrol_due, level } = requiredFactor({
+      acr,
+      factors,
+      wanted: 0,
+      required: 1,
+      recovered: true,
+    })
+    expect([factor_due, enrol_due ? 'enrol' : 'nothing', level]).toEqual([false, what, 3])
   })
 })

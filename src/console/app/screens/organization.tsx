@@ -57,6 +57,12 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           onChecked={mfa_required => choose({ mfa_required })}
         />
         <Check
+          label={words.organization.passkey}
+          hint={words.organization.passkeyHint}
+          checked={settings.passkey_required ?? false}
+          onChecked={passkey_required => choose({ passkey_required })}
+        />
+        <Check
           label={words.organization.stepUp}
           hint={words.organization.stepUpHint}
           checked={settings.step_up === 'all'}

@@ -168,6 +168,7 @@ const Factors = ({ id }: { id: string }) => {
     setAsked(undefined)
     list.reload()
   })
+  const isLockedOut = action.problem?.status === 409
   return (
     <Card title={words.user.factors} flush>
       {list.problem ? (
@@ -197,11 +198,16 @@ const Factors = ({ id }: { id: string }) => {
       {asked && (
         <Confirm
           title={words.user.removeFactorTitle}
-          text={words.user.removeFactorText}
-          action={words.user.removeFactor}
-          {...action.dialog}
+          text={isLockedOut ? words.user.lockedOut : words.user.removeFactorText}
+          action={isLockedOut ? words.user.removeAnyway : words.user.removeFactor}
+          isBusy={action.dialog.isBusy}
+          problem={isLockedOut ? undefined : action.problem}
           onConfirm={() =>
-            void action.run('DELETE', `/users/${id}/factors/${asked.id}`, words.user.factorRemoved)
+            void action.run(
+              'DELETE',
+              `/users/${id}/factors/${asked.id}${isLockedOut ? '?only_way_in=true' : ''}`,
+              words.user.factorRemoved,
+            )
           }
           onClose={() => setAsked(undefined)}
         />

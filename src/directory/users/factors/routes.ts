@@ -1,14 +1,17 @@
 import { z } from 'zod'
 import type { Context } from '#src/context.ts'
-import { stored, time } from '#src/directory/fields.ts'
+import { stored, switched, time } from '#src/directory/fields.ts'
 import { getUser, getUserToChange } from '#src/directory/users/change.ts'
 import { byCaller } from '#src/directory/users/service.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { example } from '#src/http/example.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { answerPage, listOf, listQuery } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
-import { notFound } from '#src/lib/app-error.ts'
+import { conflict, notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { removeFactor, removeFactors } from './service.ts'
 import { listFactors, type Factor as Row } from './store.ts'
 
@@ -41,6 +44,25 @@ const factorAnswer = ({ id, type, name, created_at, last_used_at }: Row): z.outp
 })
 
 const ListFactors = listQuery({})
+
+const RemoveFactors = z.object({
+  only_way_in: switched
+    .optional()
+    .describe('`true` removes the only way in of a user too, who then needs a sign-in link.'),
+})
+const LOCKED_OUT =
+  'The user has no other way in: set only_way_in=true, and give the user a sign-in link afterwards.'
+
+/** @throws AppError 409 when the user would have no way in without the passkeys, unless that is wanted */
+const keepWayIn = async (
+  tx: Transaction,
+  user: UserRow,
+  { only_way_in }: z.output<typeof RemoveFactors>,
+  factor_id?: string,
+): Promise<void> => {
+  const isGone = (way: WayIn) => way.by === 'passkey' && (!factor_id || way.factor_id === factor_id)
+  if (!only_way_in && isOnlyWayIn(await listWaysIn(tx, user), isGone)) throw conflict(LOCKED_OUT)
+}
 
 /** A user has few factors: they are read at once and paged in memory, newest first as in every list. */
 const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
@@ -84,12 +106,15 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     permission: 'users:update',
     fresh: true,
     summary: 'Remove a second factor of a user and end all sessions and logins of the user',
+    query: RemoveFactors,
     status: 204,
-    errors: [404],
-    handle: ({ caller, params, client_info }) =>
+    errors: [404, 409],
+    conflict: LOCKED_OUT,
+    handle: ({ caller, params, query, client_info }) =>
       writeAs(context, caller, async tx => {
         const by = byCaller(caller, client_info)
         const user = await getUserToChange(tx, by, params.user_id)
+        await keepWayIn(tx, user, query, params.factor_id)
         if (!(await removeFactor(context, tx, user, params.factor_id, by))) throw notFound('The factor')
       }),
   }),
@@ -101,12 +126,16 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     fresh: true,
     summary:
       'Remove all second factors and recovery codes of a user who has lost them, and end all sessions and logins of the user',
+    query: RemoveFactors,
     status: 204,
-    errors: [404],
-    handle: ({ caller, params, client_info }) =>
+    errors: [404, 409],
+    conflict: LOCKED_OUT,
+    handle: ({ caller, params, query, client_info }) =>
       writeAs(context, caller, async tx => {
         const by = byCaller(caller, client_info)
-        await removeFactors(context, tx, await getUserToChange(tx, by, params.user_id), by)
+        const user = await getUserToChange(tx, by, params.user_id)
+        await keepWayIn(tx, user, query)
+        await removeFactors(context, tx, user, by)
       }),
   }),
 ]

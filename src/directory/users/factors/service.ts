@@ -26,6 +26,7 @@ const bare = {
   sign_count: 0,
   transports: [],
   synced: false,
+  alone: false,
   last_used_at: null,
 }
 

@@ -95,17 +95,17 @@ export const consumeStep = async (
 
 /**
  * Stores the counter of a passkey. Returns `copied` when it has not increased, and `gone` for a deleted
- * passkey. Passkeys without a counter always send 0. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
+ * passkey. Passkeys without a counter always send 0. `alone`: it has logged in alone. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
   tx: Transaction,
-  { id, sign_count, now }: { id: FactorId; sign_count: number; now: number },
+  { id, sign_count, now, alone }: { id: FactorId; sign_count: number; now: number; alone?: true },
 ): Promise<'used' | 'copied' | 'gone'> => {
   const { factors } = tx.tables
   const hasRisen = sign_count === 0 ? eq(factors.sign_count, 0) : lt(factors.sign_count, sign_count)
   const rows = await tx
     .update(factors)
-    .set({ sign_count, last_used_at: now })
+    .set({ sign_count, last_used_at: now, ...(alone && { alone }) })
     .where(and(eq(factors.id, id), hasRisen))
     .returning({ id: factors.id })
   if (rows.length > 0) return 'used'
@@ -126,6 +126,12 @@ export const replaceRecoveryCodes = async (
   await tx.delete(recovery_codes).where(eq(recovery_codes.user_id, user_id))
   if (hashes.length > 0)
     await tx.insert(recovery_codes).values(hashes.map(code_hash => ({ user_id, code_hash })))
+}
+
+/** True while the code is unused. */
+export const hasRecoveryCode = async (q: Queries, user_id: UserId, code_hash: string): Promise<boolean> => {
+  const { recovery_codes: t } = q.tables
+  return (await q.$count(t, and(eq(t.user_id, user_id), eq(t.code_hash, code_hash)))) > 0
 }
 
 /** Deletes a recovery code; true for exactly one caller. */

@@ -1,0 +1,107 @@
+import type { Context } from '#src/context.ts'
+import { countRecoveryCodes } from '#src/directory/users/factors/store.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { confirmProof, proveByName } from '#src/sign-in/password.ts'
+import { isRecoveryCode, redeemRecoveryCode } from '#src/sign-in/recovery-codes.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { proceedAs } from './authentication-result.ts'
+import {
+  type BrowserSession,
+  browserSessionOf,
+  findFlow,
+  openStep,
+  type StoredFlow,
+  stepToken,
+} from './flow.ts'
+import { confirmingUser, type Retry, show } from './step-pages.ts'
+
+/** RFC 8176 has no value for recovery codes; they are one-time passwords (`otp`). */
+const RECOVERY_CODE = { acr: '1', amr: ['otp'] }
+
+/** Stands in for an unknown user, so that the work is the same. */
+const NOBODY = 'usr_'
+
+const page = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  retry?: Retry<'recover'>,
+): Promise<Response> => {
+  const username = (await confirmingUser(context, browser, flow))?.username ?? flow.request.login_hint
+  return show(
+    context,
+    'recover',
+    browser,
+    flow,
+    {
+      action: '/oauth/recover',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'recover'),
+      login_url: `/oauth/login?request=${flow.handle}`,
+      ...(username !== undefined && { username }),
+    },
+    retry,
+  )
+}
+
+export const getRecover =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const browser = browserSessionOf(context, call)
+    const handle = new URL(call.request.url).searchParams.get('request') ?? ''
+    return page(context, browser, await findFlow(context, browser, handle))
+  }
+
+/**
+ * Handles `username` and `recovery_code` of a user without a password who has lost the passkey. The code is
+ * one factor, and the login begins once a new passkey is added. Users with a password are refused as for a
+ * wrong code: for them the code is a second factor.
+ */
+export const postRecover =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { browser, flow, form } = await openStep(context, call, 'recover')
+    const confirming = await confirmingUser(context, browser, flow)
+    const username = confirming?.username ?? (form.get('username') ?? '').trim()
+    const code = form.get('recovery_code') ?? ''
+    if (!username || !code)
+      return page(context, browser, flow, { data: { username, error: { code: 'missing' } }, status: 400 })
+    const { user, refusal } = await proveByName(
+      context,
+      { organization_id: flow.organization.id, identifier: username, client_info: call },
+      {
+        work: 'commit',
+        check: async found => {
+          const isRight = await context.store.read(q => isRecoveryCode(context, q, found?.id ?? NOBODY, code))
+          return isRight && found?.password_hash === null ? undefined : 'wrong_recovery_code'
+        },
+      },
+    )
+    if (refusal) {
+      const { status, headers, ...error } = refusal
+      return page(context, browser, flow, { data: { username, error }, status, headers })
+    }
+    return proceedAs(context, browser, flow, {
+      user,
+      ...RECOVERY_CODE,
+      recovers: true,
+      confirm: tx => useCode(context, tx, user, code, call),
+    })
+  }
+
+const useCode = async (
+  context: Context,
+  tx: Transaction,
+  proven: UserRow,
+  code: string,
+  call: Call,
+): Promise<void> => {
+  const user = await confirmProof(tx, proven)
+  if (user.password_hash !== null || !(await redeemRecoveryCode(context, tx, user.id, code)))
+    throw new PageError('expired', 400)
+  const count = String(await countRecoveryCodes(tx, user.id))
+  await enqueueNotice(context, tx, 'recovery_code_used', user, call, { count })
+}

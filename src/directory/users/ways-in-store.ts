@@ -1,0 +1,36 @@
+import { and, eq } from 'drizzle-orm'
+import type { FactorId, IdentityProviderId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { listFactors } from './factors/store.ts'
+import type { UserRow } from './store.ts'
+
+/** A way by which a user begins a login without an administrator's help. */
+export type WayIn =
+  | { by: 'password' }
+  /** A passkey that logs in alone. */
+  | { by: 'passkey'; factor_id: FactorId }
+  /** An account at an enabled provider. */
+  | { by: 'provider'; provider_id: IdentityProviderId; subject: string }
+
+/** Returns the user's ways in. */
+export const listWaysIn = async (
+  q: Queries,
+  { id, password_hash }: Pick<UserRow, 'id' | 'password_hash'>,
+): Promise<WayIn[]> => {
+  const { external_accounts: accounts, identity_providers: providers } = q.tables
+  const linked = await q
+    .select({ provider_id: accounts.provider_id, subject: accounts.subject })
+    .from(accounts)
+    .innerJoin(providers, eq(providers.id, accounts.provider_id))
+    .where(and(eq(accounts.user_id, id), eq(providers.enabled, true)))
+  const passkeys = (await listFactors(q, id)).filter(({ alone }) => alone)
+  return [
+    ...(password_hash === null ? [] : [{ by: 'password' } as const]),
+    ...passkeys.map(({ id: factor_id }) => ({ by: 'passkey', factor_id }) as const),
+    ...linked.map(account => ({ by: 'provider', ...account }) as const),
+  ]
+}
+
+/** True when the user has a way in, and none that `isGone` spares. */
+export const isOnlyWayIn = (ways: readonly WayIn[], isGone: (way: WayIn) => boolean): boolean =>
+  ways.length > 0 && ways.every(isGone)

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'bun:test'
+import { DAY } from '#src/lib/duration.ts'
+import { startApp } from '#test/support/app.ts'
+import { newPasskey } from '#test/support/authenticator.ts'
+import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
+import { addPasskeyUser, optionsOf, recoveryCodesOf } from '#test/support/factors.ts'
+import { addClient, addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
+
+const app = await startApp()
+await addClient(app, 'web')
+const OFFER = 'Sign in faster next time'
+let made = 0
+const newUser = (more = {}) => addUser(app, `person${++made}`, more)
+
+/** A browser whose page script has found an authenticator. */
+const withPasskeys = (): Browser => {
+  const browser = openBrowser(app)
+  browser.cookies.set('passkeys', '1')
+  return browser
+}
+
+const logIn = async (browser: Browser, username: string, more: Record<string, string> = {}) =>
+  signIn(browser, await browser.get(authorizeUrl('web', more)), username)
+
+describe('PEO-15 the offer of a passkey', () => {
+  test('comes after a password, and adds a passkey that logs in alone', async () => {
+    const user = await newUser()
+    const browser = withPasskeys()
+    await app.events()
+    const page = await logIn(browser, user.username)
+    expect([page.url.split('?')[0], page.heading]).toEqual(['/oauth/offer-passkey', OFFER])
+    const options = optionsOf(page)
+    expect(options.authenticatorSelection).toEqual({ residentKey: 'required', userVerification: 'required' })
+    const passkey = newPasskey()
+    const weak = passkey.create(options, { verified: false })
+    const refused = await browser.submit(page, { credential: weak }, '/oauth/enrol')
+    expect([refused.status, refused.heading]).toEqual([400, OFFER])
+    expect((await browser.submit(refused, { code: '123456' }, '/oauth/enrol')).status).toBe(400)
+    const saved = await browser.submit(page, { credential: passkey.create(options) }, '/oauth/enrol')
+    expect(recoveryCodesOf(saved)).toHaveLength(10)
+    const done = await browser.follow(await browser.submit(saved, {}, '/oauth/enrol'))
+    expect((await codeRow(app, answerOf(done).code)).acr).toBe('phr')
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled'])
+    const [factor] = await app.context.store.read(async q => q.select().from(q.tables.factors))
+    expect(factor).toMatchObject({ user_id: user.id, alone: true })
+    // It has one now.
+    const later = withPasskeys()
+    expect((await logIn(later, user.username)).heading).toBe('Two-step verification')
+  })
+
+  test('is not repeated for 30 days after "not now", in any browser', async () => {
+    const user = await newUser()
+    const browser = withPasskeys()
+    const page = await logIn(browser, user.username)
+    await app.events()
+    const done = await browser.follow(await browser.submit(page, {}, '/oauth/offer-passkey'))
+    expect(answerOf(done).code).toBeString()
+    expect(await app.events()).toEqual([])
+    app.clock.advance(30 * DAY - 1_000)
+    expect(answerOf(await logIn(withPasskeys(), user.username)).code).toBeString()
+    app.clock.advance(2_000)
+    expect((await logIn(withPasskeys(), user.username)).heading).toBe(OFFER)
+  })
+
+  test('never comes without an authenticator, with an existing login, or with prompt=none', async () => {
+    const user = await newUser()
+    const plain = openBrowser(app)
+    expect(answerOf(await logIn(plain, user.username)).code).toBeString()
+    plain.cookies.set('passkeys', '1')
+    expect(answerOf(await plain.get(authorizeUrl('web'))).code).toBeString()
+    expect(answerOf(await plain.get(authorizeUrl('web', { prompt: 'none' }))).code).toBeString()
+  })
+
+  test('never comes to users who may add none, or who log in without a password', async () => {
+    const bound = await newUser({ roles: [] })
+    expect(answerOf(await logIn(withPasskeys(), bound.username)).code).toBeString()
+    const { passkey } = await addPasskeyUser(app, `person${++made}`)
+    const browser = withPasskeys()
+    const login = await browser.get(authorizeUrl('web'))
+    const credential = passkey.get(optionsOf(login))
+    expect(answerOf(await browser.submit(login, { credential }, '/oauth/passkey')).code).toBeString()
+  })
+
+  test('is answered once, for the login that it shows', async () => {
+    const [ada, bob] = [await newUser(), await newUser()]
+    const browser = withPasskeys()
+    const page = await logIn(browser, ada.username)
+    const passkey = newPasskey()
+    const credential = passkey.create(optionsOf(page))
+    const both = await Promise.all([1, 2].map(() => browser.submit(page, { credential }, '/oauth/enrol')))
+    expect(both.filter(({ status }) => status === 200)).toHaveLength(1)
+    const other = withPasskeys()
+    const foreign = await logIn(other, bob.username)
+    const answer = await other.submit(
+      foreign,
+      { credential: passkey.create(optionsOf(page)) },
+      '/oauth/enrol',
+    )
+    expect(answer.status).toBe(400)
+    const owners = await app.context.store.read(async q => q.select().from(q.tables.factors))
+    expect(owners.filter(({ user_id }) => user_id === ada.id)).toHaveLength(1)
+    expect(owners.filter(({ user_id }) => user_id === bob.id)).toEqual([])
+  })
+})

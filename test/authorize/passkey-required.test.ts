@@ -1,0 +1,187 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { startApp } from '#test/support/app.ts'
+import { newPasskey } from '#test/support/authenticator.ts'
+import { answerOf, openBrowser, type Page } from '#test/support/browser.ts'
+import {
+  addPasskeyUser,
+  codeOf,
+  enrolPasskey,
+  enrolTotp,
+  linkWith,
+  openEnrolment,
+  optionsOf,
+  recoveryCodesOf,
+  sendForm,
+  signInWith,
+} from '#test/support/factors.ts'
+import { addClient, addUser, authorizeUrl, codeRow, PASSWORD, signIn } from '#test/support/people.ts'
+
+const app = await startApp()
+await addClient(app, 'web')
+let made = 0
+const newUser = () => addUser(app, `person${++made}`)
+
+const require = async (passkey_required: boolean | null) =>
+  expect((await app.admin('PUT', '/organizations/default', { settings: { passkey_required } })).status).toBe(
+    200,
+  )
+
+/** Returns acr and amr of the code that the client gets. */
+const acrOf = async (page: Page) => {
+  const { acr, amr } = await codeRow(app, answerOf(page).code)
+  return [acr, amr]
+}
+
+const toClient = (more: Record<string, string> = {}) => authorizeUrl('web', more)
+
+beforeEach(async () => {
+  await require(null)
+  await app.events()
+})
+
+describe('PEO-14 where passkeys are required', () => {
+  test('a user without one adds it after the password, and needs it from then on', async () => {
+    const user = await newUser()
+    await require(true)
+    const browser = openBrowser(app)
+    const asked = await signIn(browser, await browser.get(toClient()), user.username)
+    expect(asked.heading).toBe('Add a passkey')
+    expect(asked.html).not.toContain('kind=totp')
+    const { passkey, page } = await enrolPasskey(browser, asked)
+    expect(await acrOf(await browser.submit(page, {}, '/oauth/enrol'))).toEqual([
+      'phr',
+      ['pwd', 'hwk', 'mfa'],
+    ])
+
+    const later = openBrowser(app)
+    const second = await signIn(later, await later.get(toClient()), user.username)
+    expect(second.heading).toBe('Two-step verification')
+    const credential = passkey.get(optionsOf(second))
+    expect(await acrOf(await later.submit(second, { credential }, '/oauth/second-factor'))).toEqual([
+      'phr',
+      ['pwd', 'hwk', 'mfa'],
+    ])
+    const alone = openBrowser(app)
+    const page2 = await signInWith(alone, await alone.get(toClient()), passkey)
+    expect(await acrOf(page2)).toEqual(['phr', ['hwk', 'mfa']])
+  })
+
+  test('an app is proven before a passkey is added, and does not suffice afterwards', async () => {
+    const user = await newUser()
+    const browser = openBrowser(app)
+    const { key } = await enrolTotp(app, browser, await openEnrolment(browser, user.username))
+    app.clock.advance(30_000)
+    await require(true)
+    const login = openBrowser(app)
+    const step = await signIn(login, await login.get(toClient({ acr_values: '1' })), user.username)
+    const code = codeOf(app, key)
+    const asked = await login.follow(await login.submit(step, { code }, '/oauth/second-factor'))
+    expect(asked.heading).toBe('Add a passkey')
+    await enrolPasskey(login, asked)
+    app.clock.advance(30_000)
+    const later = openBrowser(app)
+    const second = await signIn(later, await later.get(toClient()), user.username)
+    expect(second.html).not.toContain('method=totp')
+    expect((await later.submit(second, { code: codeOf(app, key) }, '/oauth/second-factor')).status).toBe(400)
+    expect((await later.get('/account')).heading).toBe('Sign in')
+  })
+
+  test('logins that lack one are asked, also for their account pages, and nothing for prompt=none', async () => {
+    const user = await newUser()
+    const browser = openBrowser(app)
+    await signIn(browser, await browser.get('/account'), user.username)
+    await require(true)
+    expect((await browser.get('/account')).heading).toBe('Add a passkey')
+    expect(answerOf(await browser.get(toClient({ prompt: 'none' }))).error).toBe('interaction_required')
+  })
+
+  test('a user whom roles let change nothing adds it too', async () => {
+    const user = await addUser(app, `person${++made}`, { roles: [] })
+    await require(true)
+    const browser = openBrowser(app)
+    const asked = await signIn(browser, await browser.get(toClient()), user.username)
+    const { page } = await enrolPasskey(browser, asked)
+    expect(recoveryCodesOf(page)).toHaveLength(10)
+  })
+
+  test('a lost passkey is replaced with password and recovery code, in the same login', async () => {
+    const user = await newUser()
+    await require(true)
+    const browser = openBrowser(app)
+    const first = await signIn(browser, await browser.get('/account'), user.username)
+    const { page: saved } = await enrolPasskey(browser, first)
+    const [recovery_code = ''] = recoveryCodesOf(saved)
+    await app.events()
+
+    const later = openBrowser(app)
+    const second = await signIn(later, await later.get(toClient()), user.username)
+    const recover = await later.get(linkWith(second, 'method=recovery'))
+    const asked = await later.follow(await later.submit(recover, { recovery_code }, '/oauth/second-factor'))
+    expect(asked.heading).toBe('Add a passkey')
+    expect(answerOf(await later.get(toClient({ prompt: 'none' }))).error).toBe('login_required')
+    // The recovery code is used up, and opens nothing for another user of this request.
+    const other = await newUser()
+    const left = await later.follow(await later.submit(asked, {}, '/oauth/other-account'))
+    expect((await signIn(later, left, other.username)).heading).toBe('Add a passkey')
+    const again = await signIn(later, await later.get(toClient()), user.username)
+    expect(again.heading).toBe('Two-step verification')
+    const used = await later.get(linkWith(again, 'method=recovery'))
+    expect((await later.submit(used, { recovery_code }, '/oauth/second-factor')).status).toBe(401)
+  })
+
+  test('a recovery code spares nothing for another user of the same request', async () => {
+    const thief = await addPasskeyUser(app, `person${++made}`)
+    const victim = await addPasskeyUser(app, `person${++made}`)
+    await app.admin('POST', `/users/${victim.user.id}/reset-password`, { password: PASSWORD })
+    const browser = openBrowser(app)
+    const login = await browser.get(toClient())
+    const page = await browser.get(linkWith(login, '/oauth/recover'))
+    const typed = { username: thief.user.username, recovery_code: thief.codes[0] ?? '' }
+    const asked = await browser.follow(await browser.submit(page, typed, '/oauth/recover'))
+    expect(asked.heading).toBe('Add a passkey')
+    const step = await signIn(browser, login, victim.user.username)
+    expect(step.heading).toBe('Two-step verification')
+  })
+
+  test('a client that asks for a passkey gets no user with a recovery code elsewhere', async () => {
+    const { user, codes } = await addPasskeyUser(app, `person${++made}`)
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD })
+    const browser = openBrowser(app)
+    const second = await signIn(browser, await browser.get(toClient({ acr_values: 'phr' })), user.username)
+    const answer = await browser.submit(second, { recovery_code: codes[0] ?? '' }, '/oauth/second-factor')
+    expect(answer.status).toBe(400)
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+  })
+
+  test('an invitation takes a passkey and no password', async () => {
+    await require(true)
+    const { body } = await app.admin('POST', '/users', {
+      username: `person${++made}`,
+      email: `person${made}@example.com`,
+      first_name: 'A',
+      last_name: 'B',
+      invite: 'link',
+    })
+    const browser = openBrowser(app)
+    const page = await browser.get(body.invitation_url)
+    expect(page.html).not.toContain('name="password"')
+    const password = { password: PASSWORD, password_repeat: PASSWORD }
+    expect((await browser.submit(page, password)).status).toBe(400)
+    const credential = newPasskey().create(optionsOf(page))
+    expect((await sendForm(browser, page, 'credential', { credential })).heading).toBe(
+      'Save your recovery codes',
+    )
+  })
+
+  test('the setting is refused where browsers have no passkeys', async () => {
+    const bare = await startApp({ url: 'http://192.0.2.1:8080' })
+    const settings = { passkey_required: true }
+    expect(await bare.admin('PUT', '/organizations/default', { settings })).toMatchObject({
+      status: 422,
+      body: { details: [{ field: 'settings.passkey_required', code: 'not_allowed' }] },
+    })
+    expect((await bare.admin('POST', '/organizations', { name: 'A', slug: 'acme', settings })).status).toBe(
+      422,
+    )
+  })
+})
