@@ -51,7 +51,7 @@ const inDirectory = [
   'registrations',
 ]
 
-/** Code of the console that runs in the browser, with rules of its own. */
+/** True for code of the console that runs in the browser, which has its own rules. */
 const isForBrowser = (file: string): boolean => file.startsWith('console/app/')
 const files = [...new Glob('**/*.ts').scanSync('src')].filter(file => !isForBrowser(file)).sort()
 const source = new Map(
@@ -133,7 +133,7 @@ test('the executable contains no part for tests only: each export is used in src
       .filter(name => !/^(resource-server|testing)\//.test(file) && !isUsedElsewhere(file, name))
       .map(name => `${file} ${name}`),
   )
-  // Steps of their own files that have tests of their own.
+  // Functions with direct tests that only their own file uses.
   expect(unused).toEqual([
     'dev/fake-openid.ts fakeOpenId',
     'dev/mint.ts badTokenNames',
@@ -289,10 +289,10 @@ test('only config.ts and the command line read the environment', () => {
 
 /** Files that keep state outside of the parts that `openCore` and `createApp` make. */
 const stateful = [
-  // By request: Elysia and its adapters hand on the request alone.
+  // By request: Elysia and its adapters pass on only the request.
   'http/call.ts',
   'resource-server/elysia.ts',
-  // By connection and by app, which own what they find there.
+  // By connection and by app.
   'storage/store.ts',
   'resource-server/fastify.ts',
   // The process has one order of ids, one pool of threads and one set of file locks.
@@ -300,7 +300,7 @@ const stateful = [
   'directory/users/hash-threads.ts',
   'tokens/signing-thread.ts',
   'storage/sqlite/lock.ts',
-  // A thread has its modules for itself.
+  // Each thread has its own modules.
   'tokens/signing-worker.ts',
   'storage/sqlite/checkpoint-worker.ts',
   // Results of pure functions of embedded files and colours.

@@ -1,6 +1,6 @@
 /**
  * `bun run test:order [SEED]`: runs the cases of each file in a random order, one process for each file, and
- * names the files in which a case depends on another one. The same seed gives the same order.
+ * prints the files in which a case depends on another. The same seed gives the same order.
  */
 const seed = process.argv[2] ?? `${1 + Math.floor(Math.random() * 1_000_000)}`
 const failed: string[] = []

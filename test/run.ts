@@ -5,8 +5,8 @@ import { ledgerGaps } from './conformance/ledger.ts'
 import { hasPostgres, startPostgres } from './support/postgres.ts'
 
 /**
- * The whole suite: builds the executable that some tests start, runs them all, then on PostgreSQL all that ask for a store, and
- * ends with a line that any CI can read.
+ * Runs the whole suite: builds the executable that some tests start, runs all tests, then runs the tests that
+ * use a store on PostgreSQL, and ends with a line that any CI can read.
  */
 const run = async (
   command: string[],
@@ -27,7 +27,9 @@ const ON_BOTH = [
   ...['flows', 'http', 'isolation', 'links', 'mail', 'oauth', 'observability'],
   ...['operations', 'pages', 'reliability', 'seed', 'sessions', 'sign-in', 'storage'],
 ]
-/** Tests of SQLite's files, plans and locks, and tests that choose their engines themselves. */
+/**
+ * Tests that run on SQLite only: its files, plans and locks, and tests that choose their engines themselves.
+ */
 const SQLITE_ALONE = new Set([
   'operations/check',
   'reliability/backup',
@@ -75,7 +77,7 @@ const test = async (args: string[], env?: Record<string, string>): Promise<numbe
   const code = await run(['bun', 'test', '--timeout', TIMEOUT, ...reporter, ...args], env, text => {
     output += text
   })
-  // The runner lists them once more by itself.
+  // The runner lists failed tests again at the end.
   const [told = ''] = output.split(/^\d+ tests? failed:$/m)
   failures.push(...(told.match(FAILURE) ?? []))
   for (const word of ['pass', 'fail', 'skip'] as const)

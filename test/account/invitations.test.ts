@@ -16,7 +16,7 @@ const person = { first_name: 'Bob', last_name: 'Roe', username: 'bob', email: 'b
 const chosen = { password: PASSWORD, password_repeat: PASSWORD }
 
 let made = 0
-/** A person whose names nobody else has. */
+/** Returns a person with unique names. */
 const somebody = () => {
   const username = `person-${++made}`
   return { ...person, username, email: `${username}@example.com` }
@@ -38,7 +38,7 @@ const open = async (url: string) => {
   return { browser, page: await browser.get(url) }
 }
 
-/** Fills the first form in and returns the second. */
+/** Fills in the first form and returns the second. */
 const introduce = async (url: string, who: Json = somebody()) => {
   const { browser, page } = await open(url)
   return { browser, page: await browser.submit(page, who) }

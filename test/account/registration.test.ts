@@ -25,7 +25,7 @@ const allow = async (settings: Json, slug = 'default') =>
 const users = () => app.context.store.read(async q => q.select().from(q.tables.users))
 const userAt = async (email: string) => (await users()).find(user => user.email === email)
 
-/** Sends the mail that waits, and returns it. */
+/** Sends the queued mail, and returns it. */
 const letters = async () => {
   const before = mail.mails.length
   while ((await deliverMails(app.context)) > 0);

@@ -1,4 +1,4 @@
-/** Every form of a login and of the account, filled with what no person would type. */
+/** Fills every form of a login and of the account with input that no person would type. */
 import { expect, test } from 'bun:test'
 import { createSetUpLink } from '#src/links/links.ts'
 import { captureMail } from '#src/mail/captured.ts'
@@ -18,7 +18,7 @@ const { status } = await app.admin('PUT', '/organizations/org_default', {
 
 if (status !== 200) throw new Error(`settings: ${status}`)
 
-/** Fields that a page sends by itself. */
+/** Fields that a page sends without the user's input. */
 const own = ['csrf_token', 'request', 'token', 'credential', 'login', 'organization_id', 'attributes', 'edit']
 
 const wrong = [
@@ -37,7 +37,7 @@ const wrong = [
 
 let made = 0
 const person = () => addUser(app, `person${++made}`)
-/** From networks of their own, since wrong attempts are counted. */
+/** Each request comes from another network, since wrong attempts are counted. */
 const browserOf = (): Browser => openBrowser(app, { ip: `198.51.100.${++made % 250}` })
 const signedIn = async (path: string): Promise<[Browser, Page]> => {
   const browser = browserOf()

@@ -14,8 +14,8 @@ let app: TestApp
 type Interruption = () => Promise<unknown>
 const interruptions = new AsyncLocalStorage<Interruption[]>()
 /**
- * Runs `interruption` once, before the first write of `request`: that write waits for it, as it may for others in
- * the queue. Writes of the server's own work do not use it up.
+ * Runs `interruption` once, before the first write of `request`: that write waits for it, as it may for
+ * others in the queue. Writes by jobs of the server do not trigger it.
  */
 const interrupted = <T>(interruption: Interruption, request: () => Promise<T>): Promise<T> =>
   interruptions.run([interruption], request)

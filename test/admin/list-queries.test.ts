@@ -5,7 +5,7 @@ import { startApp } from '#test/support/app.ts'
 const app = await startApp()
 const shapeOf = (query: z.ZodType | undefined) => (query as z.ZodObject | undefined)?.shape ?? {}
 /**
- * Every list route, so that a new one is covered. The ids in the paths do not exist: the query is checked
+ * All list routes, so that a new route is covered. The ids in the paths do not exist: the query is checked
  * first.
  */
 const lists = app.routes
@@ -44,7 +44,7 @@ describe.each(lists)('$path', ({ path, names }) => {
   })
 
   test('an empty filter is refused, and never means "no filter"', async () => {
-    // An empty cursor is a bad one; every name contains an empty search.
+    // An empty cursor is malformed; every name contains an empty search.
     for (const name of names.filter(each => each !== 'cursor' && each !== 'search'))
       expect(await statusOf(`${path}?${name}=`)).toEqual([`${path}?${name}=`, 422])
     if (!path.includes('nobody')) expect((await statusOf(`${path}?cursor=`))[1]).toBe(400)

@@ -30,7 +30,7 @@ const operations: Operation[] = Object.entries<Json>(document.paths).flatMap(([p
 const schemaAt = (operation: Json, status: number): Json | undefined =>
   at(operation.responses[status] ?? {}).content?.['application/json']?.schema
 
-/** The object that a reference of the document names. */
+/** Returns the object that a reference of the document names. */
 const at = (item: Json): Json =>
   item.$ref
     ? at(
@@ -187,7 +187,7 @@ describe('real answers', async () => {
     'GET /clients/{client_id}/test-login': `?user_id=${user.id}`,
   }
   let made = 0
-  /** Resources to be deleted, which no other case needs. */
+  /** Resources for the deletions; no other case needs them. */
   const spare: typeof ids = {
     user_id: async () => (await addUser(app, `spare${++made}`)).id,
     org_id: async () => (await addOrganization(app, `spare${++made}`)).id,

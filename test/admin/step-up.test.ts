@@ -1,4 +1,4 @@
-/** Step-up of users at routes marked `fresh`: RFC 9470. */
+/** Tests step-up of users at routes marked `fresh`: RFC 9470. */
 import { beforeEach, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'

@@ -36,11 +36,11 @@ const webhook = await create(app, '/webhooks', {
 const address = `/assets/organizations/org_other/${'0'.repeat(32)}.png`
 
 interface Case {
-  /** Refused by the schema. */
+  /** Values that the schema refuses. */
   schema: Json
-  /** Good in form, refused by what is stored, or by other fields. */
+  /** Well-formed values that stored data or other fields refuse. */
   stored: Json
-  /** The fields of `stored` that are refused; the others give the case. */
+  /** The fields of `stored` that are refused; the other fields are the context. */
   refused: string[]
 }
 
@@ -170,7 +170,7 @@ const cases: Record<string, Case> = {
   },
 }
 
-/** All fields are judged by the schema alone. */
+/** The schema alone judges all fields. */
 const WITHOUT_REVIEW = [
   'PUT /settings',
   'POST /webhooks/:webhook_id/deliveries',
@@ -178,7 +178,7 @@ const WITHOUT_REVIEW = [
   'POST /webhooks/:webhook_id/rotate-secret',
 ]
 
-/** The route of a call: its path with names for ids. */
+/** Returns the route of a call: its path with names for ids. */
 const routeOf = (call: string): string => {
   const [method = '', path = ''] = call.split(' ')
   const route = adminRoutes(app.context).find(
@@ -187,7 +187,7 @@ const routeOf = (call: string): string => {
   return `${route?.method} ${route?.path}`
 }
 
-/** A body that is refused for both reasons. */
+/** Returns a body that is refused for both reasons. */
 const both = ({ schema, stored }: Case): Json => ({
   ...stored,
   ...schema,

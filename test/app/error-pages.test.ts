@@ -28,7 +28,7 @@ afterAll(async () => {
   await Promise.all([served.stop(), dev.stop()])
 })
 
-/** The page of the runtime, or what it shows: directories, source lines, stacks. */
+/** Matches the runtime's error page and its content: directories, source lines, stacks. */
 const LEAK =
   /bunfs|__bunfallback|bun-error|fallback.*script|\bat .*\.ts:\d+|Something went wrong!|Welcome to Bun/i
 
@@ -49,7 +49,7 @@ const below = [
   ),
   ...['metadata', 'sso', 'nowhere'].map(name => `/dev/saml/${name}`),
 ]
-/** With nothing, and as a browser's client or a program sends it, well or badly made. */
+/** Requests without credentials, and with those of a browser or a program, well-formed or malformed. */
 const kinds = (method: string): RequestInit[] => {
   const origin = 'http://127.0.0.1:4711'
   const preflight = { origin, 'access-control-request-method': 'POST' }

@@ -29,7 +29,7 @@ test('the root redirects to the account page', async () => {
   expect([answer.status, answer.headers.get('location')]).toEqual([303, 'http://localhost:8080/account'])
 })
 
-/** A path of every route, with a segment in the place of each parameter. */
+/** Returns a path of every route, with a segment in place of each parameter. */
 const pathsWith = (segment: string): string[] =>
   app.paths.map(path => path.replace(/:\w+|\*/g, segment)).sort()
 
@@ -70,7 +70,7 @@ test('H-42 every answer has HSTS for a year, behind an https proxy and with a ce
   expect(await policies({ url: 'https://id.example.com' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com', tls_cert: 'cert.pem' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com' })).toEqual([null])
-  // The policy holds for all ports of a host: other servers of a developer's machine speak http.
+  // The policy applies to all ports of a host, and other servers on a developer's machine use http.
   expect(await policies({ url: 'https://localhost:8443', tls_cert: 'cert.pem' })).toEqual([null])
 })
 

@@ -6,12 +6,12 @@ import { startCollector } from '#test/support/collector.ts'
 
 test('two servers in one process share no metrics, limits, queues, caches or keys', async () => {
   const [one, other] = [await startApp(), await startApp()]
-  // Without the gauges of the process that both are in.
+  // Removes the gauges of the process, which both servers share.
   const counted = (app: typeof one) =>
     app.context.store.metrics
       .render()
       .split('\n')
-      // A server's own work commits at any time.
+      // Jobs of a server commit at any time.
       .filter(line => !/resident|uptime|commits_total\{/.test(line))
   const before = counted(other)
   await one.admin('POST', '/organizations', { slug: 'acme', name: 'Acme', display_name: 'Acme' })

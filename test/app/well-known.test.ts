@@ -1,4 +1,4 @@
-/** Tests the addresses that password managers, browsers and phones ask for by themselves. */
+/** Tests the URLs that password managers, browsers and phones request by themselves. */
 import { expect, test } from 'bun:test'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'

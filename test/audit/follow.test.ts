@@ -1,4 +1,4 @@
-/** The stream of new events: GET /events/stream. */
+/** Tests the stream of new events: GET /events/stream. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { endFollowing } from '#src/audit/follow.ts'
 import { hostActor, record } from '#src/audit/record.ts'

@@ -3,7 +3,10 @@ import { startApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, REDIRECT } from '#test/support/people.ts'
 
-/** A server with a web, a native and a machine client, and what refusals by a page have in common. */
+/**
+ * Starts a server with a web, a native and a machine client, and checks the common properties of refusals by
+ * a page.
+ */
 export const startAuthorize = async () => {
   const app = await startApp()
   await addUser(app, 'ada')
@@ -26,13 +29,13 @@ export const startAuthorize = async () => {
   })
   const get = (more: Record<string, string | undefined> = {}, client_id = 'web') =>
     openBrowser(app).get(authorizeUrl(client_id, more))
-  /** Nothing of a refused request is stored. */
+  /** Checks that nothing of a refused request is stored. */
   const stored = () =>
     app.context.store.read(async q => [
       await q.select().from(q.tables.authorization_requests),
       await q.select().from(q.tables.stored_posts),
     ])
-  /** Everything that differs between two answers for no reason of substance. */
+  /** Removes the parts in which any two answers differ, such as request ids. */
   const comparable = ({ status, html, headers }: Page) => ({
     status,
     html: html.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'ID'),

@@ -10,7 +10,7 @@ await addClient(app, 'web')
 const NEW = 'Another-horse-8'
 let users = 0
 
-/** A user with a temporary password, as an administrator leaves it. */
+/** A user with a temporary password, as an administrator sets it. */
 const temporary = async () => {
   const user = await addUser(app, `user${++users}`)
   await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
@@ -31,7 +31,7 @@ test('AUT-08 a temporary password is accepted, and must be replaced before a cod
   expect(page.heading).toBe('Choose a new password')
   expect(page.url).toStartWith('/oauth/change-password?request=')
   expect(formOf(page).fields).not.toContainKey('current_password')
-  // Another request of the same browser gets no further either.
+  // Another request of the same browser is refused too.
   expect((await browser.get(authorizeUrl('web'))).heading).toBe('Choose a new password')
   expect(answerOf(await browser.get(authorizeUrl('web', { prompt: 'none' }))).error).toBe(
     'interaction_required',
@@ -112,7 +112,7 @@ describe('a new password is refused', () => {
   })
 })
 
-/** Somebody whose password runs out `later` milliseconds after they signed in. */
+/** A user whose password expires `later` milliseconds after the login. */
 const runningOut = async (later: number, meanwhile = async (_: Browser) => {}) => {
   const settings = { session_ttl: '60d', password_policy: { max_age_days: 30 } }
   await app.admin('PUT', '/organizations/org_default', { settings })

@@ -1,4 +1,6 @@
-/** A server with an API for dynamic clients, and another one that publishes their metadata documents. */
+/**
+ * Starts a server with an API for dynamic clients, and another one that publishes their metadata documents.
+ */
 import { afterAll } from 'bun:test'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -30,7 +32,7 @@ export const request = (client: Json, more: Record<string, string | undefined> =
 export const documentWorld = async () => {
   /** Answers by URL; another URL is 404. */
   const published = new Map<string, Answer>()
-  /** URLs as they were asked for. */
+  /** The requested URLs, in order. */
   const asked: string[] = []
   const publisher = Bun.serve({
     hostname: '127.0.0.1',
@@ -96,19 +98,19 @@ export const documentWorld = async () => {
     return document
   }
 
-  /** Answers requests for a URL in another way, or as if nothing were published there. */
+  /** Changes the answer for a URL; without an answer nothing is published there. */
   const answerWith = (client_id: string, answer?: Answer): void => {
     if (answer) published.set(client_id, answer)
     else published.delete(client_id)
   }
 
-  /** Logs in as far as the consent page, or the page of a refusal. */
+  /** Logs in and returns the consent page, or the page of a refusal. */
   const open = async (client: Json, more: Record<string, string | undefined> = {}, username = 'alice') => {
     const browser = openBrowser(app)
     return { browser, page: await signIn(browser, await browser.get(request(client, more)), username) }
   }
 
-  /** Logs in and allows; returns the browser and the parameters that the client gets. */
+  /** Logs in and approves the consent; returns the browser and the parameters that the client gets. */
   const logIn = async (client: Json, more: Record<string, string | undefined> = {}, username?: string) => {
     const { browser, page } = await open(client, more, username)
     const answer = await browser.submit(page, { decision: 'approve' }, '/oauth/consent')
@@ -120,7 +122,7 @@ export const documentWorld = async () => {
     return redeem(app, client, answer.code ?? '', { redirect_uri: more.redirect_uri ?? WEB })
   }
 
-  /** Clients that a person has allowed, by id. */
+  /** Returns the clients with a consent, by id. */
   const stored = () =>
     app.context.store.read(async q =>
       (await q.select().from(q.tables.dynamic_clients)).map(({ client_id }) => client_id),

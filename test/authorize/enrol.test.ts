@@ -32,7 +32,7 @@ const factorsOf = async ({ id }: { id: string }) =>
     ({ user_id }) => user_id === id,
   )
 
-/** Another browser with the login cookie of this one. */
+/** Returns another browser with the login cookie of this one. */
 const steal = (from: Browser): Browser => {
   const thief = openBrowser(app, { ip: '203.0.113.9' })
   for (const [name, value] of from.cookies) if (name.includes('login')) thief.cookies.set(name, value)
@@ -48,7 +48,7 @@ describe('a login adds no factor without fresh authentication', () => {
     const asked = await steal(owner).get(authorizeUrl('web', { acr_values }))
     expect(asked.heading).toBe('Sign in')
     expect(await factorsOf(user)).toEqual([])
-    // Its owner does it in one go.
+    // The owner enrols the factor without a break.
     const choice = await signIn(owner, await owner.get(authorizeUrl('web', { acr_values })), user.username)
     const { page } = await enrolPasskey(owner, choice)
     expect(answerOf(await owner.submit(page, {}, '/oauth/enrol')).code).toBeString()
@@ -94,7 +94,7 @@ describe('a login adds no factor without fresh authentication', () => {
     )
     expect(asked.heading).toBe('Sign in')
     expect([await factorsOf(user), await app.events()]).toEqual([[], []])
-    // The key that the app has by now is still the one.
+    // The key that the app already has remains valid.
     const choice = await signIn(browser, asked, user.username)
     const again = await browser.get(linkWith(choice, 'kind=totp'))
     expect(keyOf(again)).toBe(keyOf(page))

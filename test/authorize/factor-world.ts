@@ -5,7 +5,7 @@ import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { enrolPasskey, enrolTotp, openEnrolment, recoveryCodesOf } from '#test/support/factors.ts'
 import { addClient, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
 
-/** A server with two clients, and users who have factors. */
+/** Starts a server with two clients, and users who have factors. */
 export const startWithFactors = async () => {
   const app = await startApp()
   const web = await addClient(app, 'web')
@@ -32,7 +32,7 @@ export const startWithFactors = async () => {
     const { passkey, page } = await enrolPasskey(browser, await openEnrolment(browser, user.username))
     return { user, browser, passkey, page, codes: recoveryCodesOf(page) }
   }
-  /** The second step of a login, reached with the password. */
+  /** Enters the password and returns the second step of the login. */
   const secondStep = async (
     user: { username: string },
     more: Record<string, string> = {},

@@ -33,7 +33,7 @@ const picker = (more = {}) => authorizeUrl('web', { prompt: 'select_account', ..
 
 const offered = (page: Page) => formOf(page).buttons.filter(({ name }) => name === 'login')
 
-/** The login handle behind the button with that address. */
+/** Returns the login handle of the button with that address. */
 const handleOf = (page: Page, email: string): string => {
   const button = [...page.html.matchAll(/<button[^>]*value="([^"]*)".*?<\/button>/gs)].find(([html]) =>
     html.includes(email),
@@ -63,7 +63,7 @@ test('can be returned to from the second factor or password of another user, to 
   expect(other.heading).toBe('Sign in')
   const { code } = answerOf(await browser.submit(page, { login: handleOf(page, bob.email) }))
   expect((await codeRow(app, code)).user_id).toBe(bob.id)
-  // With the code the request is over.
+  // The code ends the request.
   expect((await browser.submit(page, { login: handleOf(page, ada.email) })).status).toBe(400)
 })
 

@@ -16,7 +16,7 @@ export const executableAt = (path: string): string =>
   resolve(statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'dist/gatehouse') : path)
 
 interface Compared {
-  /** CPU µs per operation in each round. */
+  /** CPU time per operation in µs, for each round. */
   ours: number[]
   theirs: number[]
 }

@@ -1,4 +1,4 @@
-/** One answer, as it came: `head` is the status line and the header lines. */
+/** One answer: `head` is the status line and the header lines. */
 export interface Answer {
   status: number
   head: string

@@ -24,7 +24,7 @@ const write = ({ context }: TestApp, count: number): Promise<void> =>
       })
   })
 
-/** Figures of webhooks of one organization that all get each event, at a receiver that answers at once. */
+/** Measures webhooks of one organization that all get each event; their receiver answers at once. */
 const measure = async (webhooks: number) => {
   let arrived = 0
   const server = Bun.serve({

@@ -27,7 +27,7 @@ const LIMITS = { ready: 150, memory: 75, mint: 5, reset: 10, token: 150 }
 
 interface Development {
   ready: number
-  /** MiB, resident, a moment after the start. */
+  /** Resident memory in MiB, a moment after the start. */
   memory: number
   mint: number
   reset?: number

@@ -206,7 +206,7 @@ const countAll = (db: Database): void => {
 
 export const fill = (path: string, users: number, events: number): void => {
   const db = new Database(path)
-  // From the log to none in two steps: the first empties it.
+  // Turning off the log takes two steps: the first empties it.
   db.run('PRAGMA journal_mode = DELETE')
   db.run('PRAGMA journal_mode = OFF')
   db.run('PRAGMA synchronous = OFF')

@@ -3,7 +3,7 @@ import { connect, get } from './connection.ts'
 import { type Duration, measure } from './load.ts'
 import { freePort, freshDirectory, removeDirectory, start } from './server-process.ts'
 
-/** CPU µs at 8 connections that `measureFloor` returned on the machine on which the limits were measured. */
+/** Result of `measureFloor` (CPU µs at 8 connections) on the machine on which the limits were measured. */
 export const FLOOR = 7
 
 /** Returns the CPU µs of an empty response by Bun.serve, as a measure of the current speed of the machine. */

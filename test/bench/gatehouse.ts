@@ -21,7 +21,9 @@ const admin: BenchClient = {
 
 export const METRICS_TOKEN = 'metrics-token-of-the-benchmark'
 
-/** The executable with its defaults behind a local proxy, so that each login comes from its own network. */
+/**
+ * Runs the executable with its defaults behind a local proxy, so that each login comes from its own network.
+ */
 export const startGatehouse = async (
   directory: string,
   more: Record<string, string> = {},
@@ -58,7 +60,7 @@ export const adminTokenOf = async ({ port }: ServerProcess): Promise<string> => 
   return access_token
 }
 
-/** Makes something through the admin API. */
+/** Creates an object through the admin API. */
 export const createAt =
   ({ port }: ServerProcess, admin_token: string) =>
   (path: string, body: Record<string, unknown>) =>
@@ -67,7 +69,7 @@ export const createAt =
       body: JSON.stringify(body),
     })
 
-/** Makes user and clients through the admin API, and logs the user in. */
+/** Creates user and clients through the admin API, and logs the user in. */
 export const prepareGatehouse = async (process: ServerProcess): Promise<Target> => {
   const origin = `http://localhost:${process.port}`
   const admin_token = await adminTokenOf(process)

@@ -32,7 +32,7 @@ const open = async (users: number, events: number): Promise<Instance> => {
   await (await startGatehouse(directory)).stop()
   process.stderr.write(`filling ${users} users, ${events} events …\n`)
   fill(file, users, events)
-  // Otherwise the server's first commit would wait for pending writes of the filling.
+  // Syncs the filled database; otherwise the server's first commit would wait for its pending writes.
   const descriptor = openSync(file, 'r+')
   fsyncSync(descriptor)
   closeSync(descriptor)
@@ -61,7 +61,7 @@ const page = (name: string, path: Path = async () => name): Operation => ({
   },
 })
 
-/** The path of the first row of a list. */
+/** Returns the path of the first row of a list. */
 const first =
   (list: string, before: string): Path =>
   async target => {

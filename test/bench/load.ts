@@ -1,11 +1,11 @@
 import { cpuTime } from './server-process.ts'
 
 export interface Measured {
-  /** µs of CPU time of the whole server process, of all copies together. */
+  /** CPU time in µs of the server process, of all copies together. */
   cpu_per_op: number
-  /** The same of its database, where that has processes of its own. */
+  /** CPU time in µs of its database, if that has separate processes. */
   database_per_op: number
-  /** Retried transactions per commit, where the server reports them. */
+  /** Retried transactions per commit, if the server reports them. */
   retried?: number
   ops_per_second: number
   /** ms */
@@ -14,13 +14,13 @@ export interface Measured {
 }
 
 export interface Duration {
-  /** ms before anything counts, and of each of the slices that are measured. */
+  /** Milliseconds of the warm-up, and of each measured slice. */
   warm_up: number
   slice: number
   slices: number
 }
 
-/** Ids of the processes whose CPU time counts. Database processes start and end with their connections. */
+/** Ids of the measured processes. Database processes start and end with their connections. */
 export interface Processes {
   server: number[]
   database(): number[]

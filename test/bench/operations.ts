@@ -16,14 +16,14 @@ export type Step = () => Promise<void>
 
 export interface Operation {
   name: string
-  /** CPU µs per operation that the server must keep to at 8 connections. */
+  /** Limit of the CPU time per operation in µs, at 8 connections. */
   limit?: number
   /**
    * Connection counts that replace the default, for an operation that hashes passwords: these queue, and the
    * queue is bounded.
    */
   connections?: number[]
-  /** Measured on two copies as well. */
+  /** True for an operation that is also measured on two copies. */
   on_copies?: boolean
   /** undefined: this server has no such operation. */
   prepare(target: Target, connection: Connection): Promise<Step | undefined>
@@ -99,7 +99,7 @@ const runCodeFlow =
 const accessToken = async (target: Target, connection: Connection): Promise<string> =>
   (await codeFlow(target, connection, target.es256)()).access_token
 
-/** A browser without cookies: the login page, the password, the code. */
+/** Runs a login without cookies: the login page, the password, the code. */
 export const passwordLogin = (target: Target, connection: Connection): (() => Promise<Answer>) => {
   const authorize = authorizePath(target, target.es256.client_id)
   return async () => {
@@ -176,7 +176,7 @@ export const operations: Operation[] = [
   },
 ]
 
-/** Measures one operation over its own `connections`; undefined when the server does not have it. */
+/** Measures one operation over `connections` of its own; undefined if the server lacks the operation. */
 export const measureOperation = async (
   target: Target,
   operation: Operation,

@@ -4,7 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { freePort, freshDirectory, type ServerProcess, start } from './server-process.ts'
 import { authorizePath, type BenchClient, logIn, REDIRECT_URI, type Target } from './target.ts'
 
-/** Has node:sqlite, which the node of a distribution may lack; npm keeps it apart from the project's own packages. */
+/**
+ * This Node.js has node:sqlite, which a distribution's may lack. npm installs it apart from the project's
+ * packages.
+ */
 const NODE = 'node@24.21.0'
 export const PEER = 'oidc-provider'
 const SERVER = fileURLToPath(new URL('./peer-oidc-provider.mjs', import.meta.url))

@@ -12,14 +12,17 @@ const COPIES = 2
 export interface PostgresBench {
   /** Name and version, for the printed report. */
   version: string
-  /** One copy of Gatehouse on a database of its own. */
+  /** One copy of Gatehouse with its own database. */
   one(): Promise<Target>
-  /** Two on another, behind a balancer. */
+  /** Two copies with another database, behind a balancer. */
   two(): Promise<Target>
   remove(): void
 }
 
-/** A PostgreSQL of the benchmark's own that waits for the disk at each commit; undefined where it is not installed. */
+/**
+ * Starts a PostgreSQL server that waits for the disk at each commit; undefined if PostgreSQL is not
+ * installed.
+ */
 export const startPostgresBench = async (): Promise<PostgresBench | undefined> => {
   if (!hasPostgres()) return undefined
   const server = startPostgres({ durable: true })
@@ -69,7 +72,7 @@ export const startPostgresBench = async (): Promise<PostgresBench | undefined> =
   }
 }
 
-/** The server, its workers and one process a connection. */
+/** Returns the ids of the server, its workers and one process per connection. */
 const processesBelow = (data: string): number[] => {
   const pid = Number(readFileSync(`${data}/postmaster.pid`, 'latin1').split('\n', 1)[0])
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ')

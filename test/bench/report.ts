@@ -4,7 +4,7 @@ import type { Memory } from './server-process.ts'
 import type { Start } from './start.ts'
 import { against, number, print, table } from './table.ts'
 
-/** One operation as one server does it, by number of connections. */
+/** Results of one operation on one server, by number of connections. */
 export type Costs = Map<number, Measured>
 
 export interface OperationRow {

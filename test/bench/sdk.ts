@@ -5,7 +5,7 @@ import { createTestIssuer } from '#src/resource-server/testing.ts'
 
 export type SdkResult = {
   alg: string
-  /** Microseconds a verification, medians over the rounds. */
+  /** Median time of a verification over the rounds, in µs. */
   jose: number
   sdk: number
   /** Median over the rounds of sdk minus jose, in µs; the limit is 10 µs. */
@@ -43,7 +43,7 @@ export async function benchSdk(): Promise<SdkResult[]> {
   return results
 }
 
-/** Microseconds a call. */
+/** Time of a call in µs. */
 async function time(call: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
   for (let i = 0; i < CALLS; i++) await call()

@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A server under measurement, in a process and a directory of its own. */
+/** A measured server, with its own process and directory. */
 export interface ServerProcess {
   pid: number
   port: number
   directory: string
-  /** Spawn to the first 200 of `probe`, ms. */
+  /** Milliseconds from the spawn to the first 200 of `probe`. */
   started_in: number
   stop(): Promise<void>
 }
@@ -35,7 +35,7 @@ export const freePort = async (): Promise<number> => {
 
 const PATIENCE = 60_000
 
-/** Starts a server whose output goes to a file, as a service manager has it, and waits for its first answer. */
+/** Starts a server with its output in a file, as service managers do, and waits for its first answer. */
 export const start = async (options: StartOptions): Promise<ServerProcess> => {
   const { command, env, port, directory, probe } = options
   const output = join(directory, 'output.log')
@@ -73,7 +73,7 @@ export const start = async (options: StartOptions): Promise<ServerProcess> => {
   }
 }
 
-/** CPU time of all threads of these processes so far, µs. */
+/** Returns the CPU time of all threads of these processes so far, in µs. */
 export const cpuTime = (pids: number[]): number => {
   let ns = 0
   for (const pid of pids)
@@ -84,7 +84,7 @@ export const cpuTime = (pids: number[]): number => {
   return ns / 1000
 }
 
-/** Threads, and connections of a database, end meanwhile. */
+/** Threads and database connections may end during the loop. */
 const unlessGone = <T>(read: () => T): T | undefined => {
   try {
     return read()

@@ -10,10 +10,13 @@ import {
 } from './server-process.ts'
 
 export interface Start {
-  /** ms from spawn to the first answer, on an empty directory and on one that has keys and database. */
+  /**
+   * Milliseconds from the spawn to the first answer: on an empty directory, and on a directory with keys and
+   * database.
+   */
   first: number
   again: number
-  /** MiB, a moment after a start with keys. */
+  /** Resident memory in MiB, a moment after a start with keys. */
   idle: Memory
 }
 

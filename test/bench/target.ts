@@ -20,7 +20,7 @@ export interface Target {
   process: ServerProcess
   /** Processes that do the work when `process` is a balancer. */
   copies?: ServerProcess[]
-  /** Its database's processes, where that has some. */
+  /** Processes of its database, if it has any. */
   database?(): number[]
   /** Totals since the start: commits, and transactions that were retried. */
   commits?(): Promise<{ done: number; retried: number }>
@@ -28,15 +28,15 @@ export interface Target {
   /** Code flow and refresh, with ID tokens of either algorithm. */
   es256: BenchClient
   rs256: BenchClient
-  /** Client credentials with the scope `scope`. */
+  /** A client for client credentials with the scope `scope`. */
   service: BenchClient & { scope: string }
   introspector: BenchClient
   /** Cookies of a browser that is logged in. */
   cookie: string
-  /** A token for the admin API, and whether a login proves a password: ours alone has them. */
+  /** A token for the admin API, and whether a login proves a password; only Gatehouse has them. */
   admin_token?: string
   proves_passwords?: boolean
-  /** The identity provider that it trusts. */
+  /** The identity provider that the server trusts. */
   saml?: IdentityProvider
 }
 
@@ -78,7 +78,9 @@ const attribute = (tag: string, name: string): string | undefined =>
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&')
 
-/** The first form of a page that posts and is not for another account, filled in as the user of the benchmark would. */
+/**
+ * Fills in the first form of a page that posts and is not for another account, as the user of the benchmark.
+ */
 export const fillForm = (html: string): Form => {
   const forms = html.match(/<form[^>]*method="post"[\s\S]*?<\/form>/gi) ?? []
   const form = forms.find(each => !/<button class="link"/.test(each))
@@ -89,7 +91,7 @@ export const fillForm = (html: string): Form => {
     password: USER.password,
   }
   const fields: Record<string, string> = {}
-  // The last of several buttons wins, which is "approve" on the consent page.
+  // The last of several buttons applies; on the consent page that is "approve".
   for (const [input] of form.matchAll(/<(?:input|button)[^>]*>/g)) {
     const name = attribute(input, 'name')
     if (name) fields[name] = attribute(input, 'value') || known[name] || ''
@@ -100,7 +102,7 @@ export const fillForm = (html: string): Form => {
 /** An absolute URL and the fields to post to it. */
 type Step = [url: string, form?: Form['fields']]
 
-/** The redirect, or the form of the page, that an answer from `url` leads to. */
+/** Follows the redirect of an answer from `url`, or posts the form of its page. */
 export const nextStep = (location: string | null | undefined, page: string, url: string): Step => {
   if (location) return [new URL(location, url).href]
   const { action, fields } = fillForm(page)

@@ -1,4 +1,4 @@
-/** Tests in a browser what page.js adds to the pages, and what they do without it. */
+/** Tests in a browser the pages with page.js, and without it. */
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'

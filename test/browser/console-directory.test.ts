@@ -1,4 +1,4 @@
-/** Screens of the console for APIs, claims and attributes, in a browser. */
+/** Tests in a browser the console's screens for APIs, claims and attributes. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { applySeed } from '#src/seed/apply.ts'

@@ -1,4 +1,4 @@
-/** The overview of the console in a browser. */
+/** Tests the overview of the console in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { axeFindings } from '#test/support/axe.ts'

@@ -1,4 +1,4 @@
-/** Scripts and words of the console in a browser. */
+/** Tests scripts and texts of the console in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { axeFindings } from '#test/support/axe.ts'

@@ -1,4 +1,4 @@
-/** Screens of the console for invitations, registrations and clients that came by themselves, in a browser. */
+/** Tests in a browser the console's screens for invitations, registrations and dynamic clients. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'

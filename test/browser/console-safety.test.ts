@@ -1,4 +1,4 @@
-/** Questions before a change, and entries that stay when it is refused. */
+/** Tests confirmations before a change, and fields that stay filled in when it is refused. */
 import { expect } from 'bun:test'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'

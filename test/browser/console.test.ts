@@ -1,4 +1,4 @@
-/** The main tasks of the console in a browser. */
+/** Tests the main tasks of the console in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { proposed } from '#src/directory/clients/kinds.ts'
@@ -14,7 +14,7 @@ type Served = Awaited<ReturnType<typeof serveConsole>>
 let served: Served
 let opened: Opened
 let page: Page
-/** Breaches of the page's policy and errors of its script. */
+/** Violations of the page's policy and errors of its script. */
 let faults: string[]
 
 beforeEach(async () => {
@@ -36,7 +36,7 @@ afterAll(closeChromium)
 
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
 const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
-/** The message of an earlier change may still be shown, so the answer counts. */
+/** Waits for the answer, because the message of an earlier change may still be shown. */
 const save = async () => {
   const answered = page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.ok())
   await button('Save changes').click()

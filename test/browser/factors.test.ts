@@ -87,7 +87,7 @@ const atClient = async (page: Page): Promise<URLSearchParams> => {
 }
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
-/** From the own security page to the offer of a kind of factor. */
+/** Opens the security page and goes to the enrolment page of a kind of factor. */
 const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator app') => {
   await page.goto(`${server.url}/account/security`)
   if (await page.getByLabel('Username or email').isVisible()) await signIn(page, user)
@@ -95,13 +95,13 @@ const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator ap
   await page.getByRole('link', { name: kind }).click()
 }
 
-/** From the page of the recovery codes, which asks for a tick. */
+/** Continues from the page of the recovery codes, which asks for a tick. */
 const acceptRecoveryCodes = async (page: Page) => {
   await page.getByLabel('I have saved these codes').check()
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
-/** Enrols an app; gives its key and the recovery codes. */
+/** Enrols an authenticator app and returns its key and the recovery codes. */
 const enrolApp = async (page: Page, user: Json) => {
   await offer(page, user, 'Authenticator app')
   const key = (await page.locator('code').textContent())?.replaceAll(' ', '') ?? ''
@@ -113,7 +113,7 @@ const enrolApp = async (page: Page, user: Json) => {
   await heading(page, 'Security')
   return { key, codes }
 }
-/** The code of the step after this one: this one's was used. */
+/** Returns the code of the next time step, because the current one was used. */
 const codeOf = (key: string, ahead = 0) =>
   generateSync({ secret: key, epoch: Math.floor(Date.now() / 1000) + ahead })
 

@@ -1,4 +1,4 @@
-/** Tests the page of response_mode=form_post in Chromium, before a server that receives its posts. */
+/** Tests the page of response_mode=form_post in Chromium, with a server that receives its posts. */
 import { afterAll, describe, expect } from 'bun:test'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
@@ -81,7 +81,9 @@ const signIn = async (page: Page): Promise<void> => {
 const hostile = '"><script>top.hacked=1</script>\u202e&amp;=+%00 🦊\t'
 
 describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with %o', options => {
-  /** Arrives at the client: by itself, or by the button. Returns the one request that it got. */
+  /**
+   * Waits until the form reaches the client, by script or by button, and returns the client's only request.
+   */
   const arrive = async (page: Page, redirect_uri = REDIRECT): Promise<Request> => {
     if (!options.javaScriptEnabled) {
       expect(await page.getByRole('heading').textContent()).toBe('Back to The notes')
@@ -100,7 +102,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       redirect_uri,
       'application/x-www-form-urlencoded',
     ])
-    // Nothing tells the client from which page it came.
+    // No header names the page that posted the form.
     expect([request.headers.get('referer'), request.headers.get('origin')]).toEqual([null, 'null'])
     return request
   }
@@ -178,7 +180,7 @@ testInChromium(
     const posted = page.waitForRequest(request => request.method() === 'POST')
     await ask(page, 'x', { prompt: 'none' })
     await posted
-    // Meanwhile the page runs no scripts of the debugger, but takes keys.
+    // While scripts are paused, the page accepts keys but runs no script of the debugger.
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
     resolve()

@@ -11,7 +11,7 @@ const site = startClient()
 const REDIRECT = `${site.origin}/callback`
 let server: Running & AsyncDisposable
 
-/** Another origin, which keeps what it is asked for. */
+/** A server at another origin, which records its requests. */
 const asked: string[] = []
 const elsewhere = Bun.serve({
   hostname: '127.0.0.1',
@@ -35,7 +35,10 @@ const LOGO = `data:image/svg+xml;base64,${Buffer.from(
    <style>rect { fill: #0a7d6c; background: url(${there}/style) }</style><rect width="90" height="36"/></svg>`,
 ).toString('base64')}`
 
-/** All the ways in which CSS loads something, each for an attribute of the login form that begins with some letter. */
+/**
+ * All constructs by which CSS loads a URL, each for an attribute of the login form that begins with a certain
+ * letter.
+ */
 const loading = (origin: string) =>
   `@import url(${origin}/import);
    @font-face { font-family: Spy; src: url(${origin}/font) }
@@ -94,7 +97,7 @@ const authorize = (client_id: string) =>
     code_challenge_method: 'S256',
   })}`
 
-/** Opens the login page, and the page of the person's own after it; what was loaded meanwhile, with its answer's status. */
+/** Opens the login page and the account page; returns the loaded URLs with their statuses. */
 const walk = async (client_id: string): Promise<{ url: string; status: number }[]> => {
   const { page, close } = await openPage()
   const answers: { url: string; status: number }[] = []

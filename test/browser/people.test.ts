@@ -1,4 +1,4 @@
-/** People who come to an application with nothing but a mail, on a phone, with a passkey. */
+/** Tests people who come to an application from a mail, on a phone, with a passkey. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import type { Json } from '#test/support/app.ts'
@@ -54,7 +54,7 @@ const openApplication = (page: Page) =>
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
-/** Fills in the person, makes a passkey, and takes the recovery codes. */
+/** Fills in the person's fields, creates a passkey, and confirms the recovery codes. */
 const createAccount = async (page: Page, username: string) => {
   await page.getByLabel('First name').fill('Ada')
   await page.getByLabel('Last name').fill('Roe')

@@ -1,4 +1,4 @@
-/** Tests what pages look like on a phone. */
+/** Tests the layout of pages on a phone. */
 import { afterAll, expect } from 'bun:test'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 import { servePages } from '#test/support/page-server.ts'

@@ -24,7 +24,7 @@ const people: Record<string, object> = {
   nameless: { email: 'nameless@upstream.example', email_verified: true },
 }
 
-/** Node's oidc-provider, in this process: any password will do there. */
+/** Runs Node's oidc-provider in this process; it accepts any password. */
 const startUpstream = async (redirect_uris: string[]): Promise<Server & { issuer: string }> => {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
   const port = await freePort()

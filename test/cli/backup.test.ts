@@ -23,7 +23,7 @@ const path = (name: string): string => join(folder, `${++made}-${name}`)
 
 const run = (data_dir: string, ...args: string[]) => gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir })
 
-/** The data directory of an instance that has been stopped. */
+/** Returns the data directory of a stopped instance. */
 const stopped = async (): Promise<string> => {
   const data_dir = mkdtempSync(join(folder, 'data-'))
   await stop(await serveExecutable({}, data_dir))

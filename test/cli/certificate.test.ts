@@ -1,4 +1,4 @@
-/** A certificate that is replaced while the server runs: seen by TLS clients, at the executable. */
+/** Tests the executable with TLS clients while its certificate is replaced. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -66,7 +66,7 @@ test('SIGHUP loads a new certificate; open requests are answered; a broken certi
   open.write(
     `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 9)}`,
   )
-  // An answer on another connection says that the server has read the beginning of that one.
+  // After an answer on another connection, the server has read the beginning of this one.
   expect(await shown(server)).toBe('first')
   put(await make('second'))
   server.signal('SIGHUP')
@@ -103,7 +103,7 @@ test('changed files are loaded without a signal', async () => {
   await using server = await serve()
   expect(await shown(server)).toBe('first')
   put(await make('second'))
-  // A client amid its handshake at that very moment has to try again.
+  // A client in the middle of its handshake at that moment has to try again.
   await until(async () => (await shown(server).catch(() => '')) === 'second')
   await until(() => logged(server).length > 0)
   expect(logged(server)).toMatchObject([{ level: 30 }])

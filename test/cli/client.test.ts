@@ -1,4 +1,4 @@
-/** `gatehouse client create` beside a running server: what it prints logs in as it stands. */
+/** Tests `gatehouse client create` while a server runs: the printed code logs in without a change. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -50,7 +50,7 @@ const created = async (...args: string[]) => {
 }
 const secretOf = (settings: Record<string, string>): string => settings['Client secret']?.split(' ')[0] ?? ''
 const total = async (list: string): Promise<number> => (await server.admin('GET', list)).body.pagination.total
-/** Logs alice in, consents once, and returns the address that the browser comes back to. */
+/** Logs alice in, consents once, and returns the URL to which the browser returns. */
 const comeBack = async (url: URL, browser = openBrowser(remote(server))): Promise<string> => {
   const page = await signIn(browser, await browser.get(url.pathname + url.search), 'alice')
   const answer = page.location ? page : await browser.submit(page, { decision: 'approve' })

@@ -11,7 +11,7 @@ import { addUser, PASSWORD } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 import { openSocket } from '#test/support/socket.ts'
 
-// Each starts a process, and others may be busy beside it.
+// Timeout in ms: each test starts a process, and the machine may be busy.
 setDefaultTimeout(30_000)
 
 const folders: string[] = []
@@ -106,7 +106,7 @@ describe('commands without a server', () => {
 })
 
 describe('R-14 SIGTERM', () => {
-  /** Stops a server amid its work; gives the ms that passed until it was gone. */
+  /** Stops a server that is working and returns the milliseconds until it ended. */
   const stopAmidWork = async (): Promise<number> => {
     const server = await serveExecutable({ GATEHOUSE_LOG_LEVEL: 'warn' })
     const { call } = remote(server)
@@ -118,7 +118,7 @@ describe('R-14 SIGTERM', () => {
       last_name: '',
       password: PASSWORD,
     })
-    // Each hashes a password: some wait in the queue when the signal comes.
+    // Each request hashes a password; some are queued when the signal comes.
     const inFlight = Array.from({ length: 4 }, (_, i) =>
       call('/api/v1/admin/users', {
         method: 'POST',
@@ -126,7 +126,7 @@ describe('R-14 SIGTERM', () => {
         body: JSON.stringify(user(String(i))),
       }),
     )
-    // And one that nobody ever finishes.
+    // Opens one request that never ends.
     const idle = await openSocket(server.port)
     idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n')
     await Promise.race(inFlight)
@@ -146,7 +146,8 @@ describe('R-14 SIGTERM', () => {
   }
 
   test('R-14 under load: requests in flight are answered, and the process exits with 0 within 2 s', async () => {
-    // A second and a half of it is what the last ones are given, and other work takes time, too: once in three will do.
+    // Requests in flight have 1.5 s of it, and other work on the machine takes time too, so one of three
+    // attempts must succeed.
     let took = await stopAmidWork()
     for (let again = 0; again < 2 && took >= 2_000; again++) took = await stopAmidWork()
     expect(took).toBeLessThan(2_000)

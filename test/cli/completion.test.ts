@@ -1,4 +1,4 @@
-/** Completion in the shells that are installed, and the manual page. */
+/** Tests completion in the installed shells, and the manual page. */
 import { expect, test } from 'bun:test'
 import { commands } from '#src/cli/commands.ts'
 import { program } from '#src/cli/run.ts'

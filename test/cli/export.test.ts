@@ -1,4 +1,4 @@
-/** Output that commands write for other programs arrives complete, or the command fails. */
+/** Tests that output for other programs arrives complete, or the command fails. */
 import { afterAll, expect, test } from 'bun:test'
 import {
   closeSync,

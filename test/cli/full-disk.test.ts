@@ -1,4 +1,7 @@
-/** Disks without room, and servers that do not answer: said with their place, in one line, by the exit code of the guide. */
+/**
+ * Tests full disks and servers that do not answer: the message names the place in one line, and the exit code
+ * is the guide's.
+ */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +28,10 @@ const withDisk = async (size: string, use: (dir: string) => Promise<void>): Prom
   }
 }
 const line = (start: string) => expect.stringMatching(new RegExp(`^gatehouse: ${start}[/:][^\n]+\n$`))
-/** One that was stopped as it should be the moment it was ready: a log beside its file would be room on any disk. */
+/**
+ * Creates an instance by a server that is stopped cleanly as soon as it is ready: SQLite's log would be spare
+ * space on the full disk.
+ */
 const instanceOn = async (dir: string): Promise<void> => {
   expect(await stop(await serveExecutable({}, dir))).toBe(0)
 }
@@ -44,7 +50,7 @@ test('a start on a full disk says where and exits with 78, wherever space runs o
 }, 30_000)
 
 test('with a full disk every command says so, and works again once there is space', async () => {
-  // A disk for each: what a refused command leaves behind may be room enough for the next one.
+  // Each command has its own disk: files of a refused command may be spare space for the next one.
   const elsewhere = join(folder, 'elsewhere.db')
   const register = ['client', 'create', 'app', '--kind', 'service']
   const rotate = ['keys', 'rotate']

@@ -1,4 +1,4 @@
-/** Licences and bills of materials of the executable. */
+/** Tests licences and bills of materials of the executable. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Json } from '#test/support/app.ts'

@@ -1,4 +1,4 @@
-/** An instance moves to PostgreSQL and back at the executable, and is backed up there. */
+/** Tests the executable: an instance moves to PostgreSQL and back, and is backed up there. */
 import { afterAll, expect } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -57,7 +57,7 @@ testOnPostgres(
       stderr: expect.stringContaining('move it away first'),
     })
     renameSync(join(data_dir, 'gatehouse.db'), join(data_dir, 'old.db'))
-    // Its log is not to be written into the new one.
+    // The log of the old database must not be applied to the new one.
     writeFileSync(join(data_dir, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({
       code: 78,
@@ -83,7 +83,7 @@ testOnPostgres(
     const run = (env: Record<string, string>, ...args: string[]) =>
       gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir, ...env })
     await stop(await serveExecutable({}, data_dir))
-    // As a move that was cut short leaves it.
+    // The state that an interrupted move leaves.
     const { url, drop } = await temporaryPostgres()
     for (const command of ['check', 'export'])
       expect(await run({ GATEHOUSE_DATABASE_URL: url }, command)).toMatchObject({

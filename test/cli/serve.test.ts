@@ -11,7 +11,7 @@ import { addClient, addUser, authorizeUrl, PASSWORD, signIn } from '#test/suppor
 import { remote } from '#test/support/remote.ts'
 import { until } from '#test/support/until.ts'
 
-// Each starts a process, and others may be busy beside it.
+// Timeout in ms: each test starts a process, and the machine may be busy.
 setDefaultTimeout(30_000)
 
 const folders: string[] = []
@@ -35,7 +35,7 @@ const lines = (server: Running): Json[] =>
     .split('\n')
     .filter(Boolean)
     .map(line => JSON.parse(line))
-/** Waits for what the server is about to print. */
+/** Waits until the server has printed the text. */
 const printed = async (server: Running, text: string): Promise<string> => {
   await until(() => server.output().includes(text))
   return server.output()

@@ -1,4 +1,4 @@
-/** A service manager that waits for word of the server, and a machine without the program that would send it. */
+/** Tests a service manager that waits for the readiness message, and a machine without systemd-notify. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -29,7 +29,7 @@ const published = async (server: Running): Promise<string[]> => {
   }
   return keys.map(({ kid }) => kid)
 }
-/** The data directory of an instance that has been stopped. */
+/** Returns the data directory of a stopped instance. */
 const stopped = async (): Promise<string> => {
   const data_dir = mkdtempSync(join(folder, 'data-'))
   await stop(await serveExecutable({}, data_dir))
@@ -111,7 +111,7 @@ describe('keys', () => {
     expect(await published(again)).toEqual(before)
     await stop(again)
 
-    // As when the change was cut off before the files changed places.
+    // The state of a change that was interrupted before the files were exchanged.
     const present = readFileSync(file, 'utf8')
     writeFileSync(join(data_dir, 'master.key.next'), present)
     writeFileSync(file, old)

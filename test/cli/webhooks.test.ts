@@ -3,7 +3,7 @@ import { addRole, EXECUTABLE, gatehouse, SECRET, serveExecutable } from '#test/s
 import { until } from '#test/support/until.ts'
 import { startReceiver, verifyMessage } from '#test/webhooks/receiver.ts'
 
-// Each starts processes, and others may be busy beside them.
+// Timeout in ms: each test starts processes, and the machine may be busy.
 setDefaultTimeout(30_000)
 
 test.each(['local', 'remote'] as const)(

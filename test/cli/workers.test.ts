@@ -1,4 +1,4 @@
-/** Several processes behind one port, at the executable and on PostgreSQL. */
+/** Tests several processes of the executable behind one port, on PostgreSQL. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,8 +26,8 @@ const linesOf = (server: Running, event: string): string[] =>
     .filter(line => line.includes(`"event":"${event}"`))
 
 /**
- * Asks on connections of their own until it is stopped, and returns the statuses. A connection that the kernel
- * resets before its request was read is opened once more, as browsers and proxies do.
+ * Sends requests on separate connections until it is stopped, and returns the statuses. A connection that the
+ * kernel resets before its request was read is opened again, as browsers and proxies do.
  */
 const askOften = (url: string) => {
   const statuses = new Set<number | string>()

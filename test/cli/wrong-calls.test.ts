@@ -1,4 +1,4 @@
-/** Wrong calls of each command in an empty directory, and what people read at a terminal. */
+/** Tests wrong calls of each command in an empty directory, and the output at a terminal. */
 import { afterAll, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,12 +9,12 @@ import { EXECUTABLE, gatehouse, serveExecutable } from '#test/support/executable
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true }))
-/** Outside of the empty directory. */
+/** The file is outside of the empty directory. */
 const junk = join(folder, 'junk')
 writeFileSync(junk, 'junk: [')
 const wrongSeed = join(folder, 'wrong.yaml')
 writeFileSync(wrongSeed, 'users: [{ username: x }]')
-/** Its mistakes show beside an instance alone. */
+/** The command finds its mistakes only in an instance. */
 const ghostSeed = join(folder, 'ghost.yaml')
 writeFileSync(ghostSeed, 'users: [{ username: ada, email: ada@example.com, roles: [ghost] }]')
 
@@ -22,7 +22,7 @@ interface Env {
   [name: string]: string
 }
 
-/** Runs a command in a new directory, and gives what it left there. */
+/** Runs a command in a new directory, and returns the files that it left there. */
 const inEmptyDirectory = async (args: string[], env: Env = {}) => {
   const cwd = mkdtempSync(join(folder, 'empty-'))
   const child = Bun.spawn([EXECUTABLE, ...args], {
@@ -68,7 +68,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['client', 'create', 'app', '--kind', 'web'], /--redirect: missing/],
   [[...web, 'app.example.com/cb'], /the scheme is missing: https:\/\/app\.example\.com\/cb$/m],
   [[...web, 'localhost:3000/cb'], /the scheme is missing: http:\/\/localhost:3000\/cb$/m],
-  // One mistake, one error: the front page after logout is derived from it.
+  // One error for one mistake, although the post-logout URI is derived from the wrong URI too.
   [[...web, 'http://app.example.com/cb'], /^gatehouse: --redirect: A redirect URI must use https[^:]*\.\n$/],
   [
     [...web, 'x:/y', '--colour', 'red'],

@@ -1,6 +1,6 @@
 import { idsOf, readRules } from './rules.ts'
 
-/** Rules whose proof is a figure: the benchmark measures it. */
+/** Rules that the benchmark proves by a figure. */
 const MEASURED = new Set(['R-15'])
 
 const CASE = /<testcase name="([^"]*)" classname="([^"]*)"[^>]*?(\/>|>(?:[\s\S]*?)<\/testcase>)/g
@@ -14,7 +14,9 @@ const entities: Record<string, string> = {
 const unescaped = (text: string): string =>
   text.replace(/&(?:lt|gt|quot|apos|amp);/g, entity => entities[entity] ?? '')
 
-/** The rule ids in the titles of passed tests and of their groups, out of the runner's JUnit reports. */
+/**
+ * Returns the rule ids in the titles of passed tests and of their groups, from the runner's JUnit reports.
+ */
 export const provenIds = (reports: string[]): Set<string> =>
   new Set(
     reports.flatMap(report =>

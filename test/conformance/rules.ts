@@ -10,7 +10,7 @@ export interface Rule {
 
 const ROW = /^\| ([A-Z]{1,3}-\d\d) \| (.+) \| (.+) \|$/gm
 
-/** The rows of each table in this folder, in the order of the files. */
+/** All rules: the rows of each table in this folder, in the order of the files. */
 export const readRules = async (): Promise<Rule[]> => {
   const files = [...new Glob('*.md').scanSync(import.meta.dir)].sort()
   const tables = files.map(async file =>
@@ -21,6 +21,6 @@ export const readRules = async (): Promise<Rule[]> => {
   return (await Promise.all(tables)).flat()
 }
 
-/** The rule ids that a title begins with: `O-62, TOK-03 only hashes are stored`. */
+/** Returns the rule ids that a title begins with, such as `O-62, TOK-03 only hashes are stored`. */
 export const idsOf = (title: string): string[] =>
   /^(?:[A-Z]{1,3}-\d\d,? )+/.exec(title)?.[0].match(/[A-Z]{1,3}-\d\d/g) ?? []

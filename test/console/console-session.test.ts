@@ -1,4 +1,4 @@
-/** One session of the console in a browser, however often its page is loaded. */
+/** Tests that the console has one session in a browser, even if its page is loaded several times. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
@@ -31,7 +31,7 @@ const redeem = async (code: string, more: Record<string, string> = {}) =>
     ...more,
   })
 
-/** Loads the console as a browser does, and logs in where asked to. Returns the code and its answer. */
+/** Loads the console as a browser does, and logs in if asked to. Returns the code and its answer. */
 const load = async (more: Record<string, string> = {}) => {
   const request = authorizeUrl(CONSOLE, { redirect_uri, scope: 'openid admin', ...more })
   const first = await browser.get(request)

@@ -1,4 +1,4 @@
-/** The console's client, page and files, without a browser. */
+/** Tests the console's client, page and files without a browser. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { gunzipSync } from 'node:zlib'
 import { createInstance } from '#src/operations/first-start.ts'

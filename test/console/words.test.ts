@@ -1,4 +1,4 @@
-/** The words of the console in each language. */
+/** Tests the texts of the console in each language. */
 import { expect, test } from 'bun:test'
 import { basename } from 'node:path'
 import { Glob } from 'bun'
@@ -11,14 +11,14 @@ type Part = string | { [name: string]: Part }
 const read = (language: string): Promise<Part> => Bun.file(`${app}/words/${language}.json`).json()
 const isPlural = (part: Part): part is Record<string, string> => typeof part === 'object' && 'other' in part
 
-/** Texts and plurals by their place. */
+/** Returns texts and plurals by their keys. */
 const flat = (part: Part, place = ''): [string, string | Record<string, string>][] =>
   typeof part === 'string' || isPlural(part)
     ? [[place, part]]
     : Object.entries(part).flatMap(([name, inner]) => flat(inner, `${place}/${name}`))
 
 const namesIn = (text: string): string[] => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort()
-/** The form of an exact number, such as one, may leave the number out. */
+/** The plural form of an exact number, such as one, may omit the number. */
 const without = (names: string[], form: string): string[] =>
   /zero|one|two/.test(form) ? names.filter(name => name !== '{count}') : names
 

@@ -29,7 +29,7 @@ const answer = development(production.context, production.fetch, {
 const loopback = {
   requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }),
 } as unknown as Server<unknown>
-/** The same server with what development puts before it. */
+/** The same server with the development controls. */
 const app: TestApp = {
   ...production,
   call: async (path, { ip: _, ...init } = {}) =>
@@ -41,7 +41,9 @@ await create(app, '/identity-providers', { type: 'saml', alias: 'fake', name: 'F
 const { client_secret } = await addClient(app, 'web')
 const entry = authorizeUrl('web').replace('/oauth/authorize', '/saml/fake/login')
 
-/** Through an application to the provider's page, which is filled in; then on with its answer, as the button does. */
+/**
+ * Starts a login of an application, fills in the provider's page, and posts its answer as the button does.
+ */
 const logIn = async (fields: Record<string, string>): Promise<{ posting: Page; end: Page }> => {
   await app.events()
   const browser = openBrowser(app)

@@ -1,4 +1,4 @@
-/** `gatehouse dev --mcp`, with the unmodified client of the MCP TypeScript SDK. */
+/** Tests `gatehouse dev --mcp` with the unmodified client of the MCP TypeScript SDK. */
 import { expect, test } from 'bun:test'
 import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -10,7 +10,7 @@ import { startDev } from '#test/support/development.ts'
 
 const REDIRECT = 'http://127.0.0.1:6276/oauth/callback'
 
-/** A client that keeps nothing but what this login needs. */
+/** A client that keeps only the values that this login needs. */
 const newProvider = () => {
   const kept: { client?: Json; tokens?: Json; verifier?: string; url?: URL } = {}
   const provider: OAuthClientProvider = {
@@ -39,7 +39,7 @@ const newProvider = () => {
   return { kept, provider }
 }
 
-/** A person who logs in as alice and allows what is asked. */
+/** Logs in as alice and approves the consent. */
 const openPerson = (issuer: string) => {
   const call = (path: string, init?: RequestInit) =>
     fetch(new URL(path, issuer), { ...init, redirect: 'manual' })

@@ -4,7 +4,7 @@ import type { Gatehouse } from '#src/testing/types.ts'
 import { unescapeHtml } from '#test/support/browser.ts'
 import { CHALLENGE } from '#test/support/people.ts'
 
-/** One browser: cookies kept, redirects followed by hand. */
+/** One browser: it keeps cookies, and the test follows redirects. */
 const browserOf = (server: Gatehouse) => {
   const cookies = new Map<string, string>()
   return async (path: string) => {

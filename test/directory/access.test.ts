@@ -9,7 +9,10 @@ beforeEach(async () => {
   app = await startApp()
 })
 
-/** An access token of a user, through the login page and the code flow of a client of the user's organization. */
+/**
+ * Returns an access token of a user, from the login page and the code flow of a client of the user's
+ * organization.
+ */
 const userToken = async (username: string, client: Json, scope: string): Promise<string> => {
   const { code = '' } = await logInTo(openBrowser(app), client.client_id, username, { scope })
   const body = new URLSearchParams({

@@ -50,7 +50,7 @@ describe('the logo of a client', () => {
     await change('two', { logo: svg('red') })
     await change('one', { logo: null })
     expect(await isServed(body.logo)).toBe(true)
-    // The organization's own pictures and those of clients do not remove each other.
+    // Removing a picture of a client keeps the organization's pictures, and vice versa.
     const own = await app.admin('PUT', '/organizations/default', { settings: { logo: svg('blue') } })
     expect(await isServed(body.logo)).toBe(true)
     expect((await app.admin('DELETE', '/clients/two')).status).toBe(204)

@@ -1,4 +1,4 @@
-/** The last administrator of an organization goes only by name. */
+/** Tests that the last administrator of an organization is removed only with a confirmed name. */
 import { beforeEach, expect, test } from 'bun:test'
 import { applySeed } from '#src/seed/apply.ts'
 import { readSeed } from '#src/seed/read.ts'

@@ -92,14 +92,14 @@ test('H-15 a tenant cannot take the slug for which private hosts are configured'
     const { status, body } = await rename(slug, tenant)
     return [status, body.error_description]
   }
-  // One answer for both: it does not tell what the settings name.
+  // Both get the same answer, so it does not reveal the settings.
   const taken = [409, 'This slug is taken, or reserved by the operator.']
   expect([await refusedTo('reserved'), await refusedTo('taken')]).toEqual([taken, taken])
   expect((await app.admin('GET', `/organizations/${id}`)).body.slug).toBe('acme')
   expect(await app.events()).toEqual([])
   expect((await rename('acme-2', tenant)).status).toBe(200)
   expect((await rename('reserved')).status).toBe(200)
-  // It has the slug already: other fields change as ever.
+  // The organization already has the slug, so other fields can change.
   const change = { slug: 'reserved', display_name: 'ACME' }
   expect((await app.admin('PUT', '/organizations/reserved', change, tenant)).status).toBe(200)
 })

@@ -7,7 +7,10 @@ beforeEach(async () => {
   app = await startApp()
 })
 
-/** For each resource: a body that is stored, how to find what was, and every text in it: where it is and how it takes a value. */
+/**
+ * For each resource: a valid body, how to read the stored object, and each text field: its place and how to
+ * set it.
+ */
 interface Subject {
   path: string
   id: string

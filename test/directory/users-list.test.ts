@@ -190,7 +190,7 @@ describe('GET /users', () => {
   )
 })
 
-/** Enough users for every way of finding a page: see search-store. */
+/** Enough users for every strategy of search-store. */
 const USERS = 25_000
 let store: Store & { path: string }
 let everybody: (UserRow & { texts: string[] })[]
@@ -348,7 +348,7 @@ describe('among 25,000 users', () => {
         /^SCAN (users|user_roles)\b|Seq Scan on (users|user_roles)\b/.test(detail),
       )
       expect([text, scans]).toEqual([text, []])
-      // A sort below the top is allowed where few matches of a search are fetched.
+      // The plan may sort if a search fetches few matches.
       const sorts = steps.filter(
         ({ isOutermost, detail }) => !isOutermost && /TEMP B-TREE FOR ORDER BY/.test(detail),
       )

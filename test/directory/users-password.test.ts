@@ -217,7 +217,7 @@ describe('R-16 the queue of hashes', () => {
     expect(await queue(lane, async () => 'again')).toBe('again')
   })
 
-  /** A queue whose one slot is taken; the jobs that run from then on, in their order. */
+  /** Returns a queue whose only slot is taken, and the order in which the queued jobs run. */
   const heldQueue = (waiting: number) => {
     const queue = fairQueue(1, waiting)
     const { promise, resolve } = Promise.withResolvers<void>()

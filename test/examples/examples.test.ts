@@ -29,7 +29,7 @@ const run = async (command: string[], env: Record<string, string> = {}): Promise
   return { code: await child.exited, output: texts.join('') }
 }
 
-/** A program that says `listening on <address>`. */
+/** Starts a program and waits until it prints `listening on <address>`. */
 const listening = async (program: string, env: Record<string, string>) => {
   const child = Bun.spawn(['bun', program], { cwd: folder, env: { PATH, PORT: '0', ...env }, stdout: 'pipe' })
   let output = ''

@@ -1,11 +1,15 @@
-/** A service that calls another in its own name: `ORDERS_URL=http://… gatehouse exec -- bun service-to-service.ts`. */
+/**
+ * A service that calls another on its own behalf: `ORDERS_URL=http://… gatehouse exec -- bun
+ * service-to-service.ts`.
+ */
 import { createServiceClient } from '@gatehouse/resource-server/client'
 
 const { SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET, ORDERS_URL } = process.env
 if (!SERVICE_URL || !SERVICE_CLIENT_ID || !SERVICE_CLIENT_SECRET || !ORDERS_URL)
   throw new Error('SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET and ORDERS_URL have to be set')
 
-// One for the whole service: it keeps its token, renews it in time, and asks once however many calls are waiting.
+// One client for the whole service: it caches its token, renews it in time, and sends one token request for
+// all waiting calls.
 const orders = createServiceClient({
   issuer: SERVICE_URL,
   clientId: SERVICE_CLIENT_ID,

@@ -250,7 +250,7 @@ describe('O-69 a user who has a second factor', () => {
     const { page } = await enrolTotp(app, browser, choice)
     expect(await accountsOf(user.id)).toMatchObject([{ subject: sub }])
     expect(await whoIs(await browser.submit(page, {}, '/oauth/enrol'))).toBe(user.id)
-    // UpstreamUser whom the provider brings enrols one as well, before anything is a login.
+    // A user who comes from the provider also has to enrol a factor before the login begins.
     const newcomer = fresh()
     const first = await goThrough(newcomer, upstream, at, somebody())
     expect(first.heading).toBe('Protect your account')

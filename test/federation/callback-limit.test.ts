@@ -10,8 +10,8 @@ import { addSaml, arrive, certifiedProvider, comeBack, post, setOut } from './sa
 import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from './upstream.ts'
 
 /**
- * Uses up the network's allowance: sends refused callbacks until the next one is 429, then spends the remaining charges
- * of this kind.
+ * Uses up the network's budget: sends refused callbacks until the next one gets 429, then spends the
+ * remaining charges of this kind.
  */
 const block = async (app: TestApp, ip: string, kind: 'outbound' | 'xml', refused: () => Promise<number>) => {
   for (let i = 0; i < 30; i++) expect(await refused()).toBe(400)

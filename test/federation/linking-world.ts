@@ -4,7 +4,7 @@ import { create } from '#test/support/callers.ts'
 import { addClient, authorizeUrl, codeRow } from '#test/support/people.ts'
 import { addProvider, startFederated, type UpstreamUser } from './upstream.ts'
 
-/** A server with providers that are trusted with addresses, not trusted, and closed to new users. */
+/** Starts a server with three providers: addresses trusted, addresses not trusted, closed to new users. */
 export const startLinking = async (options: Parameters<typeof startFederated>[0] = {}) => {
   const { app, upstream, honest } = await startFederated(options)
   const { client_secret } = await addClient(app, 'app')
@@ -13,7 +13,7 @@ export const startLinking = async (options: Parameters<typeof startFederated>[0]
   await addProvider(app, 'closed', { allow_registration: false, client_id: 'closed' })
   await create(app, '/roles', { name: 'reader', permissions: ['users:read'] })
   let made = 0
-  /** Each from an address of its own, and a person of their own. */
+  /** Each login has its own IP address and user. */
   const fresh = (): Browser => openBrowser(app, { ip: `198.51.100.${made++ & 255}` })
   const somebody = (): Required<Pick<UpstreamUser, 'sub' | 'email'>> => {
     const sub = `person-${made++}`

@@ -13,7 +13,7 @@ export interface Upstream {
   publish: (keys: Record<string, unknown>[]) => Record<string, unknown>[]
   /** Answers instead of the provider. */
   intercept: (request: Request) => Response | Promise<Response | undefined> | undefined
-  /** Paths asked for by the server. */
+  /** Paths that the server requested. */
   asked: string[]
   fetch(request: Request): Promise<Response>
 }
@@ -24,7 +24,7 @@ const straight = {
   intercept: () => undefined,
 }
 
-/** A server whose calls to others end at a fake provider in the same process. */
+/** Starts a server whose outbound calls go to a fake provider in the same process. */
 export const startFederated = async (
   options: Parameters<typeof startApp>[1] = {},
 ): Promise<{ app: TestApp; upstream: Upstream; honest(): void }> => {
@@ -84,7 +84,10 @@ export const atUpstream = async (
   return back
 }
 
-/** Out through `entry`, and back as somebody: the page or client where the browser ends. */
+/**
+ * Goes to the provider through `entry` and returns as a user; the result is the page or client where the
+ * browser ends.
+ */
 export const goThrough = async (
   browser: Browser,
   upstream: Upstream,

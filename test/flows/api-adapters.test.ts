@@ -1,4 +1,4 @@
-/** Each adapter of the SDK guards an API with the tokens of a server. */
+/** Tests each adapter of the SDK as the guard of an API, with tokens of a server. */
 import { expect, test } from 'bun:test'
 import { createVerifier } from '#src/resource-server/index.ts'
 import { sources } from '#test/resource-server/sources.ts'

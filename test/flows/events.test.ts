@@ -65,7 +65,7 @@ const resources: [string, Json, Json, string][] = [
 ]
 
 const runs: (() => Promise<void>)[] = []
-/** A test whose body runs once, for itself or for the test that needs the events of all. */
+/** Declares a test whose body runs once: as this test, or in the test that needs all events. */
 const operation = (title: string, body: () => Promise<void>) => {
   let running: Promise<void> | undefined
   const run = () => {
@@ -175,7 +175,7 @@ describe('each operation records its events, and no others', () => {
     expect(await recorded(() => post(app, '/oauth/revoke', { token: tokens.refresh_token }))).toEqual([
       by('token.revoked', 'sess_', user.id),
     ])
-    // Single sign-on is a login too, once its code is exchanged.
+    // Single sign-on counts as a login when its code is exchanged.
     const { code: second = '' } = Object.fromEntries(
       new URL((await browser.get(authorizeUrl('shop'))).location ?? '').searchParams,
     )

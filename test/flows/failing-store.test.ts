@@ -28,7 +28,7 @@ const failures = {
   'fails in a way nobody thought of': { error: () => new Error(CAUSE), status: 500, code: 'server_error' },
 } as const
 
-/** Everything that is stored, by table: what a refusal must leave as it was. */
+/** Returns all stored rows by table; a refusal must not change them. */
 const stored = () =>
   app.context.store.read(async q => {
     const rows: Json = {}

@@ -21,7 +21,7 @@ const made = async (path: string, body: Json): Promise<Json> => {
   return answer.body
 }
 
-/** The tenant, the user and the client, made as an administrator would. */
+/** Creates the tenant, the user and the client through the admin API. */
 beforeEach(async () => {
   server = await serveExecutable()
   organization = await made('/organizations', {
@@ -58,7 +58,7 @@ afterAll(async () => {
   await site.stop()
 })
 
-/** A person at a browser: logs in where asked, allows, and ends at the client. */
+/** Acts as a user in a browser: logs in, approves the consent, and ends at the client. */
 const walk = async (
   url: URL,
 ): Promise<{ callback: URL; continueTo(url: URL): Promise<URL>; close(): Promise<void> }> => {

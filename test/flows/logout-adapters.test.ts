@@ -1,4 +1,4 @@
-/** Each adapter of the SDK receives the logout tokens of a server, over a socket. */
+/** Tests that each adapter of the SDK receives the logout tokens of a server over a socket. */
 import { expect, test } from 'bun:test'
 import { createLogoutReceiver, type LogoutClaims } from '#src/resource-server/logout.ts'
 import { deliverLogouts } from '#src/sessions/logout-delivery.ts'

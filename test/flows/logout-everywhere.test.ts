@@ -1,4 +1,4 @@
-/** The program of the guide page "Log out everywhere" against the executable, over sockets. */
+/** Tests the program of the guide page "Log out everywhere" with the executable, over sockets. */
 import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -27,7 +27,10 @@ interface Program {
   sessions: Map<string, { user: Json }>
 }
 
-/** Loads the program of the page with another issuer. It is below the repository, where the package is found. */
+/**
+ * Loads the program of the page with another issuer, from a file below the repository, so that imports find
+ * the package.
+ */
 const loadProgram = async (issuer: string): Promise<Program> => {
   const { blocks = [] } =
     guideSections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'logout') ?? {}

@@ -1,4 +1,7 @@
-/** Unmodified clients of the MCP TypeScript SDK log in by themselves at an MCP server that the SDK guards. */
+/**
+ * Tests that unmodified clients of the MCP TypeScript SDK log in by themselves at an MCP server that the SDK
+ * guards.
+ */
 import { describe, expect, test } from 'bun:test'
 import * as v2 from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -29,7 +32,7 @@ await create(app, '/apis', {
   open_to_dynamic_clients: true,
 })
 
-/** A server of two tools without sessions. */
+/** An MCP server with two tools and without sessions. */
 const serveTools = async (request: Request, claims: Claims | undefined): Promise<Response> => {
   if (!claims) throw new Error('not guarded')
   const { method, params } = request.method === 'POST' ? ((await request.clone().json()) as Json) : {}
@@ -65,7 +68,7 @@ const network = async (input: string | URL, init?: RequestInit): Promise<Respons
     : guarded(new Request(url, init))
 }
 
-/** A client that has registered nowhere, and the values that it keeps. */
+/** A client without a registration, and the values that it stores. */
 const newClient = (clientMetadataUrl?: string) => {
   const kept: { client?: Json; tokens?: Json; verifier?: string; url?: URL; discovery?: Json } = {}
   const provider = {
@@ -119,11 +122,11 @@ type Provider = ReturnType<typeof newClient>['provider']
 const url = new URL(MCP)
 const self = { name: 'test', version: '1.0.0' }
 
-/** A client and its transport; `finish` hands it the answer of the authorization. */
+/** A client and its transport; `finish` passes it the answer of the authorization. */
 const versions = [
   {
     name: '@modelcontextprotocol/sdk 1.x',
-    // With a refresh token this client refreshes for the scopes that it has, and gives up.
+    // With a refresh token this client would refresh with its current scopes and give up.
     stepsUpAlone: false,
     connect: (authProvider: Provider) => {
       const transport = new StreamableHTTPClientTransport(url, { authProvider, fetch: network })

@@ -18,10 +18,10 @@ import { addClient, addUser, authorizeUrl, codeRow, PASSWORD, signIn } from '#te
 import { restarting } from '#test/support/restarting.ts'
 import { redeem } from '#test/support/tokens.ts'
 
-// Each request opens the database, and others may be busy beside it.
+// Timeout in ms: each request opens the database, and the machine may be busy.
 setDefaultTimeout(30_000)
 
-// The server restarts for each request, so no request meets the memory of an earlier one.
+// The server restarts for each request, so no request uses the memory of an earlier one.
 const mail = captureMail()
 const app = await startApp({}, { mail })
 const remade = restarting(app)
@@ -54,7 +54,7 @@ const withTotp = async () => {
   return { user, browser, key, codes: recoveryCodesOf(page) }
 }
 
-/** The page after the password. */
+/** Returns the page after the password. */
 const secondStep = async (browser: Browser, user: Json, more: Record<string, string> = {}) => {
   const page = await signIn(browser, await browser.get(authorizeUrl('web', more)), user.username)
   expect(page.heading).toBe('Two-step verification')

@@ -9,10 +9,10 @@ import { remote } from '#test/support/remote.ts'
 import { until } from '#test/support/until.ts'
 import { type Walk, walkEveryFlow } from '#test/support/walk.ts'
 
-// Each starts a process, and others may be busy beside it.
+// Timeout in ms: each test starts a process, and the machine may be busy.
 setDefaultTimeout(30_000)
 
-/** The names of the secrets that occur in a text, in whatever way a URL, HTML or JSON would spell them. */
+/** Returns the names of the secrets that occur in a text: raw, or as escaped in a URL, HTML or JSON. */
 const found = ({ secrets }: Walk, text: string): string[] =>
   [...secrets].filter(([, value]) => text.includes(value)).map(([name]) => name)
 
@@ -55,7 +55,7 @@ describe('after every flow at the executable', () => {
       .split('\n')
       .filter(line => line.includes('"event":"request"'))
     expect(logged.length).toBeGreaterThan(walk.answers.length)
-    // The link that a first start prints for its operator is not the one walked.
+    // The walk uses another set-up link than the one that the first start prints for its operator.
     expect(found(walk, server.output())).toEqual([])
     for (const [name, content] of files(server)) expect([name, found(walk, content)]).toEqual([name, []])
     const digests = files(server).find(([name]) => name === 'gatehouse.db')?.[1]
@@ -172,7 +172,7 @@ describe('after every flow', async () => {
       for (const [name, value] of live)
         if (!own.test(name))
           test(`M-04 ${name} does not work as ${what}`, async () => {
-            // Guesses are counted by address; a minute later nobody remembers them.
+            // Failures are counted by address and expire after a minute.
             app.clock.advance(61_000)
             expect((await ask(value)).status).toBeOneOf([400, 401, 410])
           })

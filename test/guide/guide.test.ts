@@ -12,7 +12,7 @@ import { type Block, type Inline, plain, type Target } from '#src/guide/tree.ts'
 const root = join(import.meta.dir, '../..')
 const pages = guideSections.flatMap(section => section.pages)
 
-/** First cells of all tables that are headed so, in the order of the pages. */
+/** Returns the first cells of all tables with this heading, in the order of the pages. */
 const rowsOf = (heading: string): string[] =>
   pages.flatMap(({ blocks }) =>
     blocks.flatMap(block =>

@@ -1,4 +1,4 @@
-/** Names of the code that the guide has to know, and no others. */
+/** Tests that the guide has exactly these names of the code. */
 import { expect, test } from 'bun:test'
 import { eventTypes } from '#src/audit/types.ts'
 import { controls } from '#src/dev/controls.ts'
@@ -9,7 +9,7 @@ import { guideSections } from '#src/guide/pages.ts'
 import { type Inline, plain } from '#src/guide/tree.ts'
 import { permissions } from '#src/lib/permission.ts'
 
-/** The code spans of each cell, by row, of a page's tables that are headed so. */
+/** Returns the code spans of each cell, by row, of a page's tables with this heading. */
 const tables = (subject: string, heading: string): string[][][] => {
   const { blocks = [] } =
     guideSections.flatMap(({ pages }) => pages).find(page => page.subject === subject) ?? {}

@@ -27,7 +27,7 @@ for (const [slug, { id: organization_id }] of Object.entries(organizations)) {
   await addUser(app, `user-${slug}`, { organization_id })
 }
 
-/** The cookie by which a browser is known, if it has one. */
+/** Returns the browser's device cookie; empty without one. */
 const DEVICE = cookieNames(app.context.config).device
 /** Returns the device cookie of a browser in which a user of the tenant has signed in. */
 const deviceOf = async (tenant: Tenant): Promise<string> => {
@@ -57,16 +57,16 @@ let names = 0
 const wrong = (tenant: Tenant) => ({ client_id: `web-${tenant}`, client_secret: 'wrong' })
 
 interface Door {
-  /** Requests of one network that are served at once. */
+  /** Number of requests from one network that are served before a refusal. */
   served: number
-  /** The kinds of work that it is charged for. */
+  /** The charged kinds of work. */
   kinds: (keyof typeof RESERVED)[]
-  /** Browsers ask here with their cookies. */
+  /** True for an endpoint to which browsers send their cookies. */
   isForBrowsers?: true
   ask(ip: string, tenant: Tenant, device?: string): Promise<{ status: number }>
 }
 
-/** Every door that works for clients which have proven nothing. */
+/** All doors: endpoints that do work for unauthenticated clients. */
 const doors: Record<string, Door> = {
   'GET /oauth/authorize': {
     served: 1_000,
@@ -170,7 +170,7 @@ const exhaust = (kind: ChargeKind, tenant: Tenant) => {
     }
 }
 
-/** All that a network may have done. */
+/** Number of requests that one network's budget allows. */
 const spend = (kind: ChargeKind, ip_address: string, tenant: Tenant) => {
   expect(() => {
     for (;;) charge(app.context, { ip_address, organization_id: organizations[tenant].id, kind })

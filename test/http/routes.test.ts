@@ -4,7 +4,8 @@ import { type Matched, mount } from '#src/http/routes.ts'
 test('a mounted handler gets the unread body and the decoded path parameters', async () => {
   const tell = async ({ request, params }: Matched) =>
     Response.json({ used: request.bodyUsed, params, body: await request.text() })
-  // Elysia reads the handler's source and parses the body for one that hands its whole argument on.
+  // Elysia reads the source of a handler, and parses the body for a handler that passes on its whole
+  // argument.
   const app = mount({ 'POST /things/:id': matched => tell(matched) })
   for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/plain']) {
     const headers = { 'content-type': type }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { SECRET, serveExecutable } from '#test/support/executable.ts'
 import { askRaw, openSocket } from '#test/support/socket.ts'
 
-// Each starts a process, and others may be busy beside it.
+// Timeout in ms: each test starts a process, and the machine may be busy.
 setDefaultTimeout(30_000)
 
 const server = await serveExecutable()

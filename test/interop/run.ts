@@ -28,7 +28,7 @@ const PACKAGES = [
   '@modelcontextprotocol/conformance@0.2.0-alpha.12',
   `${NODE}@22.23.3`,
 ]
-/** Gatehouse has a copy of it for the case that it cannot be fetched. */
+/** Gatehouse contains a copy of this document for the case that it cannot be fetched. */
 const DOCUMENT = 'https://claude.ai/oauth/claude-code-client-metadata'
 
 const PASSWORD = 'Correct-Horse-Battery-7'
@@ -66,7 +66,7 @@ const development = async (): Promise<Target> => {
   }
 }
 
-/** `gatehouse serve` that lets in one metadata document, and clients that register themselves. */
+/** Starts `gatehouse serve`, which allows one metadata document and clients that register themselves. */
 const production = async (): Promise<Target> => {
   const mcp = listenMcp(0)
   const data_dir = join(folder, 'data')
@@ -127,7 +127,7 @@ const production = async (): Promise<Target> => {
   }
 }
 
-/** Logs in as alice in a fresh browser and allows what is asked, until the client has its answer. */
+/** Logs in as alice in a fresh browser and approves the consent, until the client has its answer. */
 const authorize = async (address: string): Promise<void> => {
   const { page, close } = await openPage()
   page.setDefaultTimeout(10_000)

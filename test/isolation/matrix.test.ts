@@ -10,7 +10,7 @@ import { callerOf, create, listAll } from '#test/support/callers.ts'
 import { addTenant, fresh, inputs, keyOf, pathOf, sendTo, type Tenant } from '#test/support/routes.ts'
 import { hearStatements } from '#test/support/statements.ts'
 
-// Every statement of this file's databases leaves its text in `statements` when it runs.
+// Records the text of each statement of this file's databases in `statements`.
 afterAll(hearStatements(text => statements.push(text)))
 
 const hasParameters = (route: AdminRoute): boolean => route.path.includes(':')
@@ -53,7 +53,7 @@ beforeEach(startWorld)
 const send = (route: AdminRoute, tenant: Tenant, token: string, path?: string) =>
   sendTo(app, route, tenant, token, path)
 
-/** Tokens are made before a matrix runs: they leave events. */
+/** Creates tokens before a matrix runs, because they record events. */
 const tokensFor = async (org_id: string, scopesOf: (route: AdminRoute) => string[]) => {
   const tokens = new Map<string, string>()
   for (const scopes of app.routes.map(scopesOf))
@@ -62,11 +62,11 @@ const tokensFor = async (org_id: string, scopesOf: (route: AdminRoute) => string
 }
 const exactly = ({ permission, also }: AdminRoute): string[] => [permission, ...(also ? [also] : [])]
 const allBut = ({ permission }: AdminRoute): string[] => permissions.filter(other => other !== permission)
-/** Lacks the further permission of a route that has one. */
+/** A caller without the further permission of a route. */
 const allButAlso = ({ permission, also = permission }: AdminRoute): string[] =>
   permissions.filter(other => other !== also)
 
-/** Everything that is stored, but the keys: the first ones are still being made when an app has started. */
+/** Returns all stored rows except keys, because the first keys are generated after the start. */
 const dump = () =>
   app.context.store.read(async q => {
     const { signing_keys: _, ...tables } = q.tables
@@ -75,14 +75,14 @@ const dump = () =>
     return rows
   })
 
-/** The answer without what differs from call to call. */
+/** Returns the answer without the parts that differ between calls. */
 const seen = ({ status, body }: { status: number; body: Json }) => ({
   status,
   ...body,
   request_id: undefined,
 })
 
-/** Deletions last, from the inside out. */
+/** Deletions run last, dependent objects first. */
 const inOrder = (routes: AdminRoute[]): AdminRoute[] => {
   const verbs = ['GET', 'POST', 'PUT', 'DELETE']
   const rank = ({ method, path }: AdminRoute) =>
@@ -94,7 +94,7 @@ const inOrder = (routes: AdminRoute[]): AdminRoute[] => {
 
 let statements: string[] = []
 
-/** The statements that run while `work` does. */
+/** Returns the statements that run during `work`. */
 const statementsOf = async (work: () => Promise<unknown>): Promise<string[]> => {
   statements = []
   await work()
@@ -234,7 +234,7 @@ describe('the data of another tenant', () => {
     const tokenOf = await tokensFor(acme.org_id, exactly)
     const root = await callerOf(app, acme.org_id, ['admin'])
     const bySlug = (tenant: Tenant): Tenant => ({ ...tenant, org_id: tenant.slug })
-    // The write that ends the making of keys would be heard too.
+    // Waits for the keys, because the write that stores them would be recorded too.
     await app.context.keys.published()
     const before = await dump()
     for (const route of app.routes.filter(hasParameters))

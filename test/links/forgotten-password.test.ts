@@ -26,7 +26,7 @@ const NEW = 'Another-horse-8'
 const choose = { password: NEW, password_repeat: NEW }
 const gone = { status: 410, heading: 'This link doesn’t work any more' }
 let users = 0
-/** An address of its own: requests from one are counted. */
+/** Each test has its own IP address, because requests are counted by address. */
 let machines = 0
 const elsewhere = () => openBrowser(app, { ip: `198.51.100.${++machines}` })
 
@@ -283,7 +283,7 @@ describe('a forgotten password', () => {
     expect(
       new Set(answers.map(({ status, html }) => `${status} ${html.includes('sent an email')}`)).size,
     ).toBe(1)
-    // Name and address are two ways to ask: three for each.
+    // User name and e-mail address are counted apart: three requests for each.
     expect(await post()).toHaveLength(6)
     await ask(user.username, 'web', browser)
     expect(await post()).toEqual([])

@@ -24,7 +24,7 @@ const NEW = 'Another-horse-8'
 
 const gone = { status: 410, heading: 'This link doesn’t work any more' }
 let users = 0
-/** An address of its own: requests from one are counted. */
+/** Each test has its own IP address, because requests are counted by address. */
 let machines = 0
 const elsewhere = () => openBrowser(app, { ip: `198.51.100.${++machines}` })
 

@@ -61,7 +61,7 @@ describe('every mail', () => {
     const letter = { kind: 'new_device', locale: 'en', brand: 'Acme', name: 'Ada', data, url } as const
     const { html } = renderMail({ ...letter, accent: '#ffd400', details: { device: 'Firefox on Linux' } })
     const [head = '', body = ''] = html.split('</style>')
-    // Programs that drop the head show the same mail.
+    // Mail programs that drop the document's head show the same mail.
     for (const tag of ['body', 'h1', 'p', 'dl', 'dt', 'dd', 'div class="card"', 'table', 'td class="button"'])
       expect(body).toMatch(new RegExp(`<${tag}[^>]* style="[^"]{9,}"`))
     expect(body).toMatch(/border: 1px solid #a38800;[^"]* background: #ffd400;[^"]*"><a [^>]*color: #000000;/)
@@ -259,7 +259,7 @@ describe('SMTP', () => {
   })
 
   describe('to another machine', () => {
-    // To everybody but the kernel this is no address of this machine.
+    // The kernel routes this address to this machine, but the code does not treat it as local.
     const elsewhere = async (query = '') => `${(await address()).replace('127.0.0.1', '0.0.0.0')}/${query}`
     const send = async (smtp_url: string) =>
       smtpTransport({ smtp_url, mail_from: 'id@example.com' })?.send({ ...letter, subject: smtp_url })

@@ -23,11 +23,11 @@ const asker = await addClient(app, 'asker', {
   capabilities: ['token_introspection'],
 })
 const grant = () => grantTokens(app, client, alice, { scope: 'openid admin' })
-// The first tokens make the keys that sign them.
+// The first tokens generate the keys that sign them.
 let tokens = await grant()
 let good: Json
 let [head, payload, signature] = ['', '', '']
-// Cases advance the clock, and an expired token would be refused for that alone.
+// Cases advance the clock, so each needs a token that has not expired.
 beforeEach(async () => {
   tokens = await grant()
   good = claimsOf(tokens.access_token)
@@ -47,7 +47,7 @@ const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const header = { alg: 'ES256', kid: ours.kid, typ: 'at+jwt' }
-/** A token with this header and these claims, signed by `key`: our own unless another is given. */
+/** Returns a token with this header and these claims, signed by `key`, by default the server's. */
 const forge = (
   head: Record<string, unknown>,
   claims: object = good,

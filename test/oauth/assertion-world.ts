@@ -1,4 +1,4 @@
-/** Clients that sign assertions with the keys of their metadata documents. */
+/** Creates clients that sign assertions with the keys of their metadata documents. */
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose'
 import { SECOND } from '#src/lib/duration.ts'
 import { documentWorld, WEB } from '#test/authorize/document-world.ts'
@@ -77,7 +77,7 @@ export const assertionWorld = async () => {
     )
 
   let network = 0
-  /** Each request from a network of its own, so that none is blocked for the refusals before it. */
+  /** Each request has its own network, so that no earlier refusal blocks it. */
   const nextNetwork = () => `198.51.${Math.floor(++network / 250)}.${network % 250}`
 
   return { ...world, seconds, assert, keyed, person, codeOf, ask }

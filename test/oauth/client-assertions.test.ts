@@ -129,7 +129,7 @@ describe('CMD-09 a client of a document with keys signs an assertion', () => {
   })
 })
 
-/** For refused assertions, which are judged before the code. */
+/** A code for refused assertions, which are judged before the code. */
 const client = keyed()
 const fields = await codeOf(client)
 
@@ -183,7 +183,7 @@ describe('CMD-10 an assertion is refused', () => {
     await refused(await assert(client, {}, other))
     await refused(await assert(client, {}, { ...other, kid: es.kid }))
     await refused(await assert(client, {}, other, { jwk: other.jwk }))
-    // Their own assertion is right, and the code is not theirs.
+    // The assertion is valid, and the code belongs to another client.
     const { body } = await ask(fields, await assert(theirs, {}, other))
     expect(body.error).toBe('invalid_client')
     await codeOf(theirs)

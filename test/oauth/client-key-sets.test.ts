@@ -1,4 +1,4 @@
-/** Tests the keys of clients that are published beside their metadata documents. */
+/** Tests client keys that are published at a URL of the metadata document (`jwks_uri`). */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 describe('CMD-11 keys at another address', () => {
   let urls = 0
-  /** A client whose keys are published at a URL of their own. */
+  /** A client with `jwks_uri`. */
   const remote = (keys: object, more: Json = {}) => {
     const jwks_uri = `https://keys${++urls}.example/jwks`
     answerWith(jwks_uri, json(keys))

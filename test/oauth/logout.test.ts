@@ -22,7 +22,7 @@ const events = async () =>
     metadata,
   }))
 
-/** A browser where these users are logged in to the shop, and the tokens of the last one. */
+/** Returns a browser in which these users are logged in to the shop, and the tokens of the last one. */
 const shopping = async (...users: string[]) => {
   const browser = openBrowser(app)
   let tokens: Json

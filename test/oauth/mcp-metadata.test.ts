@@ -1,4 +1,4 @@
-/** Tests what clients of the Model Context Protocol read before they ask a person to log in. */
+/** Tests the metadata that clients of the Model Context Protocol read before a login. */
 import { expect, test } from 'bun:test'
 import { BASE, startApp } from '#test/support/app.ts'
 

@@ -75,7 +75,7 @@ describe('rotation', () => {
       `${refresh_token}=`,
       `${refresh_token}A`,
       refresh_token.slice(0, -1),
-      // The same bytes in other letters.
+      // The same bytes in another base64url spelling.
       `${refresh_token.slice(0, -1)}${refresh_token.endsWith('A') ? 'B' : String.fromCharCode(refresh_token.charCodeAt(85) + 1)}`,
     ]
     for (const [i, token] of forged.entries()) {

@@ -55,7 +55,7 @@ beforeEach(async () => void (await app.events()))
 
 const invalid = (error: string) => ({ status: 400, body: { error } })
 
-/** A code for the resources, which may be several. */
+/** Returns a code for one or several resources. */
 const authorize = async (resources: string[], asked: string, username = 'alice', client_id = 'shop') => {
   const browser = openBrowser(app)
   const more = new URLSearchParams(resources.map(resource => ['resource', resource]))

@@ -1,4 +1,7 @@
-/** Traces as a collector receives them, from the executable; and the exporter alone where the collector misbehaves. */
+/**
+ * Tests the traces that a collector receives from the executable, and the exporter alone with a faulty
+ * collector.
+ */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
@@ -83,7 +86,7 @@ test('a login, code and token: a span for each request with its work below it, a
     'token.sign',
   ])
   expect(named('GET /api/v1/admin/users/:user_id')).toHaveLength(1)
-  // A path that leads nowhere may hold anything: the name has none of it.
+  // An unknown path may contain any text, so the span's name omits it.
   expect(named('GET')).toMatchObject([{ attributes: { 'http.response.status_code': 404 } }])
   const [joined] = servers.filter(({ parent }) => parent !== undefined)
   expect(joined).toMatchObject({ trace: TRACE, parent: SPAN, name: 'POST /oauth/token' })

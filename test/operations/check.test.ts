@@ -18,7 +18,7 @@ import { addUser } from '#test/support/people.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 
-/** An instance with some history, copied without leftovers of rows that moved. */
+/** An instance with some history, copied without remains of moved rows. */
 const withHistory = async () => {
   const app = await startApp()
   for (let i = 0; i < 20; i++) await addUser(app, `user-${i}`)
@@ -90,7 +90,8 @@ test('R-06 two hundred flipped bytes in structure, events and keys are each foun
   })()
   const page = whole.readUInt16BE(16)
   const pages = whole.length / page - 1
-  // An event's row ends in its mac: before it stands what the event says. Unused space of earlier pages may have old copies.
+  // The row of an event ends with its MAC, after its content. Unused space of earlier pages may have old
+  // copies.
   const places: ((n: number) => number)[] = [
     n => page * (1 + ((n * 7) % pages)) + (n % 2),
     n => whole.lastIndexOf(macs[n % macs.length] ?? '') + 42 - ((n * 5) % 150),
@@ -145,7 +146,7 @@ test('secrets sealed by another key, or moved to another row, are named and neve
       .sort(),
     'secrets: the key for SAML cannot be opened',
   ])
-  // Alice's secret put beside Bob's name: it opens for her alone.
+  // Stores Alice's secret in Bob's row: it opens only with her id.
   await context.store.write(async tx => {
     const { factors: t } = tx.tables
     await tx

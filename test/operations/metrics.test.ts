@@ -12,7 +12,7 @@ const REQUESTS = 'gatehouse_request_duration_seconds_count{family="token"}'
 
 test('RUN-25 counts requests by family, tokens by grant, events by type', async () => {
   const app = await startApp()
-  // The keys of the start are written beside the first requests: that write would wait in the queue, too.
+  // Waits for the first keys, because the write that stores them would also wait in the queue.
   await app.context.keys.published()
   const read = async () => (await app.call('/metrics', localRequest)).text()
   const before = await read()
@@ -67,7 +67,7 @@ test.each<Partial<Config>>([
   'without a token, nobody where other machines are served: a proxy without headers looks like this machine (%o)',
   async settings => {
     const app = await startApp(settings)
-    // As nginx asks that was told no more than `proxy_pass http://127.0.0.1:8080`.
+    // A request as nginx sends it with only `proxy_pass http://127.0.0.1:8080`.
     const status = (await app.call('/metrics', { headers: { host: '127.0.0.1:8080' } })).status
     expect(status).toBe(404)
   },

@@ -205,7 +205,7 @@ test('every table whose rows expire is swept', async () => {
   const { store, clock } = app.context
   const user = await addUser(app, 'alice')
   const expiring = Object.entries(sqliteTables).filter(([, table]) => 'expires_at' in getTableColumns(table))
-  // Sessions are ended first, with an event; keys go with their rotation.
+  // The sweep first ends sessions, with an event; the rotation removes keys.
   const others = expiring.filter(([name]) => name !== 'sessions' && name !== 'signing_keys')
   const value = (column: Column): unknown => {
     if (column.name === 'expires_at') return clock.now() + 1

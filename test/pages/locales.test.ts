@@ -19,7 +19,7 @@ const textsOf = (locale: string): Texts => JSON.parse(files[`${locale}.json`] ??
 const english = textsOf('en')
 const translations = locales.filter(locale => locale !== 'en')
 
-/** The names of the holes of a text; those of a plural's count too, its forms left out. */
+/** Returns the names of the parameters of a text, counts of plurals included, without plural forms. */
 const holesOf = (text: string): string[] =>
   [...new Set([...text.matchAll(/\{(\w+)(?:, plural,|\})/g)].map(([, name = '']) => name))].sort()
 
@@ -52,7 +52,7 @@ describe.each([...locales])('the texts in %s', locale => {
   test('are present, with typographic quotes and dashes', () => {
     expect(entries.filter(([, text]) => text.trim() !== text || text === '')).toEqual([])
     expect(entries.filter(([, text]) => /['"`]|\.\.\.| - /.test(text))).toEqual([])
-    // A thin space that does not break stands before these in French.
+    // French puts a narrow no-break space before these characters.
     if (locale === 'fr')
       expect(entries.filter(([, text]) => /(?<![\u202f\u00a0])[:;?!»]|«(?!\u202f)/.test(text))).toEqual([])
     // No line of Polish ends in a word of one letter.
@@ -87,7 +87,7 @@ describe.each([...locales])('the texts in %s', locale => {
         const others = Object.fromEntries(holesOf(text).map(name => [name, 'x']))
         const said = translator(locale)(key as MessageKey, { ...others, count: String(count) })
         expect(said).not.toMatch(/#|plural|\{count/)
-        // Arabic has a dual.
+        // Arabic has a form for two.
         if (count > 1 && rules.select(count) !== 'two') expect(said).toContain(String(count))
       }
     }
@@ -157,7 +157,7 @@ test('counts and times follow the conventions of the language', () => {
 })
 
 describe.each(translations)('the pages in %s', locale => {
-  // Sentences and labels of several words that can be told from data of the samples.
+  // Returns sentences and labels of several words that are not data of the samples.
   const telling = Object.entries(english).filter(
     ([key, text]) => text.split(' ').length > 2 && !text.includes('{') && textsOf(locale)[key] !== text,
   )
@@ -216,7 +216,7 @@ const says = (page: Page, locale: string, heading: MessageKey, ...more: MessageK
   for (const key of more) expect(unescapeHtml(page.html)).toContain(t(key))
 }
 const NEW = 'Another-horse-8'
-/** The day of the clock, as people write it. */
+/** Formats the clock's day. */
 const today: Record<string, string> = {
   ar: '15 يناير 2026',
   de: '15. Januar 2026',

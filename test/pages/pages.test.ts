@@ -22,7 +22,7 @@ interface Element {
   attributes: Record<string, string>
 }
 
-/** The page without its footer, where the form that chooses a language stands. */
+/** Returns the page without its footer, which has the form that chooses a language. */
 const ownPart = (html: string) => html.split('<footer>')[0] ?? ''
 
 const elementsOf = async (html: string): Promise<Element[]> => {
@@ -44,7 +44,7 @@ const hiddenOf = async (html: string) =>
     (await inputsOf(html)).filter(input => input.type === 'hidden').map(input => [input.name, input.value]),
   )
 
-/** The same data with every text a person or an administrator could have chosen replaced. */
+/** Replaces every text in the data that a user or an administrator could have chosen. */
 const poison = (value: unknown, text: string, key = ''): unknown => {
   if (
     [

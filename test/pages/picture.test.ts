@@ -8,7 +8,10 @@ const png = (width: number, height: number) => {
   bytes.writeUInt32BE(height, 20)
   return bytes
 }
-/** As cameras and progressive encoders write it: other segments, a table (C4) and a fill byte before the frame. */
+/**
+ * A JPEG as cameras and progressive encoders write it: other segments, a table (C4) and a fill byte before
+ * the frame.
+ */
 const jpg = (width: number, height: number) => {
   const bytes = Buffer.from(
     'ffd8 ffe00004abcd ffc40003ff ffff c2001108 00000000 03'.replaceAll(' ', ''),

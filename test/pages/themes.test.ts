@@ -23,7 +23,10 @@ const app = await startApp({ data_dir }, { log })
 await addOrganization(app, 'acme')
 await addClient(app, 'shop', { organization_id: (await app.admin('GET', '/organizations/acme')).body.id })
 
-/** The login page's stylesheets once the organization has this theme, and what was looked at may be old. */
+/**
+ * Sets the organization's theme, moves the clock past the caching of files, and returns the login page's
+ * stylesheets.
+ */
 const sheetsWith = async (theme: string | null): Promise<string[]> => {
   const { status } = await app.admin('PUT', '/organizations/acme', { settings: { theme } })
   expect(status).toBe(200)

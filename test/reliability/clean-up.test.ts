@@ -1,4 +1,4 @@
-/** A file full of rows whose time is over, written to while they are cleared away. */
+/** Tests a file full of expired rows, with writes while they are removed. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -14,7 +14,10 @@ import { addOrganization } from '#test/support/people.ts'
 import { figure, LONG } from './faults.ts'
 import { percentile } from './percentile.ts'
 
-/** Codes; of sessions that ran out, and of sessions of an organization that was deleted, there are a tenth as many each. */
+/**
+ * Number of codes. There are a tenth as many expired sessions, and a tenth as many sessions of a deleted
+ * organization.
+ */
 const ROWS = Number(process.env.ROWS ?? (LONG ? 3_000_000 : 20_000))
 
 const numbers = `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT ?1)`

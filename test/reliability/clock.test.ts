@@ -1,4 +1,4 @@
-/** A machine whose clock is set while the server runs: libfaketime, preloaded. */
+/** Tests a machine whose clock is set while the server runs, by a preloaded libfaketime. */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ testWith('faketime', library)(
     const step = (seconds: number): void => {
       ahead += seconds
       steps++
-      // The server looks at any moment: it must not find the file empty.
+      // The server may read the file at any moment, so it must never be empty.
       writeFileSync(`${time}.new`, `${ahead >= 0 ? '+' : ''}${ahead}\n`)
       renameSync(`${time}.new`, time)
     }
@@ -51,7 +51,7 @@ testWith('faketime', library)(
     const client = await addClient(app, 'shop', { client_id: 'shop', access_token_ttl: 600 })
     const browser = openBrowser(app)
     await logInTo(browser, 'shop', 'alice')
-    /** A code without a login page: the browser is still logged in. */
+    /** Gets a code without a login page, because the browser is still logged in. */
     const code = async () => answerOf(await browser.get(authorizeUrl('shop'))).code
     const isGood = async (token: string) =>
       (await app.call('/oauth/userinfo', { headers: bearer(token) })).status === 200
@@ -67,7 +67,7 @@ testWith('faketime', library)(
       return body.access_token as string
     }
 
-    // Seconds either way end nothing and refuse nothing.
+    // Steps of seconds in either direction end nothing and cause no refusal.
     for (const seconds of [5, -5, -5, 5]) {
       const token = tokens.access_token
       step(seconds)
@@ -75,7 +75,8 @@ testWith('faketime', library)(
       await rotate()
     }
 
-    // An hour on: what had ten minutes is over, the session is not. Back again: the hour's token is not good before its time.
+    // After a step of an hour, values that live ten minutes have expired, the session has not. After the step
+    // back, the later token is not valid yet.
     const first = tokens.access_token
     step(3_600)
     expect(await isGood(first)).toBe(false)

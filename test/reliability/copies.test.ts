@@ -1,4 +1,4 @@
-/** Two copies of the server on one PostgreSQL database, behind nothing that keeps a client at one of them. */
+/** Tests two copies of the server on one PostgreSQL database; requests of a client go to either. */
 import { expect } from 'bun:test'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import { rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
@@ -27,7 +27,7 @@ interface Copies extends AsyncDisposable {
   url: string
 }
 
-/** Two that start at the same moment on an empty database. */
+/** Starts two copies at the same moment on an empty database. */
 const startCopies = async (): Promise<Copies> => {
   const { url, drop } = await temporaryPostgres(true)
   const stores = await Promise.all([1, 2].map(() => openPostgres({ url, connections: 4 })))
@@ -46,7 +46,7 @@ const startCopies = async (): Promise<Copies> => {
 const kids = async (app: TestApp): Promise<string[]> =>
   (await get(app, '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
 
-/** The keys that both publish, once both know those that either made at its start. */
+/** Waits until both copies publish the keys that either generated at its start, and returns them. */
 const firstKeys = async ({ one, other }: Copies): Promise<string[]> => {
   for (const app of [one, other]) await until(async () => (await kids(app)).length === 2)
   const keys = await kids(one)

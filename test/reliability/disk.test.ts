@@ -1,4 +1,4 @@
-/** Disks that are full, faulty or slow, under a server that is asked all the while. */
+/** Tests full, faulty and slow disks under a server that gets requests all the time. */
 import { Database } from 'bun:sqlite'
 import { afterAll, expect } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ const folder = (): string => {
 }
 const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret: SECRET }
 
-/** Asks for a token, which is recorded: a write. */
+/** Requests a token, whose event is a write. */
 const askToken = async (server: Running) => {
   const answer = await remote(server).call('/oauth/token', {
     method: 'POST',
@@ -42,7 +42,10 @@ const recorded = (data_dir: string): number => {
   return Number(db.query("SELECT count(*) FROM events WHERE type = 'token.issued'").values()[0]?.[0])
 }
 
-/** A disk that can be filled and emptied again: a small one in memory where we may mount, else one that says so. */
+/**
+ * Makes a disk that can be filled and emptied: a small tmpfs if mounting is permitted, otherwise a simulated
+ * one.
+ */
 const smallDisk = async (dir: string) => {
   const remove = await mountTmpfs(dir, '12m')
   if (!remove) {
@@ -139,7 +142,7 @@ testWithFaults(
       expect(await Promise.all(Array.from({ length: 24 }, ask))).toEqual(Array(24).fill(503))
       expect((await remote(server).call('/.well-known/jwks.json')).status).toBe(200)
       if (round % 4 === 3) {
-        // The machine goes down with the disk.
+        // Simulates a crash of the machine.
         server.signal('SIGKILL')
         await server.exited
         disk.set('none')
@@ -166,7 +169,7 @@ testWithFaults(
       using disk = await faultyDisk(dir)
       await using server = await serveExecutable({ ...disk.env, GATEHOUSE_LOG_LEVEL: 'warn' }, dir)
       disk.set('slow sync', ms)
-      // The first write makes the log's file, which costs several syncs.
+      // The first write creates the log's file, which takes several syncs.
       await askToken(server)
       const before = recorded(dir)
       const writes: number[] = []
@@ -192,7 +195,7 @@ testWithFaults(
       expect(ids.size).toBe(writes.length)
       expect(recorded(dir) - before).toBe(writes.length)
       expect(longest).toBeLessThan(5_000)
-      // Alone each would wait for a sync of its own: this is more than there were syncs.
+      // Single writes would each wait for their own sync; there were more writes than syncs.
       expect(writes.length).toBeGreaterThan((seconds * 1_000 * 2) / ms)
       figure(
         'R-18',

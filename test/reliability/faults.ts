@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testWith } from '#test/support/debian.ts'
 
-/** `test`, where there is a compiler for the misbehaving disk of `faults.c`. */
+/** Declares a test that needs a compiler for the faulty disk of `faults.c`. */
 export const testWithFaults = testWith('gcc', '/usr/bin/gcc')
 
 /** The long form takes an hour: `bun run test:reliability`. */
@@ -22,7 +22,7 @@ const compile = async (): Promise<string> => {
 }
 let library: Promise<string> | undefined
 
-/** The misbehaving disk as a library. */
+/** Compiles the faulty disk and returns the path of the library. */
 export const faultsLibrary = (): Promise<string> => {
   library ??= compile()
   return library

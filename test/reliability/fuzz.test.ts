@@ -19,9 +19,9 @@ import { addCode, grantTokens } from '#test/support/tokens.ts'
 import { figure, LONG } from './faults.ts'
 import { LONGEST_HOLD, timed } from './hold.ts'
 
-/** Inputs for each family: in the long form as many as the checklist's own short form has. */
+/** Number of inputs for each family. */
 const ROUNDS = Number(process.env.FUZZ ?? (LONG ? 100_000 : 1_500))
-/** Another seed, another run: a failure names it. */
+/** Seed of the run; a failure prints it. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20_260_115)
 
 const texts = [
@@ -81,7 +81,7 @@ const fuzzer = (name: string) => {
   const below = (n: number) => Math.floor(next() * n)
   const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T
   const chance = (p: number) => next() < p
-  /** A text, as it is or bent a little. */
+  /** Returns a text, unchanged or mutated. */
   const text = (like = ''): string => {
     const base = chance(0.5) ? like : String(pick(texts))
     if (chance(0.4)) return base
@@ -105,7 +105,7 @@ const fuzzer = (name: string) => {
       () => text(),
     ])()
   }
-  /** A good object with some of its members bent, left out or added. */
+  /** Returns a valid object with some members mutated, removed or added. */
   const bend = (good: Json): Json => {
     const bent = Object.fromEntries(
       Object.entries<Json>(good)
@@ -114,7 +114,7 @@ const fuzzer = (name: string) => {
     )
     return chance(0.1) ? { ...bent, [text()]: value('') } : bent
   }
-  /** The same as a form or query, sometimes not even well encoded. */
+  /** Returns the same as a form or query, sometimes with malformed encoding. */
   const form = (good: Record<string, string>): string =>
     Object.entries(good)
       .filter(() => chance(0.96))
@@ -155,7 +155,7 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/** The case whose turn it is. One that timed out ends, since it would advance the clock of the next. */
+/** The running case. A case that timed out ends, since it would advance the clock of the next one. */
 let current = ''
 /** Each input is answered, with no 5xx, and holds the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {
@@ -184,12 +184,12 @@ const rounds = (name: string, round: (fuzz: ReturnType<typeof fuzzer>, i: number
       let half = Number.NaN
       for (let i = 0; i < ROUNDS; i++) {
         if (current !== name) return
-        // Throttles forget in the meantime: what is behind them is what is tested.
+        // Moves the clock so that throttles expire: the code behind them is tested.
         if (i % 20 === 0) app.clock.advance(120_000)
         if (i === ROUNDS >> 1) half = resident()
         statuses.add((await round(fuzz, i)).status)
       }
-      // Good and bad ones: a fuzzer that is always refused at the door tests the door.
+      // Valid and invalid values: invalid ones alone would test only the first check.
       expect([...statuses].some(status => status < 400)).toBe(true)
       expect([...statuses].some(status => status >= 400)).toBe(true)
       await isWell()
@@ -269,7 +269,7 @@ rounds('H-05 POST /saml/:provider/acs', async (fuzz, i) => {
   const xml = idp.respond(ordinary(partyOf(app, 'open')), fuzz.pick(['response', 'assertion', 'both']))
   const SAMLResponse = encodeSaml(mutate(xml, roll))
   const fields = fuzz.form({ SAMLResponse: fuzz.chance(0.95) ? SAMLResponse : fuzz.text(SAMLResponse) })
-  // Each from a network of its own: the limit of callbacks is not what is tried.
+  // Each callback has its own network, so that the limit of callbacks does not apply.
   const answer = await survives(fields, () => post(app, 'open', fields, `2001:db8:${i.toString(16)}::1`))
   if (answer.status < 400) expect(answer.status).toBe(303)
   return answer
@@ -339,7 +339,7 @@ rounds('JSON bodies of the admin API', async fuzz => {
   return adminCall(method, path, { body: Buffer.from(body ?? '', 'utf8') }, await currentToken())
 })
 
-/** New names, so that the good ones among them are made. */
+/** New names, so that valid bodies create an object. */
 const names = (fuzz: ReturnType<typeof fuzzer>): Json => {
   const name = `n-${Math.floor(fuzz.next() * 1e9)}`
   return { username: name, email: `${name}@example.com`, name, slug: name, client_id: name, alias: name }

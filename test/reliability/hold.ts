@@ -1,9 +1,12 @@
-/** ms: an input that holds the event loop for longer fails. */
+/** Maximum milliseconds for which an input may hold the event loop. */
 export const LONGEST_HOLD = 1_000
 
 interface Timed<T> {
   result: T
-  /** ms on the clock, but no more than the CPU time of this process: other processes on a busy machine do not count. */
+  /**
+   * Elapsed milliseconds, but at most the CPU time of this process, so that other processes on a busy machine
+   * do not count.
+   */
   spent: number
 }
 

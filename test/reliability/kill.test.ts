@@ -19,7 +19,7 @@ const runAndKill = async (path: string, round: number, writes: number): Promise<
     if (said.split('\n').length > writes) child.kill('SIGKILL')
   }
   await child.exited
-  // The last line may be cut off: it was not said.
+  // The last line may be incomplete; then it acknowledges nothing.
   return said.split('\n').slice(0, -1)
 }
 

@@ -15,7 +15,7 @@ import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { faultsLibrary, figure, LONG, testWithFaults } from './faults.ts'
 
-// In memory: what a sync means here is up to the recorded log.
+// The files are in memory; the recorded log decides which syncs count.
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gatehouse-power-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
@@ -51,7 +51,7 @@ const readLog = (path: string): Entry[] => {
   return entries
 }
 
-/** Numbers that are the same in each run. */
+/** Pseudo-random numbers, the same in each run. */
 const random = (seed: number) => () => {
   seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
   return seed / 2 ** 32
@@ -93,7 +93,7 @@ class File {
   }
 }
 
-/** Lets a writer run on the recorded disk; gives the log and the database that it began with. */
+/** Runs a writer on the recorded disk; returns the log and the initial database. */
 const recordWrites = async (durable: boolean) => {
   const dir = join(root, `disk-${durable}`)
   mkdirSync(dir)
@@ -114,8 +114,8 @@ const recordWrites = async (durable: boolean) => {
 }
 
 /**
- * Cuts the power at `cuts` places of the log; gives what was answered before and is not there after, and how many answers
- * there were.
+ * Cuts the power at `cuts` places of the log; returns the acknowledged writes that are missing afterwards,
+ * and the number of acknowledgements.
  */
 const cutPower = async (durable: boolean, cuts: number) => {
   const { dir, path, first, entries } = await recordWrites(durable)
@@ -135,7 +135,7 @@ const cutPower = async (durable: boolean, cuts: number) => {
       else if (entry.path === dir) for (const file of files.values()) file.named = true
       else files.get(entry.path)?.sync()
     }
-    // Nothing of what was not synced, all of it, or any part.
+    // Keeps none, all or a random part of the data that was not synced.
     const share = [0, 1, 0.5, 0.9][n % 4] ?? 0
     const after = join(root, `${durable}-${n}`)
     mkdirSync(after)
@@ -160,7 +160,7 @@ const cutPower = async (durable: boolean, cuts: number) => {
   return { lost, broken, copied, answered: answered.length, entries: entries.length }
 }
 
-/** Opens the database as a start does, and looks at every page. */
+/** Opens the database as a start does, and checks every page. */
 const namesIn = async (path: string): Promise<Set<string>> => {
   const store = await openSqlite({ path })
   const rows = await store.read(q => q.select({ name: q.tables.settings.name }).from(q.tables.settings))
@@ -181,7 +181,7 @@ testWithFaults(
       'R-03',
       `${CUTS} power cuts in ${entries} recorded writes and syncs, up to ${answered} answers: none lost`,
     )
-    // The model can see a loss: where nothing waits for the disk, it does.
+    // The model detects a loss: without syncs, writes are lost.
     const careless = await cutPower(false, 8)
     expect(careless.lost.length + careless.broken.length).toBeGreaterThan(0)
   },

@@ -16,7 +16,7 @@ afterAll(() => rmSync(data_dir, { recursive: true, force: true }))
 const ROUNDS = Number(process.env.KILLS ?? (LONG ? 1_000 : 6))
 const IN_FLIGHT = 16
 
-/** The answer, or undefined when the server died over it. */
+/** Returns the answer; undefined when the server was killed before it. */
 const attempt = async (ask: () => Promise<{ status: number; body: Json }>) => {
   try {
     return await ask()
@@ -45,7 +45,7 @@ test(
         Array.from({ length: IN_FLIGHT }, async () => (await redeem(before, client, await authorize())).body),
       )
 
-      // Both kinds at once; the kill comes after a different number of answers in each round.
+      // Runs both kinds at once; each round is killed after a different number of answers.
       let left = 1 + ((round * 7) % IN_FLIGHT)
       const orDie = async (ask: () => Promise<{ status: number; body: Json }>) => {
         const answer = await attempt(ask)

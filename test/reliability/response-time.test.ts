@@ -1,6 +1,6 @@
 /**
- * Strangers who time the answers. The states of an account are measured in turn, so that other work of the machine meets all of
- * them, with cheap password hashes, which hide less of a difference than those of production.
+ * Measures response times as an attacker could. The states of an account are measured in turn, so that other
+ * load affects all of them. Password hashes are cheap, because expensive ones would hide a difference.
  */
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import { hostActor } from '#src/audit/record.ts'
@@ -20,7 +20,7 @@ import { percentile } from './percentile.ts'
 
 const ROUNDS = LONG ? 250 : 2
 const WARM_UP = LONG ? 50 : 1
-/** Share by which the medians of two states may differ. */
+/** Maximum relative difference between the medians of two states. */
 const MOST = 0.05
 
 const statements: string[] = []
@@ -86,7 +86,7 @@ const passkey =
 
 interface Endpoint {
   status: number
-  /** From the login page to the page with the form. */
+  /** Goes from the login page to the page with the form. */
   open: Submit
   states: Partial<Record<State, Submit>>
 }
@@ -165,11 +165,11 @@ const sample = async ({ status, open }: Endpoint, submit: Submit, ip: string): P
 
 type Samples = Map<string, Sample[]>
 
-/** Takes `rounds` samples of each state in turn; each state takes each place of a round. */
+/** Takes `rounds` samples of each state in turn; the order rotates. */
 const measure = async (endpoint: Endpoint, samples: Samples, rounds: number): Promise<void> => {
   const states = Object.entries(endpoint.states)
   for (let round = 0; round < rounds; round++) {
-    // A day ends the throttling by failures of the round before.
+    // A day ends the waits caused by failures of the previous round.
     app.clock.advance(DAY)
     for (let i = 0; i < states.length; i++) {
       const place = (i + round) % states.length

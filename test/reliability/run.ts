@@ -1,6 +1,9 @@
 export {}
 
-/** `bun run test:reliability`: every test that names a row of the table, in the long form; then what was measured, by row. */
+/**
+ * `bun run test:reliability`: runs every test that names a row of the table, in the long form, and prints the
+ * measurements by row.
+ */
 const files: string[] = []
 for (const path of new Bun.Glob('test/**/*.test.ts').scanSync())
   if (/\bR-\d\d /.test(await Bun.file(path).text())) files.push(`./${path}`)

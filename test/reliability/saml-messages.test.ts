@@ -9,10 +9,10 @@ import { ordinary } from '#test/support/saml/response-parts.ts'
 import { figure, LONG } from './faults.ts'
 import { LONGEST_HOLD, timed } from './hold.ts'
 
-/** Messages; the million of the long form takes about a quarter of an hour. */
+/** Number of messages; the million of the long form takes about a quarter of an hour. */
 const MESSAGES = Number(process.env.FUZZ ?? (LONG ? 1_000_000 : 2_000))
 const SEED = process.env.FUZZ_SEED ?? String(Date.now())
-/** MiB that the process may grow after the first tenth. */
+/** Maximum growth of the process in MiB after the first tenth. */
 const GROWTH = 64
 
 test(`R-22 H-05 changed SAML messages: none blocks a thread, none yields an unsigned subject, memory stays flat`, async () => {
@@ -46,7 +46,7 @@ test(`R-22 H-05 changed SAML messages: none blocks a thread, none yields an unsi
     if (i === Math.floor(MESSAGES / 10)) before = resident()
   }
   const grown = resident() - before
-  // The short form shares its process with other tests, whose memory comes and goes.
+  // The short form shares its process with other tests, whose memory varies.
   if (LONG) expect(grown).toBeLessThan(GROWTH)
   figure(
     'R-22',

@@ -10,19 +10,19 @@ import { bearer, redeem, refresh } from '#test/support/tokens.ts'
 import { figure, LONG } from './faults.ts'
 import { percentile } from './percentile.ts'
 
-/** Ten minutes in the long form; `SOAK=86400` is the day of the checklist. */
+/** Ten minutes in the long form; `SOAK=86400` runs for a day. */
 const SECONDS = Number(process.env.SOAK ?? (LONG ? 600 : 10))
 const SLICES = 10
 const PEOPLE = 16
-/** Each is a login's worth of work: a code, tokens, two rotations, a look at the user. */
+/** Each round is the work of one login: a code, tokens, two rotations, userinfo. */
 const ROUNDS_PER_SECOND = 50
 
 interface Slice {
-  /** MiB at its end. */
+  /** Memory in MiB at its end. */
   rss: number
   descriptors: number
   p99: number
-  /** Longest hold of the event loop in its last minute, s. */
+  /** Longest hold of the event loop in its last minute, in seconds. */
   hold: number
 }
 
@@ -99,7 +99,7 @@ test(
     await Promise.all([look(), ...browsers.map(keepOn)])
     const [middle, last] = [slices[SLICES / 2 - 1] as Slice, slices.at(-1) as Slice]
     const descriptors = slices.map(slice => slice.descriptors)
-    // A machine that pauses has everybody ask at once, each on a connection of their own.
+    // After a pause of the machine all clients send requests at once, each on its own connection.
     expect(
       Math.max(...descriptors.slice(SLICES / 2)) - Math.max(...descriptors.slice(0, SLICES / 2)),
     ).toBeLessThan(PEOPLE + 8)

@@ -44,7 +44,7 @@ for (const [name, metadata_xml] of metadata)
     app.admin('POST', '/identity-providers', { type: 'saml', alias: 'new', name: 'New', metadata_xml }),
   )
 
-/** In characters, as the query has them. */
+/** In characters of the query. */
 const DEFLATED = 8 * 1024
 const request = async (xml: string): Promise<Answer> => {
   const encoded = deflateRawSync(Buffer.from(xml)).toString('base64')
@@ -86,7 +86,7 @@ const yaml: [name: string, text: string][] = [
 ]
 // The library is loaded with the first file.
 await readYaml('a')
-// The operator's own file, read before the server answers: refused or read, and no bound in time.
+// The operator's own file is read before the server answers, so it has no limit in time.
 for (const [name, text] of yaml)
   test(`R-22 worst input: YAML, ${name}`, async () => {
     const { result, spent } = await timed(() => readYaml(text))

@@ -6,7 +6,7 @@ import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD, REDIRECT } from '#test/support/people.ts'
 import { type Answer, fill, worst } from './worst.ts'
 
-/** The sizes that the doors let through. */
+/** The maximum sizes that the endpoints accept. */
 const FORM = 64 * 1024
 const JSON_BODY = 1024 * 1024
 const HEADERS = 16 * 1024
@@ -16,14 +16,14 @@ await addUser(app, 'alice')
 await addClient(app, 'shop')
 const token = await app.tokenOf('gatehouse-admin', ADMIN_SECRET)
 
-/** As many different items as fit. */
+/** As many different items as the size allows. */
 const many = (bytes: number, item: (n: number) => string): string[] => {
   const items: string[] = []
   for (let size = 0; size < bytes; size += Buffer.byteLength(items.at(-1) ?? '') + 3)
     items.push(item(items.length))
   return items.slice(0, -1)
 }
-/** Two classes of combining marks by turns: normalization sorts them. */
+/** Alternates two classes of combining marks, which normalization has to sort. */
 const MARKS = '\u0301\u0323'
 
 const admin = (path: string, body: string): Promise<Response> => {
@@ -234,7 +234,7 @@ for (const [name, query, status] of queries)
   )
 
 let providers = 0
-/** A login at a provider of its own whose answers `change` spoils. */
+/** Logs in through a separate provider, whose answers `change` corrupts. */
 const atProvider = async (change: () => void): Promise<Page> => {
   const alias = `up-${providers++}`
   await addProvider(app, alias)

@@ -4,7 +4,10 @@ import { LONGEST_HOLD, timed } from './hold.ts'
 
 export type Answer = Pick<Response, 'status'>
 
-/** Sends the input: it is refused cleanly, or has no effect, and the event loop was never held for a second. */
+/**
+ * Sends the input and checks that it is refused cleanly or has no effect, and that the event loop was never
+ * held for a second.
+ */
 export const worst = (name: string, statuses: number[], send: () => Promise<Answer>): void =>
   test(`R-22 worst input: ${name}`, async () => {
     const { result, spent } = await timed(send)

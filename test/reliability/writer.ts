@@ -1,11 +1,11 @@
 import { hashSecret } from '#src/lib/secrets.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 
-// Rotates refresh-like chains of rows on eight tracks at once until it is killed; says on stdout what was acknowledged.
+// Rotates chains of rows on eight concurrent tracks until it is killed; prints each acknowledged write.
 const [path = '', round = ''] = process.argv.slice(2)
 const store = await openSqlite({ path })
 
-/** Two rows a write: either both are there or none. */
+/** Each write has two rows: afterwards both or neither exist. */
 const write = (name: string) =>
   store.write(async tx => {
     const { settings } = tx.tables

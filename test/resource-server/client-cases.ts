@@ -1,4 +1,4 @@
-/** The service client: caching, renewal, retries. */
+/** Cases of the service client: caching, renewal, retries. */
 import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
 import type { CachedToken, ServiceClientOptions } from '#src/resource-server/client.ts'
 import type { Case, World } from './world.ts'

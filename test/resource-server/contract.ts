@@ -15,6 +15,6 @@ export { runCase } from './world.ts'
 const requestCases: readonly Case[] = [...tokens, ...rights, ...keySets, ...logouts]
 const packageCases: readonly Case[] = [...settings, ...services]
 
-/** The cases that run for a target, by its name. */
+/** Returns the cases that run for a target, by its name. */
 export const casesFor = (target: { name: string }): readonly Case[] =>
   target.name === 'core' ? [...requestCases, ...packageCases] : requestCases

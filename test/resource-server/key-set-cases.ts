@@ -1,4 +1,7 @@
-/** The key set: when it is fetched, how long it is believed, what rotation and outages do. Long because it is one list. */
+/**
+ * Cases of the key set: when it is fetched, how long it is used, and the effect of rotation and outages. Over
+ * 300 lines on purpose: it is one list.
+ */
 import { ok, deepStrictEqual as same } from 'node:assert/strict'
 import type { VerifierOptions } from '#src/resource-server/index.ts'
 import { tokenSaying } from './token-cases.ts'
@@ -14,7 +17,7 @@ function held() {
 }
 
 const MINUTE = 60_000
-/** Time for everything that needs no outside event to happen. */
+/** Waits until all work that needs no outside event is done. */
 const settle = async (done: () => boolean) => {
   for (let turn = 0; turn < 10_000 && !done(); turn++) await new Promise(resolve => setTimeout(resolve, 0))
   ok(done(), 'did not settle')
@@ -290,7 +293,7 @@ export const keySets: Case[] = [
     async run({ issuer, route }) {
       issuer.published = issuer.published.map(key => ({ ...key, x: 'AAAA' }))
       const { status, body } = await (await route())(await issuer.token())
-      // Deno looks at the point only while verifying.
+      // Deno checks the point only during verification.
       ok(
         status === 401 && ['unknown_key', 'invalid_signature'].includes(`${body.code}`),
         `${status} ${body.code}`,

@@ -1,4 +1,4 @@
-/** Logout tokens: what ends sessions, and what is refused by which name. */
+/** Cases of logout tokens: which end sessions, and the code of each refusal. */
 import { match, ok, rejects, deepStrictEqual as same } from 'node:assert/strict'
 import type { Header, Payload } from '#src/resource-server/testing.ts'
 import { type Case, dead, ISSUER, NOW, type Receiver, type World } from './world.ts'
@@ -16,7 +16,7 @@ async function refusedAs(receiver: Receiver, answer: Response, name: string) {
   match(`${answer.headers.get('content-type')}`, /^application\/json/)
 }
 
-/** `claims` and `header` bend the good token; undefined removes. */
+/** `claims` and `header` change the valid token; undefined removes a member. */
 type Bad = {
   is: string
   claims?: Payload

@@ -1,6 +1,6 @@
 /**
- * The contract against the packed package, for Node, Deno and Bun: bundled and started by runtimes.test.ts. Prints one line of
- * JSON, `{ passed, failed: ["target > case: reason"] }`.
+ * Runs the contract with the packed package in Node, Deno and Bun; runtimes.test.ts bundles and starts it.
+ * Prints one line of JSON, `{ passed, failed: ["target > case: reason"] }`.
  */
 import { casesFor, runCase } from './contract.ts'
 import { type Sdk, targets } from './targets.ts'

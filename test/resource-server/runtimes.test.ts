@@ -7,7 +7,7 @@ import { targets } from './targets.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = `${root}dist/sdk-contract`
 
-/** Packs the package and installs it, as a link, beside the bundled runner. */
+/** Packs the package and installs it, as a link, in the folder of the bundled runner. */
 beforeAll(async () => {
   await run(['bun', 'run', 'build:sdk'])
   await rm(folder, { recursive: true, force: true })

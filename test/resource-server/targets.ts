@@ -1,4 +1,4 @@
-/** The five ways to use the package, behind one face: mount a guarded route, send it requests. */
+/** The ways to use the package behind one interface: mount a guarded route, send it requests. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Elysia } from 'elysia'
@@ -8,7 +8,7 @@ import { Hono } from 'hono'
 import type { AccessError, Rules, Verifier } from '#src/resource-server/index.ts'
 import type { LogoutReceiver } from '#src/resource-server/logout.ts'
 
-/** The package under test: its sources, or what was packed of them. */
+/** The package under test: its sources, or the packed package. */
 export type Sdk = {
   core: typeof import('#src/resource-server/index.ts')
   client: typeof import('#src/resource-server/client.ts')

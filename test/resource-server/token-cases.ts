@@ -1,4 +1,4 @@
-/** One token, one outcome, as a table. */
+/** A table of tokens, each with its outcome. */
 import type { ErrorCode, VerifierOptions } from '#src/resource-server/index.ts'
 import type { BadToken, Header, Payload } from '#src/resource-server/testing.ts'
 import { accepted, type Case, ISSUER, NOW, type Reply, refused, type World } from './world.ts'
@@ -7,7 +7,7 @@ type Outcome = 'accepted' | ErrorCode
 const check = (reply: Reply, outcome: Outcome) =>
   outcome === 'accepted' ? void accepted(reply) : refused(reply, outcome)
 
-/** `claims` and `header` bend the good token; undefined removes. */
+/** `claims` and `header` change the valid token; undefined removes a member. */
 type TokenRow = {
   claims?: Payload | string
   header?: Partial<Header>

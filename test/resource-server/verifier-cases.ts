@@ -1,4 +1,4 @@
-/** Settings, and the calls of the verifier that go through no route. */
+/** Cases of options, and of the verifier's calls without a route. */
 import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
 import type { VerifierOptions } from '#src/resource-server/index.ts'
 import type { Case } from './world.ts'

@@ -16,7 +16,7 @@ export type Reply = {
   retryAfter: number
   body: Record<string, unknown>
 }
-/** Sends a bearer token, or headers as they are, or nothing. */
+/** Sends a bearer token, or the given headers, or neither. */
 type SendRequest = (token?: string | HeadersInit) => Promise<Reply>
 
 export type World = {
@@ -32,7 +32,7 @@ export type World = {
 export type Receiver = {
   /** Posts a token in a form, or another body. */
   post(token: string | URLSearchParams | { raw: string }, path?: string): Promise<Response>
-  /** The logouts that reached the application. */
+  /** The logouts that the application received. */
   ended: LogoutClaims[]
   /** `code claim` of each refusal. */
   refused: string[]
@@ -40,7 +40,7 @@ export type Receiver = {
 
 export type Case = { name: string; run(world: World): Promise<void> }
 
-/** Runs one case on one target. Rejects with what was wrong. */
+/** Runs one case on one target. Rejects with the difference. */
 export async function runCase(sdk: Sdk, target: Target, { run }: Case): Promise<void> {
   const clock = { now: START }
   const issuer = await sdk.testing.createTestIssuer({ issuer: ISSUER, now: () => clock.now })

@@ -11,7 +11,7 @@ describe('a file with more changes than one transaction holds on PostgreSQL', ()
     email: `user${i}@example.com`,
   }))
 
-  /** The app, with what is done right before the n-th write of an apply. */
+  /** Returns the app with a function that runs right before the n-th write of an apply. */
   const watched = async (before: (write: number) => unknown = () => {}) => {
     const app = await startApp()
     let writes = 0

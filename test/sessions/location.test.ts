@@ -102,7 +102,7 @@ const reasonOf = (path: string): Promise<string> =>
     (error: Error) => error.message,
   )
 
-/** Forms that other vendors and damage give a record. */
+/** Forms of a record in files of other vendors, or in damaged files. */
 const unreadable: Record<string, Parameters<typeof mmdb>[1]> = {
   'names as plain texts': { city: 'Reykjavík', country: 'IS', country_name: 'Iceland' },
   'no names': { city: { geoname_id: 1 }, country: { iso_code: 'IS' } },

@@ -30,7 +30,7 @@ const fail = async (times: number, username: string, ip?: string) => {
 }
 
 let network = 0
-/** Addresses that no other test has used. */
+/** Returns an IP address that no other test has used. */
 const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) + 1}`
 
 /**
@@ -83,7 +83,8 @@ describe('O-35 an account', () => {
     await fail(3, username, ip)
     await fail(2, email, ip)
     await app.events()
-    // Neither name has to wait, and the right password is as wrong as any: the hash is computed, the answer the same.
+    // Neither name has to wait, and the right password is refused like a wrong one: the same hash is
+    // computed, and the answer is the same.
     const verify = spyOn(Bun.password, 'verify')
     verify.mockClear()
     const [held, stranger] = [await attempt(email, PASSWORD, ip), await attempt('stranger', PASSWORD, ip)]
@@ -164,7 +165,7 @@ describe('O-35 an account', () => {
   })
 })
 
-/** A browser in which somebody has signed in. */
+/** A browser in which a user has signed in. */
 const signedIn = async (username: string, ip = newAddress()) => {
   const browser = openBrowser(app, { ip })
   await logInTo(browser, 'web', username)
@@ -173,7 +174,7 @@ const signedIn = async (username: string, ip = newAddress()) => {
 }
 
 describe('H-23, O-35, PWD-01 strangers cannot lock an account', () => {
-  /** One network keeps the account’s common budget spent. */
+  /** One network keeps the account's shared budget used up. */
   const close = async (username: string, ip = newAddress()) => {
     await fail(5, username, ip)
     expect((await attempt(username, 'wrong', ip)).status).toBe(429)

@@ -41,7 +41,7 @@ beforeEach(() => verify.mockClear())
 afterAll(() => verify.mockRestore())
 
 let network = 0
-/** The status, and the costs of the hashes that were computed for it. */
+/** Returns the status of the answer, and the costs of the hashes that were computed for it. */
 const attempt = async (
   username: string,
   password: string,

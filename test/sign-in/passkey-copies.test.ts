@@ -18,7 +18,7 @@ const withPasskey = async () => {
   await told()
   return { user, passkey }
 }
-/** The events and the subjects of the mails since the last call. */
+/** Returns the events and the subjects of the mails since the last call. */
 const told = async () => {
   mail.clear()
   while ((await deliverMails(app.context)) > 0);

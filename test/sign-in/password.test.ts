@@ -34,10 +34,10 @@ const fail = async (times: number, username: string, ip?: string) => {
 }
 
 let network = 0
-/** Addresses that no other test has used. */
+/** Returns an IP address that no other test has used. */
 const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) + 1}`
 
-/** More than the queue of hashes has places for one organization, which are 64 for each core. */
+/** More requests than the queue has seats for one organization, which are 64 per core. */
 const FLOOD = 100 * availableParallelism()
 
 describe('O-34 the same hashes are computed for every name', () => {
@@ -74,7 +74,7 @@ describe('O-34 the same hashes are computed for every name', () => {
   })
 })
 
-/** A browser in which somebody has signed in. */
+/** A browser in which a user has signed in. */
 const signedIn = async (username: string, ip = newAddress()) => {
   const browser = openBrowser(app, { ip })
   await logInTo(browser, 'web', username)
@@ -194,7 +194,7 @@ describe('H-24 the hash queue places of one organization', () => {
     const { username } = await newUser()
     const ip = newAddress()
     const { release } = hold()
-    // Fewer than the network may charge.
+    // Fewer than the budget of a network.
     const flood = Array.from({ length: 290 }, (_, i) => proveIn(undefined, `crowd${i}`, ip))
     await until(() => Number(waiting()) > 20)
     const full = waiting()
@@ -218,7 +218,7 @@ describe('H-24 the hash queue places of one organization', () => {
       if (!proof.user) refused++
       return proof
     })
-    // A verification that ends before the others begin would give its place away.
+    // A verification that ends before the others begin would free its slot.
     await until(() => refused === 25)
     release()
     const proofs = await Promise.all(abreast)
@@ -251,7 +251,7 @@ describe('H-24 an administrator who creates users', () => {
       flood.map(async each => ((await each).status === 503 ? each : new Promise<never>(() => {}))),
     )
     expect([busy.headers.get('retry-after'), busy.body.error]).toEqual(['2', 'temporarily_unavailable'])
-    // The places are taken, and stay taken until the login has its own or is refused.
+    // The seats stay taken until the login has a seat or is refused.
     const waiting = () => /^gatehouse_hash_queue (\d+)$/m.exec(app.context.store.metrics.render())?.[1]
     const full = waiting()
     const login = attempt(username, PASSWORD, newAddress())

@@ -49,7 +49,7 @@ test('the write-ahead log of a moved database is not applied to another one', as
     expect(existsSync(log)).toBeFalse()
     expect(verify(path).bytes).toBeGreaterThan(0)
     rmSync(path)
-    // SQLite leaves an empty one.
+    // SQLite leaves an empty log.
     writeFileSync(log, '')
     await backUp(backup, path)
     rmSync(path)

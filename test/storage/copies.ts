@@ -16,7 +16,7 @@ export const stored = async (store: Pick<Store, 'read'>, name: string): Promise<
 
 export const unavailable = { code: 'temporarily_unavailable', status: 503, headers: { 'retry-after': '1' } }
 
-/** Asks the server past every store. */
+/** Queries the server without a store. */
 export const ask = async (url: string, ...statements: string[]) => {
   const sql = new SQL({ url, max: 1 })
   let answer: Record<string, unknown>[] = []
@@ -28,7 +28,7 @@ export const ask = async (url: string, ...statements: string[]) => {
 export const killOthers =
   'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
 
-/** Resolves with what the store tells next. */
+/** Resolves to the next notification of the store. */
 export const nextOf = (store: Store): Promise<string[] | undefined> =>
   new Promise(resolve => store.onChange(topics => resolve(topics && [...topics])))
 

@@ -1,8 +1,9 @@
 /**
- * The parts of drizzle that src/storage uses and that drizzle does not document: its releases may change them in any minor
- * version. src/storage/{sqlite,postgres}/queries.ts put a session of their own below drizzle's builder, because drizzle's
- * spends 2 to 4 µs a statement on placeholders and rows; src/storage/statements.ts binds and reads once for each statement.
- * Each test is named for the member that it holds, so that an upgrade which breaks one says which.
+ * Tests the parts of drizzle that src/storage uses and that drizzle does not document: its releases may
+ * change them in any minor version. src/storage/{sqlite,postgres}/queries.ts put a session of their own below
+ * drizzle's builder, because drizzle's spends 2 to 4 µs a statement on placeholders and rows;
+ * src/storage/statements.ts binds and reads once for each statement. The title of each test names its member,
+ * so that an upgrade that breaks one says which.
  */
 import { describe, expect, test } from 'bun:test'
 import { Column, eq, getTableName, is, Param, Placeholder, type Query, SQL, sql } from 'drizzle-orm'
@@ -50,7 +51,7 @@ interface Statement {
 }
 
 /**
- * A query builder over a session with only the members that our sessions have; it records the calls of
+ * A query builder over a session with only the members that src/storage implements; it records the calls of
  * Drizzle.
  */
 const record = (engine: keyof typeof engines) => {
@@ -77,7 +78,7 @@ const record = (engine: keyof typeof engines) => {
       return 7
     },
   }
-  // The two builders are one to src, under SQLite's type.
+  // src uses both builders under SQLite's type.
   const q = open(dialect(), session) as unknown as sqlite.BaseSQLiteDatabase<'async', unknown>
   return {
     q,
@@ -117,7 +118,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
       [called, true],
       [called, false],
     ])
-    // Which of the two methods of a statement drizzle wants.
+    // Records which of the two methods of a statement drizzle calls.
     if (engine === 'sqlite')
       expect(statements.map(({ method }) => method)).toEqual(['all', 'run', 'all', 'run'])
   })
@@ -159,7 +160,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
     expect(a.note.mapFromDriverValue).not.toBe(mapFromDriverValue)
     expect(a.note.mapToDriverValue).not.toBe(mapToDriverValue)
     expect(a.note.mapFromDriverValue('{"x":1}')).toEqual({ x: 1 })
-    // Read as the engine answers them, without a call.
+    // Columns without a decoder: their values are used as the engine returns them.
     expect([mapFromDriverValue, mapToDriverValue].map(map => map.call(b.id, 5))).toEqual([5, 5])
     if (engine === 'sqlite') expect(b.id.mapFromDriverValue).toBe(mapFromDriverValue)
   })

@@ -13,7 +13,10 @@ const put = async (tx: Transaction, name: string, value: unknown = name) => {
 
 const names = async (q: Queries) => (await q.select().from(q.tables.settings)).map(row => row.name).sort()
 
-/** Commits in the log: the frames that carry the size of the database. https://www.sqlite.org/fileformat2.html#walformat */
+/**
+ * Counts the commits in the log: the frames that carry the size of the database.
+ * https://www.sqlite.org/fileformat2.html#walformat
+ */
 const commitsIn = (path: string): number => {
   const log = readFileSync(`${path}-wal`)
   const frame = 24 + log.readUInt32BE(8)

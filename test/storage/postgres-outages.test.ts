@@ -104,7 +104,7 @@ const refusals = () => {
   })
 }
 
-/** On a server of its own, which goes down. */
+/** The test stops this server, so no other test uses it. */
 const outages = () => {
   let server: PostgresServer
   let url: string
@@ -192,7 +192,8 @@ const outages = () => {
       openPostgres({ url: `${server.url}/postgres`.replace('gatehouse@', `guarded:${password}@`) })
     await expect(as('wrong')).rejects.toThrow('the password is not accepted')
     await expect(as('right')).rejects.toThrow('permission denied')
-    // One that may read alone opens it, and hears the reason at its first write, not that its transaction is lost.
+    // A user with read access opens the database. Its first write reports the missing right, not a lost
+    // transaction.
     await (await openPostgres({ url: `${server.url}/postgres` })).close()
     await ask(`${server.url}/postgres`, 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO guarded')
     const reader = await as('right')
@@ -204,7 +205,7 @@ const outages = () => {
   })
 }
 
-// Everything here needs PostgreSQL itself, which test/run.ts starts.
+// All tests here need PostgreSQL, which test/run.ts starts.
 if (isPostgres) {
   describe('a start that is refused says why in one line', refusals)
   describe('outages', outages)

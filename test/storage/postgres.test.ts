@@ -41,7 +41,7 @@ const writes = () => {
     const sql = new SQL({ url: store.path, max: 2 })
     const late = await sql.begin(async long => {
       await long.unsafe('LOCK TABLE write_lock IN ROW EXCLUSIVE MODE')
-      // Refused by the unique index, which is certain only once it was alone.
+      // The unique index refuses the write; that is certain only after a run alone.
       const waits = store.write(tx => put(tx, 'taken')).catch((error: unknown) => error)
       const isQueued = "SELECT 1 FROM pg_locks WHERE relation = 'write_lock'::regclass AND NOT granted"
       await until(async () => (await sql.unsafe(isQueued)).length > 0)
@@ -235,7 +235,7 @@ const turns = () => {
     const store = await openPostgres({ url, connections: 4 })
     const admin = new SQL({ url, max: 1 })
     const killed = `${killOthers} AND application_name = 'gatehouse'`
-    // All of the pool are in use once, one of them when it is killed.
+    // Each connection of the pool is in use once; one of them is killed meanwhile.
     const hold = (_: unknown, i: number) => store.exclusively(`hold ${i}`, () => Bun.sleep(0))
     for (const round of [1, 2, 3]) {
       await Promise.all(Array.from({ length: 4 }, hold))
@@ -278,7 +278,7 @@ const turns = () => {
   })
 }
 
-// Everything here needs PostgreSQL itself, which test/run.ts starts.
+// All tests here need PostgreSQL, which test/run.ts starts.
 if (isPostgres) {
   describe('writes', writes)
   describe('changes', changes)

@@ -2,7 +2,7 @@ import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { searchText } from '#src/storage/search.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Rows with nothing in them but what the schema demands. */
+/** Rows with only the values that the schema requires. */
 const times = { created_at: 1, updated_at: 1 }
 
 export const organizationRow = (slug: string) => ({
@@ -41,7 +41,7 @@ export const roleRow = (organization_id: OrganizationId, name: string) => ({
   ...times,
 })
 
-/** A user's role, with what `user_roles` repeats of both. */
+/** Assigns a role to a user, with the columns of both that `user_roles` repeats. */
 export const holderRow = (user: Tables['users']['$inferSelect'], role: Tables['roles']['$inferSelect']) => {
   const { organization_id, seq, enabled, email_verified, username_fold, email_fold, last_login } = user
   const repeated = { organization_id, seq, enabled, email_verified, username_fold, email_fold, last_login }

@@ -12,7 +12,7 @@ import { temporaryDatabase } from '#test/support/store.ts'
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A whole database of this version, changed by `sql`. */
+/** Returns a complete database of this version, changed by `sql`. */
 const changed = async (sql: string): Promise<string> => {
   const path = await temporaryDatabase()
   using db = new Database(path)
@@ -57,7 +57,7 @@ describe('a file whose schema differs from its migrations', () => {
       expect(() => verify(path)).toThrow(expect.objectContaining(refused))
       await expect(restoreBackup(path, target, async () => {})).rejects.toMatchObject(refused)
       expect(readFileSync(target).equals(before)).toBeTrue()
-      // Refused before the server is asked for.
+      // The file is refused before the server is contacted.
       const nowhere = 'postgres://nobody@127.0.0.1:9/none'
       await expect(toPostgres(path, nowhere, { replace: true, onProgress: () => {} })).rejects.toMatchObject(
         refused,

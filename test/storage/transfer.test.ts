@@ -41,7 +41,7 @@ const rowsOf = (path: string): Record<string, unknown[]> => {
   )
 }
 
-/** A server after every flow, with one session still active. */
+/** Returns a server after every flow, with one active session. */
 const lived = async () => {
   const app = await settled()
   await walkEveryFlow(app)
@@ -77,7 +77,7 @@ const inventRows = async (path: string): Promise<void> => {
   }
 }
 const pathOf = (app: TestApp): string => Reflect.get(app.context.store, 'path')
-/** An instance that has both its keys: the RSA key is made beside its first requests. */
+/** Waits until the instance has both keys: the RSA key is generated during its first requests. */
 const settled = async (): Promise<TestApp> => {
   const app = await startApp()
   await app.context.keys.published()

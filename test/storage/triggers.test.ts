@@ -21,7 +21,7 @@ import {
 
 const counted = ['users', 'roles', 'groups', 'clients', 'sessions', 'events'] as const
 
-/** Asks the database, or changes it, past the store. */
+/** Reads or changes the database without the store. */
 const ask = async (path: string, query: string): Promise<unknown[][]> => {
   if (!isPostgres) {
     using db = new Database(path)
@@ -33,7 +33,7 @@ const ask = async (path: string, query: string): Promise<unknown[][]> => {
   return rows
 }
 
-/** Every count that triggers keep beside the count of the rows; the two columns must be equal. */
+/** Returns each total that triggers maintain and the counted rows; the two columns must be equal. */
 const counts = async (path: string): Promise<[what: unknown, kept: number, real: number][]> => {
   const perOrganization = counted.map(
     kind => `SELECT '${kind} of ' || id, coalesce((SELECT total FROM counters WHERE kind = '${kind}' AND organization_id = o.id), -1),
@@ -65,7 +65,7 @@ const findings = async (path: string): Promise<unknown[]> => {
   return rows.filter(([, wrong]) => Number(wrong) !== 0).map(([finding]) => finding)
 }
 
-/** Numbers that look random and are the same in each run (Lehmer). */
+/** Pseudo-random numbers, the same in each run (Lehmer). */
 const dice = (seed: number) => (sides: number) => {
   seed = (seed * 48_271) % 2_147_483_647
   return seed % sides
@@ -73,7 +73,7 @@ const dice = (seed: number) => (sides: number) => {
 
 type Step = (tx: Transaction, organization_id: OrganizationId) => unknown
 
-/** Every kind of change that touches a count, on rows chosen by `roll`. */
+/** All kinds of change that affect a total, on rows chosen by `roll`. */
 const stepsBy = (roll: (sides: number) => number): Step[] => {
   let n = 0
   const pick = <Row>(rows: Row[]): Row | undefined => rows[roll(Math.max(rows.length, 1))]
@@ -108,7 +108,7 @@ const stepsBy = (roll: (sides: number) => number): Step[] => {
       const row = group && user && { group_id: group.id, user_id: user.id }
       if (row) await tx.insert(tx.tables.group_members).values(row).onConflictDoNothing()
     },
-    // Ending twice counts once; an end can be taken back.
+    // A session that ends twice counts once; the end can be undone.
     async tx => {
       const { sessions } = tx.tables
       const session = pick(await tx.select().from(sessions))
@@ -159,7 +159,7 @@ test('deleting an organization deletes its counters: removing its rows later cou
     await tx.delete(tx.tables.users)
   })
   expect(await left()).toHaveLength(1)
-  // The same id and slug start from nothing.
+  // A new organization with the same id and slug starts with empty totals.
   await store.write(tx => tx.insert(tx.tables.organizations).values(organization))
   await expectExact(store.path)
 })

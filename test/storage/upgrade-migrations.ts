@@ -1,6 +1,6 @@
 import { type Migrations, sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
 
-/** A later version's migrations: one more, which adds a column and fills it in `steps` steps per user. */
+/** Migrations of a later version: one more, which adds a column and fills it in `steps` steps per user. */
 export const migrationsThatTake = (steps: number): Migrations => ({
   ...sqliteMigrations,
   '9999_next.sql': `ALTER TABLE users ADD COLUMN next INTEGER;

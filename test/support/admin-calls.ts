@@ -2,7 +2,7 @@ import type { Json, TestApp } from './app.ts'
 
 type Call = (path: string, init?: RequestInit) => Promise<Response>
 
-/** Calls the admin API with a JSON body, or with a text as it is. */
+/** Calls the admin API with a JSON body, or with raw text. */
 export const adminCall = async (
   call: Call,
   token: string,
@@ -16,21 +16,21 @@ export const adminCall = async (
     },
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
-  // A stream of events stays open; opening it is all that the callers want.
+  // The callers only open the stream of events, which stays open.
   const isStream = answer.headers.get('content-type') === 'text/event-stream'
   if (isStream) await answer.body?.cancel()
   const text = isStream ? '' : await answer.text()
   return { status: answer.status, body: text ? JSON.parse(text) : undefined, headers: answer.headers }
 }
 
-/** The first admin client's token; empty when the secret is refused. */
+/** Returns the first admin client's token; empty when the secret is refused. */
 export const tokenOf = async (call: Call, client_secret: string): Promise<string> => {
   const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret }
   const answer = await call('/oauth/token', { method: 'POST', body: new URLSearchParams(form) })
   return ((await answer.json()) as Json).access_token ?? ''
 }
 
-/** The admin API as the first admin client calls it. */
+/** Returns a function that calls the admin API as the first admin client. */
 export const adminOf = (call: Call, client_secret: string): TestApp['admin'] => {
   let token = ''
   return async (method, path, body) => {

@@ -1,4 +1,7 @@
-/** Has a shell run `command` once this process is gone, however it ended: Bun's test runner fires no `exit`. */
+/**
+ * Starts a shell that runs `command` when this process has ended in any way: Bun's test runner fires no
+ * `exit`.
+ */
 export const afterwards = (command: string): void => {
   const watch = `while kill -0 ${process.pid} 2>/dev/null; do sleep 1; done; ${command}`
   Bun.spawn(['sh', '-c', watch], { detached: true, stdio: ['ignore', 'ignore', 'ignore'] }).unref()

@@ -41,7 +41,7 @@ export interface TestApp extends App {
     body?: unknown,
     token?: string,
   ): Promise<{ status: number; body: Json; headers: Headers }>
-  /** An access token by client credentials. */
+  /** Returns an access token by client credentials. */
   tokenOf(client_id: string, client_secret: string, scope?: string): Promise<string>
   /**
    * Returns all audit events since the last call, oldest first, so that a test asserts that there are no
@@ -62,10 +62,10 @@ export interface RecordedEvent {
 /** Body of a response, loosely typed: the tests assert its shape. */
 export type Json = any
 
-/** Cheap hashes: the suite tests what the server does with them, not how long they take. */
+/** Cheap hashes, because the tests do not depend on their cost. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
-/** A whole server on a fresh database file, driven through fetch, with a frozen clock. */
+/** Starts a whole server on a fresh database file, driven through fetch, with a frozen clock. */
 export const startApp = async (
   config: Partial<Config> = {},
   {

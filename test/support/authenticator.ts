@@ -2,11 +2,11 @@ import { createHash, createSign, generateKeyPairSync, randomBytes } from 'node:c
 import { isoCBOR } from '@simplewebauthn/server/helpers'
 import type { Json } from './app.ts'
 
-/** Deviations of the authenticator from correct or usual behaviour. */
+/** Deviations of the authenticator from correct or common behaviour. */
 interface Quirks {
   origin?: string
   rpId?: string
-  /** User verification: a finger or a PIN. */
+  /** User verification: biometric or PIN. */
   verified?: boolean
   counter?: number
   userHandle?: string

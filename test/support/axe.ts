@@ -6,8 +6,8 @@ interface Result {
 }
 
 /**
- * Returns what axe finds on the page, as `rule: selector`. It is evaluated through the debugger, which the page's
- * policy does not bind.
+ * Returns the findings of axe on the page, as `rule: selector`. It runs through the debugger, to which the
+ * page's policy does not apply.
  */
 export const axeFindings = async (page: Page): Promise<string[]> => {
   await page.evaluate(axe.source)

@@ -12,13 +12,13 @@ export interface Form {
 export interface Page {
   status: number
   headers: Headers
-  /** Path and query as asked for. */
+  /** Requested path and query. */
   url: string
   html: string
   heading: string
   /** The `Location` header of a redirect. */
   location: string | undefined
-  /** Forms of the page itself. */
+  /** Forms of the page, without the footer's. */
   forms: Form[]
   /** The form in the footer that chooses a language. */
   chooser: Form | undefined
@@ -33,7 +33,7 @@ export interface Browser {
   post(path: string, fields: Fields, headers?: Record<string, string>): Promise<Page>
   /** Fills and sends the page's form (the one with `action`, or the first). */
   submit(page: Page, fields?: Record<string, string>, action?: string): Promise<Page>
-  /** Follows redirects as long as they stay on this site. */
+  /** Follows redirects within this site. */
   follow(page: Page): Promise<Page>
 }
 
@@ -84,9 +84,9 @@ const parsePage = async (url: string, response: Response): Promise<Page> => {
 
 const LEAVE = '/oauth/other-account'
 
-/** The form with that action, or the first that does not lead away. */
+/** Returns the form with that action, or the first form that does not leave the step. */
 export const formOf = (page: Page, action?: string): Form => {
-  // The identity of a step leads away from it, before its own form.
+  // The form that changes the account comes before the step's own form.
   const form =
     page.forms.find(each => (action === undefined ? each.action !== LEAVE : each.action === action)) ??
     (action === undefined ? page.forms[0] : undefined)
@@ -151,7 +151,7 @@ export const openBrowser = (
   return { cookies, received, get, post, submit, follow }
 }
 
-/** The parameters that a redirect to a client carries. */
+/** Returns the parameters of a redirect to a client. */
 export const answerOf = (page: Page): Record<string, string> => {
   if (page.location === undefined) throw new Error(`no redirect: ${page.status} ${page.heading}`)
   return Object.fromEntries(new URL(page.location).searchParams)

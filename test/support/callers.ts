@@ -2,7 +2,7 @@ import type { Json, TestApp } from './app.ts'
 
 let made = 0
 
-/** An access token of a client of this organization with these scopes. */
+/** Returns an access token of a client of this organization with these scopes. */
 export const callerOf = async (app: TestApp, organization_id: string, scopes: string[]): Promise<string> => {
   const client = await create(app, '/clients', {
     client_id: `caller-${++made}`,
@@ -22,13 +22,13 @@ export const create = async (app: Pick<TestApp, 'admin'>, path: string, body: Js
   return answer.body
 }
 
-/** The fields that a 422 names, each once, in order. */
+/** Returns the fields that a 422 names, each once, in order. */
 export const refused = ({ status, body }: { status: number; body: Json }): string[] => {
   if (status !== 422) throw new Error(`${status} instead of 422: ${JSON.stringify(body)}`)
   return [...new Set<string>(body.details.map((detail: Json) => detail.field))].sort()
 }
 
-/** All rows of a list, page by page. */
+/** Reads all rows of a list, page by page. */
 export const listAll = async (app: TestApp, path: string, token?: string): Promise<Json[]> => {
   const rows: Json[] = []
   for (let cursor: string | undefined; ; ) {

@@ -17,7 +17,7 @@ const flags = [
 
 let running: Promise<Browser> | undefined
 
-/** One Chromium for the whole file. Each test has its own context and so its own cookies. */
+/** Starts one Chromium for the whole file. Each test has its own context and so its own cookies. */
 const browser = (): Promise<Browser> => {
   running ??= chromium.launch({ executablePath: PROGRAM, args: flags })
   return running
@@ -33,7 +33,7 @@ export interface Opened {
   close(): Promise<void>
 }
 
-/** A page in a fresh browser profile. */
+/** Opens a page in a fresh browser profile. */
 export const openPage = async (options: BrowserContextOptions = {}): Promise<Opened> => {
   const context = await (await browser()).newContext(options)
   const page = await context.newPage()
@@ -62,7 +62,7 @@ export const withAuthenticator = async (page: Page) => {
   }
 }
 
-/** The client's side of a redirect: a real server that shows an empty page at every address. */
+/** Acts as the client of a redirect: a real server with an empty page at every URL. */
 export const startClient = (): { origin: string; stop(): Promise<void> } => {
   const server = Bun.serve({
     hostname: '127.0.0.1',

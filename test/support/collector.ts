@@ -60,7 +60,10 @@ const flat = (attributes: z.output<typeof attribute>[]) =>
     ]),
   )
 
-/** A collector for OTLP over HTTP in JSON that refuses other formats. `port` replaces a stopped collector. */
+/**
+ * Starts a collector for OTLP over HTTP in JSON that refuses other formats. `port` replaces a stopped
+ * collector.
+ */
 export const startCollector = (port = 0) => {
   const spans: ReceivedSpan[] = []
   const bodies: string[] = []

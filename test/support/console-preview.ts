@@ -1,5 +1,4 @@
-// Screenshots of every screen of the console: phone and desktop, light and dark, from the right, and contact
-// sheets of them.
+// Takes screenshots of every screen of the console: phone and desktop, light and dark, from the right, and contact sheets of them.
 //   bun test/support/console-preview.ts FOLDER [PATTERN]
 import { mkdirSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -46,7 +45,7 @@ for (const { look, width, height, ...context } of looks) {
   await close()
 }
 
-/** One picture of all screens in one look. */
+/** Writes a contact sheet of all screens. */
 const sheet = async (look: string): Promise<void> => {
   const files = readdirSync(folder).filter(file => file.endsWith(`.${look}.png`) && !file.startsWith('sheet'))
   if (files.length === 0) return

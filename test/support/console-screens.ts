@@ -4,7 +4,7 @@ import { create } from './callers.ts'
 import { addClient, addOrganization, addUser } from './people.ts'
 import { addDynamicClient, addWaiting } from './routes.ts'
 
-/** People as they come: short and long names, other scripts, no name at all. */
+/** Varied people: short and long names, other scripts, no name at all. */
 const people: [username: string, first_name: string, last_name: string][] = [
   ['grace.hopper', 'Grace', 'Hopper'],
   ['k.johnson', 'Katherine', 'Johnson'],

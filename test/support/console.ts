@@ -5,7 +5,7 @@ import { startApp } from './app.ts'
 import { closeChromium, type Opened, openPage } from './chromium.ts'
 import { addClient, addUser, PASSWORD } from './people.ts'
 
-/** A server at its own address with users, a client and the administrator `ada`. */
+/** Starts a server at its own address with users, a client and the administrator `ada`. */
 export const serveConsole = async (store?: Store) => {
   const server = Bun.serve({
     hostname: 'localhost',
@@ -43,8 +43,8 @@ export const enterConsole = async (
 }
 
 /**
- * Serves the console and opens a page for each test of a file. A breach of the page's policy, or an error of
- * its script, fails the test.
+ * Serves the console and opens a page for each test of a file. A violation of the page's policy, or an error
+ * of its script, fails the test.
  */
 export const inConsole = () => {
   let served: Awaited<ReturnType<typeof serveConsole>>
@@ -76,9 +76,9 @@ export const inConsole = () => {
     button: (name: string | RegExp) =>
       opened.page.getByRole('button', { name, exact: typeof name === 'string' }),
     heading: (name: string | RegExp) => opened.page.getByRole('heading', { level: 1, name }).waitFor(),
-    /** An object as the admin API answers it. */
+    /** An object, as the admin API returns it. */
     stored: async (path: string) => (await served.app.admin('GET', path)).body,
-    /** The message of an earlier change may still be shown, so the answer counts. */
+    /** Waits for the answer, because the message of an earlier change may still be shown. */
     save: async () => {
       const answered = opened.page.waitForResponse(
         answer => answer.request().method() === 'PUT' && answer.ok(),

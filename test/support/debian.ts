@@ -12,7 +12,7 @@ export const needs = (name: string, path: string): boolean => {
   return false
 }
 
-/** `test` when the program of a Debian package is installed. */
+/** Declares a test that needs the program of a Debian package. */
 export const testWith = (
   name: string,
   path: string,

@@ -11,7 +11,7 @@ export interface Development extends AsyncDisposable {
   exited: Promise<number>
 }
 
-/** `gatehouse dev` on a free port; on a terminal it prints for a person. */
+/** Runs `gatehouse dev` on a free port, with or without a terminal. */
 export const startDev = async (args: string[] = [], { terminal = false } = {}): Promise<Development> => {
   const command = [EXECUTABLE, 'dev', '--port', '0', ...args]
   const child = Bun.spawn(terminal ? ['script', '-qec', command.join(' '), '/dev/null'] : command, {

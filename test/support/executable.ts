@@ -8,7 +8,7 @@ import type { Json } from './app.ts'
 export const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
 export const SECRET = 'the-admin-secret-of-the-executable-under-test'
 
-/** A name without a program that can run: the suite builds it first. */
+/** Path of the executable; the suite builds it first. */
 const executable = async (): Promise<string> => {
   if (!existsSync(EXECUTABLE)) await Bun.$`bun run build`.cwd(join(import.meta.dir, '../..')).quiet()
   return EXECUTABLE
@@ -24,7 +24,7 @@ export interface Finished {
 export const gatehouse = async (
   args: string[],
   env: Record<string, string> = {},
-  /** For standard input. */
+  /** Text for standard input. */
   input = '',
 ): Promise<Finished> => {
   const child = Bun.spawn([await executable(), ...args], {
@@ -104,7 +104,7 @@ export const serveExecutable = async (
   }
 }
 
-/** Lets it finish; gives the exit code. */
+/** Stops the server with SIGTERM and returns the exit code. */
 export const stop = (server: Running): Promise<number> => {
   server.signal('SIGTERM')
   return server.exited

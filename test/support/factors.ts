@@ -9,7 +9,7 @@ import { signIn } from './people.ts'
 export const codeOf = (app: Pick<TestApp, 'clock'>, key: string, shift = 0): string =>
   generateSync({ secret: key.replaceAll(' ', ''), epoch: Math.floor((app.clock.now() + shift) / 1000) })
 
-/** The key that an enrolment page shows. */
+/** Returns the key that an enrolment page shows. */
 export const keyOf = (page: Page): string => {
   const key = /<code[^>]*>([A-Z2-7 ]+)<\/code>/.exec(page.html)?.[1]
   if (!key) throw new Error(`no key on ${page.url}: ${page.status} ${page.heading}`)
@@ -23,11 +23,11 @@ export const optionsOf = (page: Page): Json => {
   return JSON.parse(unescapeHtml(options))
 }
 
-/** The recovery codes that a page shows. */
+/** Returns the recovery codes that a page shows. */
 export const recoveryCodesOf = (page: Page): string[] =>
   [...page.html.matchAll(/<code class="recovery-code">([^<]+)<\/code>/g)].map(([, code = '']) => code)
 
-/** The link of the page whose address contains this text. */
+/** Returns the link of the page whose URL contains this text. */
 export const linkWith = (page: Page, part: string): string => {
   const href = [...page.html.matchAll(/href="([^"]+)"/g)].find(([, address = '']) => address.includes(part))
   if (!href?.[1]) throw new Error(`no link with ${part} on ${page.url}: ${page.heading}`)
@@ -44,7 +44,7 @@ export const enrolTotp = async (app: TestApp, browser: Browser, choice: Page) =>
   return { key, page: done }
 }
 
-/** The same with a passkey. */
+/** Enrols a passkey in the same way. */
 export const enrolPasskey = async (browser: Browser, choice: Page, passkey = newPasskey()) => {
   const page = choice.html.includes('data-passkey="create"')
     ? choice

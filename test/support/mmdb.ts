@@ -29,11 +29,11 @@ const encode = (value: Value): Buffer => {
   ])
 }
 
-/** A file of places that knows one network of 256 IPv4 addresses. */
+/** Returns a file of places with one network of 256 IPv4 addresses. */
 export const mmdb = (network: [number, number, number], place: Value): Buffer =>
   mmdbOf(network, encode(place))
 
-/** The same with the bytes of a record as they are, and more of the data section after it. */
+/** Returns the same file with the raw bytes of a record, and more of the data section after it. */
 export const mmdbOf = (network: [number, number, number], record: Uint8Array): Buffer => {
   const bits = network.flatMap(byte => [7, 6, 5, 4, 3, 2, 1, 0].map(shift => (byte >> shift) & 1))
   const count = bits.length

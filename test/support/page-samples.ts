@@ -361,7 +361,7 @@ const history: Pages['account-history'] = {
   next_url: '/account/history?cursor=c',
 }
 
-/** Every page in every state that looks different. */
+/** All pages, in each state that looks different. */
 export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
   { page: 'login', state: 'no-mail', data: { brand, ...form, action: '/oauth/login' } },
@@ -1039,7 +1039,7 @@ export const samples: Sample[] = [
   { page: 'account-security', state: 'none', data: { ...security, factors: [], codes_left: 0 } },
 ]
 
-/** Every mail, with whether a link belongs to it. */
+/** All mails; `true` if the mail has a link. */
 export const mailKinds: Record<MailKind, boolean> = {
   reset_password: true,
   verify_email: true,
@@ -1083,7 +1083,7 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
       application: 'Orbit Notes',
     },
   }),
-  // The owner of a former address no longer owns the account.
+  // The owner of a former address may not own the account.
   url:
     kind === 'email_changed' || kind === 'webhook_disabled'
       ? undefined

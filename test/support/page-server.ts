@@ -7,13 +7,15 @@ import { letterOf, logos, mailKinds, samples } from './page-samples.ts'
 
 const nameOf = (sample: (typeof samples)[number]) => `${sample.page}.${sample.state}`
 const mails = Object.keys(mailKinds) as MailKind[]
-/** `login.usual`, `mail.new_device`: the path of each page in each state and of each mail. */
+/**
+ * Returns the path of each page in each state and of each mail, such as `login.usual` and `mail.new_device`.
+ */
 export const names = [...samples.map(nameOf), ...mails.map(kind => `mail.${kind}`)]
 const html = (text: string) => new Response(text, { headers: { 'content-type': 'text/html' } })
 
 const index = () => html(names.map(name => `<p><a href="/${name}">${name}</a>`).join(''))
 
-/** Serves them all: `?locale=de`, `?theme=ember`, `?accent=2b8a3e`. */
+/** Serves all pages and mails, with `?locale=de`, `?theme=ember` and `?accent=2b8a3e`. */
 export const servePages = (port = 0) =>
   Bun.serve({
     port,

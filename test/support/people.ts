@@ -22,7 +22,7 @@ export const addUser = (app: App, username: string, more: Json = {}): Promise<Js
     ...more,
   })
 
-/** A client of the authorization code flow, without consent unless set otherwise. */
+/** Creates a client of the authorization code flow, without consent unless set otherwise. */
 export const addClient = (app: App, client_id: string, more: Json = {}): Promise<Json> =>
   create(app, '/clients', {
     client_id,
@@ -61,7 +61,7 @@ export const authorizeUrl = (client_id: string, more: Record<string, string | un
   return `/oauth/authorize?${new URLSearchParams(given)}`
 }
 
-/** Types name and password into the login page and goes on to the next page or the client. */
+/** Enters name and password into the login page and returns the next page or the redirect to the client. */
 export const signIn = async (
   browser: Browser,
   page: Page,
@@ -81,7 +81,7 @@ export const logInTo = async (
 ): Promise<Record<string, string>> =>
   answerOf(await signIn(browser, await browser.get(authorizeUrl(client_id, more)), username))
 
-/** Returns what an authorization code stands for, with client and user; throws for a dead one. */
+/** Returns the content of an authorization code, with client and user; throws for an unusable code. */
 export const codeRow = async ({ context }: Pick<TestApp, 'context'>, presented: string | undefined) => {
   const found = await context.store.read(async q => {
     for (const { client_id } of await q.select().from(q.tables.clients)) {

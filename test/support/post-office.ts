@@ -3,7 +3,10 @@ import { SMTPServer } from 'smtp-server'
 
 const LINK = /http:\/\/localhost:\d+\/account\/[\w-]+\?token=[\w-]{43}(?:&request=[\w-]+)?/
 
-/** A real SMTP server. `linkIn` waits for the next mail with this text in its subject and returns its link. */
+/**
+ * Starts a real SMTP server. `linkIn` waits for the next mail with this text in its subject and returns its
+ * link.
+ */
 export const startPostOffice = async () => {
   const letters: string[] = []
   let arrived = Promise.withResolvers<void>()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { afterwards } from './afterwards.ts'
 
-/** Debian keeps each version apart; elsewhere they are on the path. */
+/** Debian installs each version in its own folder; elsewhere the programs are on the path. */
 const binaries = (): string => {
   const root = '/usr/lib/postgresql'
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
@@ -27,16 +27,16 @@ export interface PostgresServer {
   /** URL of a superuser without a database name; append one: `${url}/name`. */
   url: string
   port: number
-  /** Its folder. */
+  /** The folder of its data. */
   data: string
   /** Stops the server at once with clients connected, as a fault does. */
   stop(): void
   start(): void
-  /** Stops it and removes its data. */
+  /** Stops the server and removes its data. */
   remove(): void
 }
 
-/** Settings that make tests fast: the server does not wait for the disk. */
+/** Settings for fast tests: the server does not wait for the disk. */
 const NOT_DURABLE = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', autovacuum: 'off' }
 
 /** Starts a PostgreSQL server without a password on a free port. `durable` keeps its default settings. */
@@ -105,7 +105,7 @@ export const analyze = async (url: string): Promise<void> => {
 let shared: Promise<{ url: string; admin: SQL; template: string }> | undefined
 let databases = 0
 
-/** The server of this run: the one that test/run.ts has started for all, or one for this process. */
+/** Returns the server of this run: the one that test/run.ts started, or a new one for this process. */
 const server = async () => {
   const url = process.env.TEST_POSTGRES ?? startPostgres().url
   const admin = new SQL({ url: `${url}/postgres`, database: 'postgres', max: 1 })
@@ -118,7 +118,7 @@ const server = async () => {
   return { url, admin, template }
 }
 
-/** The URL of a new database with all tables, or of an empty one. */
+/** Returns the URL of a new database, with all tables or empty. */
 export const temporaryPostgres = async (empty = false): Promise<{ url: string; drop(): Promise<void> }> => {
   shared ??= server()
   const { url, admin, template } = await shared

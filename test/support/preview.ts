@@ -1,4 +1,4 @@
-// Every page in every state and every mail, with sample data.
+// Shows every page in every state and every mail, with sample data.
 //   bun test/support/preview.ts                  serves them (`?theme=ember`, `?accent=2b8a3e`, `?locale=ar`)
 //   bun test/support/preview.ts FOLDER [PATTERN] writes screenshots: phone and desktop, light and dark, languages, themes
 import { chromium } from 'playwright-core'
@@ -35,7 +35,7 @@ const shoot = async (target: string): Promise<void> => {
     const context = await browser.newContext({
       viewport: { width, height },
       colorScheme,
-      // The page as most people see it; passkeys want the scripts.
+      // Renders the page with scripts, which passkeys need.
       javaScriptEnabled: look !== 'narrow',
     })
     const page = await context.newPage()

@@ -1,4 +1,4 @@
-/** mulberry32: numbers from 0 to 1, the same ones for the same seed. */
+/** Returns mulberry32: numbers from 0 to 1, the same for the same seed. */
 export const random = (seed: number) => {
   let state = seed
   return () => {

@@ -6,8 +6,8 @@ import type { TestApp } from './app.ts'
 import { openBeside } from './store.ts'
 
 /**
- * The same server, restarted for every request: only its files outlive a step. A flow that runs through it
- * meets a restart between any two of its steps (R-24).
+ * Returns a server that restarts for every request, so that only its files outlive a step. A flow that uses
+ * it has a restart between any two steps (R-24).
  */
 export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => ({
   context: app.context,
@@ -24,7 +24,7 @@ export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => (
   },
 })
 
-/** The same server after a restart with other settings. */
+/** Returns the same server after a restart with other settings. */
 export const withSettings = async (
   app: TestApp,
   settings: Partial<Config>,

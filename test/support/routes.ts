@@ -1,4 +1,4 @@
-/** Every admin route with a valid input, and a tenant that has one resource of each kind. */
+/** Provides a valid input for every admin route, and a tenant that has one resource of each kind. */
 import { asDocumentClient } from '#src/directory/clients/dynamic.ts'
 import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
 import { insertWaiting } from '#src/directory/registrations/store.ts'
@@ -37,7 +37,7 @@ interface Input {
 let count = 0
 export const fresh = () => `new-${++count}`
 const google = { name: 'Google', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
-/** An address that is never called. */
+/** A URL that is never called. */
 const webhook = { url: 'https://192.0.2.1/', events: ['*'] }
 export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /users': ({ org_id }) => {

@@ -26,7 +26,7 @@ export const askRaw = async (port: number, lines: string[], body = ''): Promise<
   socket.on('data', chunk => {
     text += chunk
   })
-  // A server that has said enough may reset while we still send.
+  // A server that has answered may reset the connection while the rest is sent.
   socket.on('error', () => {})
   socket.write(`${[...lines, ...named, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`)
   await closed

@@ -60,7 +60,7 @@ const hearPostgres = (hear: (text: string) => void): (() => void) => {
 
 interface Plan {
   text: string
-  /** In the engine's own words, outermost first. */
+  /** The plan as the engine describes it, outermost step first. */
   steps: { isOutermost: boolean; detail: string }[]
 }
 

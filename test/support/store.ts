@@ -19,7 +19,7 @@ const makeTemplate = async (): Promise<string> => {
   return path
 }
 
-/** The path of a new, migrated database: a copy of one that is made once per process. */
+/** Returns the path of a new, migrated database, copied from a template of the process. */
 export const temporaryDatabase = async (): Promise<string> => {
   template ??= makeTemplate()
   const path = join(folder, `${++copies}.db`)
@@ -27,10 +27,10 @@ export const temporaryDatabase = async (): Promise<string> => {
   return path
 }
 
-/** The engine of this run: every test that does not choose an engine runs on both (test/run.ts). */
+/** The engine of this run. Tests that do not choose an engine run on both (test/run.ts). */
 export const isPostgres = process.env.TEST_ENGINE === 'postgres'
 
-/** Few: hundreds of stores may be open at once. */
+/** Few connections, because hundreds of stores may be open at once. */
 const CONNECTIONS = 3
 
 const newStore = async (): Promise<Store & { path: string }> => {

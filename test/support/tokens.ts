@@ -49,7 +49,7 @@ export const secretOf = ({
   ...(client_secret && { client_secret }),
 })
 
-/** A browser in which this user is logged in, without its pages: the value of the login cookie, hashed. */
+/** Logs the user in without the pages and returns the hash of the browser's login cookie. */
 export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash = hashSecret(newSecret())) =>
   context.store.write(tx =>
     startLogin(context, tx, {
@@ -65,7 +65,7 @@ export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash 
 
 type MoreOfCode = Partial<NewCode> & { login_id?: LoginId }
 
-/** A code as an authorization would have issued it, from a new login unless one is named. */
+/** Returns a code as an authorization would issue it, from a new login unless one is given. */
 export const addCode = async (
   app: App,
   client: Json,
@@ -122,7 +122,7 @@ export const refresh = (
     init,
   )
 
-/** The tokens of a new session. */
+/** Returns the tokens of a new session. */
 export const grantTokens = async (
   app: App,
   client: Json,

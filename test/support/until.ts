@@ -1,4 +1,7 @@
-/** Asks until the answer is yes: what is waited for happens in another process or thread. The test's timeout is the bound. */
+/**
+ * Repeats the check until it is true, for events in another process or thread. The test's timeout is the
+ * limit.
+ */
 export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
   while (!(await holds())) await Bun.sleep(5)
 }

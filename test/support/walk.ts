@@ -14,13 +14,13 @@ export interface Exchange {
 }
 
 export interface Walk {
-  /** Everything secret that was handed out or typed, by what it is. */
+  /** All secrets that were issued or entered, by name. */
   secrets: Map<string, string>
-  /** Every answer on the way. */
+  /** All answers of the walk. */
   answers: Exchange[]
 }
 
-/** The single-use links, however they are made where the walk happens. */
+/** Makes the single-use links, with the command or the service. */
 interface Links {
   setUp(): Promise<string>
   signIn(user: Json): Promise<string>
@@ -33,7 +33,10 @@ const ownLinks = (app: App): Links => ({
 
 const NEXT = 'Next-horse-9'
 
-/** Every flow there is, once, with its mistakes: what anybody could hand out, type or store has been by then. */
+/**
+ * Runs every flow once, with its mistakes, so that every secret that can be issued, entered or stored has
+ * occurred.
+ */
 export const walkEveryFlow = async (
   { admin, call: ask, context }: App,
   links: Links = ownLinks({ admin, call: ask, context }),
@@ -113,7 +116,7 @@ export const walkEveryFlow = async (
     new URL(stored.headers.get('location') ?? '', REDIRECT).searchParams.get('handle') ?? '',
   )
 
-  // Tokens, their renewal, their misuse.
+  // Tokens, their renewal and misuse.
   const redeem = { grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: VERIFIER }
   await token({ ...redeem, ...client, client_secret: keep('guessed client secret', 'guessed-client-secret') })
   const tokens = await token({ ...redeem, ...client })
@@ -153,7 +156,7 @@ export const walkEveryFlow = async (
   for (const [name, value] of lost.cookies) keep(`later cookie ${name}`, value)
   await lost.get(`/oauth/logout?id_token_hint=${tokens.id_token}&client_id=walked`)
 
-  // Requests that break: what was sent must not come back or be kept.
+  // Failing requests: their input must be neither returned nor stored.
   const broken = keep('secret in broken JSON', 'Secret-in-broken-json-7')
   await call('/api/v1/admin/users', {
     method: 'POST',

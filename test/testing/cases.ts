@@ -5,7 +5,7 @@ const same = (actual: unknown, expected: unknown): void => {
   if (a !== b) throw new Error(`expected ${b}, not ${a}`)
 }
 
-/** Every call of the testing package once, with nothing of a test runner: it runs in Node, Deno and Bun. */
+/** Calls every function of the testing package once, without a test runner, in Node, Deno and Bun. */
 export const checkControls = async (
   startGatehouse: (options: GatehouseOptions) => Promise<Gatehouse>,
 ): Promise<void> => {
@@ -31,7 +31,7 @@ export const checkControls = async (
   })
   same([userinfo.status, await userinfo.text().then(text => text.length > 0)], [403, true])
 
-  // The provider reads XML in a process of its own, wherever the server runs.
+  // The server reads XML in a separate process, wherever it runs.
   same((await fetch(`${server.url}/dev/saml/sso?SAMLRequest=AAAA`)).status, 400)
 
   await server.users.put({ username: 'dave', email: 'dave@example.com' })

@@ -16,7 +16,7 @@ const make = (name: string): string => {
 }
 const age = (path: string): void => utimesSync(path, new Date(0), new Date(0))
 
-/** A process that takes the directory and is killed. */
+/** Starts a process that locks the directory, and kills it. */
 const killHolder = async (path: string): Promise<void> => {
   const lock = join(import.meta.dir, '../../src/storage/sqlite/lock.ts')
   const script = `const { lockInstance } = await import(${JSON.stringify(lock)}); lockInstance(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000)`
@@ -44,7 +44,7 @@ test('files of a killed development server are removed; those in use, new or of 
   expect([killed, own, fresh, unlocked, kept].map(existsSync)).toEqual([false, true, true, false, true])
   expect(existsSync(join(kept, 'gatehouse.db'))).toBe(true)
 
-  // Having looked at it has not let go of it.
+  // The check did not release the lock.
   expect(() => lockInstance(own)).toThrow('in use')
   unlock()
   removeLeftovers(parent)

@@ -14,7 +14,7 @@ const run = async (command: string[]): Promise<string> => {
   return out
 }
 
-/** Packs the package and installs it, as a link, beside a program of its user's. */
+/** Packs the package and installs it, as a link, in the folder of a program that uses it. */
 beforeAll(async () => {
   await run(['bun', 'run', 'build:testing'])
   await rm(folder, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 /**
- * A program of a user of the testing package, for Node, Deno and Bun: started by process.test.ts with the entry and the
- * path of the executable.
+ * A program that uses the testing package in Node, Deno and Bun. process.test.ts starts it with the entry and
+ * the path of the executable.
  */
 import { checkControls } from './cases.ts'
 

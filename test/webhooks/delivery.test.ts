@@ -370,7 +370,7 @@ testOnPostgres('WHK-13 an event of a transaction that is still open is waited fo
   const copy = columns.replace('id, type', "'evt_held', type")
   const source = "SELECT * FROM events WHERE type = 'user.created' LIMIT 1"
   await sql.begin(async held => {
-    // Counters have a row for each slot, and the copies have other ones.
+    // Counters have a row for each slot, and each copy has its own slots.
     await held.unsafe("SET LOCAL gatehouse.slot = '99'")
     await held.unsafe(`INSERT INTO events (${columns}) SELECT ${copy} FROM (${source}) AS one`)
     await addUser(own, 'bob')

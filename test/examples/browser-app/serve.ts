@@ -1,4 +1,4 @@
-/** Serves the application and tells it where to log in: `gatehouse exec -- bun browser-app/serve.ts`. */
+/** Serves the application with the issuer and its client id: `gatehouse exec -- bun browser-app/serve.ts`. */
 const file = (name: string) => Bun.file(`${import.meta.dir}/${name}`)
 
 const server = Bun.serve({

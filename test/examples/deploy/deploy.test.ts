@@ -1,4 +1,4 @@
-/** The examples of running it: what they name exists, and what they promise the server keeps. */
+/** Tests the deployment examples: the files that they name exist, and the server behaves as they say. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -71,7 +71,7 @@ test('the service manager is told when the server is ready', async () => {
     PATH: `${folder}:${process.env.PATH}`,
     NOTIFY_SOCKET: '/run/notify',
   })
-  // The shell makes the file before it writes the line.
+  // The shell creates the file before it writes the line.
   await until(() => Boolean(statSync(said, { throwIfNoEntry: false })?.size))
   expect(readFileSync(said, 'utf8')).toBe(`/run/notify --ready --pid=${server.pid}\n`)
   await server[Symbol.asyncDispose]()

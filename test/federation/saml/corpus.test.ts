@@ -26,14 +26,14 @@ const entry = authorizeUrl('web').replace('/oauth/authorize', '')
 const isCallback = (location: string | undefined) =>
   location?.startsWith('https://app.example/callback?code=')
 
-/** Each from an address of its own: the throttle of callbacks has a test of its own. */
+/** Each callback has its own IP address; another test covers the throttle. */
 let visitors = 0
 const somebody = () => {
   const ip = `2001:db8:${(++visitors).toString(16)}::1`
   return { ip, browser: openBrowser(app, { ip }) }
 }
 
-/** One page for all: what differs from case to case is the request id, and nothing else. */
+/** All cases get the same page, apart from the request id. */
 const uniform = (html: string): string =>
   html.replace(/[0-9a-f-]{36}/g, '<id>').replace(/request=[\w-]{43}/g, 'request=<handle>')
 let page: string | undefined
@@ -71,7 +71,7 @@ const isRefused = async (trip: Trip, ip: string, encoded: string, reason: string
 
 const reasonAtTheDoor = (reason: string) => (reason === 'too_large' ? 'saml_unreadable' : `saml_${reason}`)
 
-/** In between: an honest answer still comes in. */
+/** Meanwhile a genuine response is still accepted. */
 const isLetIn = async () => {
   const { browser } = somebody()
   const end = await arrive(app, idp, await setOut(app, 'corp', entry, browser))

@@ -24,10 +24,10 @@ const plain: Wanted[] = [
   { alias: 'response', sign_response: true, sign_assertion: false, encrypt: false },
   { alias: 'both', sign_response: true, sign_assertion: true, encrypt: false },
 ]
-/** By pysaml2 with AES-256-GCM; SimpleSAMLphp 1.19 knows no other cipher than AES-256-CBC. */
+/** pysaml2 encrypts with AES-256-GCM; SimpleSAMLphp 1.19 supports only AES-256-CBC. */
 const encrypted: Wanted = { alias: 'encrypted', sign_response: true, sign_assertion: true, encrypt: true }
 
-/** An app that keeps real time, as real providers do. */
+/** An app with the machine's clock, because real providers use it. */
 const startInRealTime = async (): Promise<TestApp> => {
   const app = await startApp({ outbound_allow: ['*=127.0.0.1:*'] })
   app.clock.advance(Date.now() - app.clock.now())
@@ -50,7 +50,7 @@ const codeFor = async (
   return new URL(end.location ?? `about:blank?${end.status}`)
 }
 
-/** As the application does: openid-client finds us, and exchanges the code. */
+/** Acts as the application: openid-client reads the discovery document and exchanges the code. */
 const exchange = async (app: TestApp, secret: string, callback: URL) => {
   const ask = (url: string, init: object) => app.call(url, init as RequestInit)
   const configuration = await client.discovery(

@@ -19,7 +19,7 @@ export interface Wanted {
   encrypt: boolean
 }
 
-/** Our own metadata for that alias, as the provider's administrator gets it. */
+/** Gatehouse's metadata for that alias, as the provider's administrator gets it. */
 export interface Known extends Wanted {
   entity_id: string
   acs_url: string
@@ -28,7 +28,10 @@ export interface Known extends Wanted {
   metadata: string
 }
 
-/** Our side made with a stand-in for the other one, whose metadata comes once it runs. */
+/**
+ * Creates the provider in Gatehouse with placeholder metadata; the real metadata follows when the provider
+ * runs.
+ */
 export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]): Promise<Known[]> => {
   const certificates = [await certify(newPair())]
   const known: Known[] = []
@@ -57,7 +60,7 @@ export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]):
   return known
 }
 
-/** A real identity provider in a process of its own. */
+/** A real identity provider in a separate process. */
 export interface Counterpart extends AsyncDisposable {
   origin: string
   /** Address of its metadata. */
@@ -114,7 +117,7 @@ const php = (value: unknown): string => {
     : String(value)
 }
 
-/** SimpleSAMLphp under PHP's own web server, with one user `ada`, password `adapass`. */
+/** Runs SimpleSAMLphp under PHP's web server, with one user `ada`, password `adapass`. */
 export const startSimpleSaml = async (parties: Known[]): Promise<Counterpart> => {
   const folder = mkdtempSync(join(tmpdir(), 'simplesaml-'))
   const [config, metadata, data] = ['config', 'metadata', 'data'].map(name => join(folder, name))
@@ -179,7 +182,7 @@ export const startSimpleSaml = async (parties: Known[]): Promise<Counterpart> =>
   return start(server, folder, `${origin}/saml2/idp/metadata.php`, { SIMPLESAMLPHP_CONFIG_DIR: config ?? '' })
 }
 
-/** An identity provider of pysaml2, which logs everybody in as `grace`. */
+/** Runs an identity provider of pysaml2, which logs every user in as `grace`. */
 export const startPysaml2 = async (parties: Known[]): Promise<Counterpart> => {
   const folder = mkdtempSync(join(tmpdir(), 'pysaml2-'))
   await keyFiles(folder)
@@ -195,7 +198,10 @@ export const startPysaml2 = async (parties: Known[]): Promise<Counterpart> => {
   )
 }
 
-/** A person's browser at a real provider: follows its redirects, fills its form, and gives the form that it sends us. */
+/**
+ * Acts as a user's browser at a real provider: follows redirects, fills in the form, and returns the form
+ * that is posted to Gatehouse.
+ */
 export const answerAt = async (
   location: string,
   who: Record<string, string> = {},

@@ -14,7 +14,7 @@ const idp = await certifiedProvider()
 await addSaml(app, idp, 'corp')
 await addSaml(app, idp, 'open', { allow_idp_initiated: true })
 
-/** An address of its own for each: the throttle is not what is tried. */
+/** Each callback has its own IP address, so that the throttle does not apply. */
 const addressOf = (round: number) =>
   `2001:db8:${(round >> 16).toString(16)}:${(round & 0xffff).toString(16)}::1`
 

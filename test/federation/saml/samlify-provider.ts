@@ -24,7 +24,7 @@ const loginResponseTemplate = {
   })),
 }
 
-/** A page that posts these fields by itself. */
+/** Returns a page whose script posts these fields. */
 const formTo = (action: string, fields: Record<string, string>): Response => {
   const inputs = Object.entries(fields).map(
     ([name, value]) => `<input type="hidden" name="${name}" value="${Bun.escapeHTML(value)}">`,
@@ -33,9 +33,9 @@ const formTo = (action: string, fields: Record<string, string>): Response => {
   return new Response(html, { headers: { 'content-type': 'text/html' } })
 }
 
-/** An identity provider of samlify on loopback, which logs everybody in as `alan`. */
+/** Runs an identity provider of samlify on loopback, which logs every user in as `alan`. */
 export const startSamlify = async (parties: Known[]): Promise<Counterpart> => {
-  // samlify parses nothing without a validator; ours is not what is tested.
+  // samlify requires a schema validator; this one accepts everything.
   setSchemaValidator({ validate: async () => 'not checked' })
   const pair = newPair()
   const certificate = await certify(pair)
@@ -53,7 +53,7 @@ export const startSamlify = async (parties: Known[]): Promise<Counterpart> => {
       singleLogoutService: [{ Binding: binding.redirect, Location: `${origin}/slo` }],
       loginResponseTemplate,
       isAssertionEncrypted: encrypt,
-      // Read, though samlify's types do not have them.
+      // samlify reads these options, although its types lack them.
       dataEncryptionAlgorithm: encryption.data.AES_128_GCM,
       keyEncryptionAlgorithm: encryption.key.RSA_OAEP_MGF1P,
     }

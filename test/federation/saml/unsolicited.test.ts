@@ -24,7 +24,7 @@ const reasons = async () => (await app.events()).map(({ type, metadata }) => [ty
 const refusedFor = (reason: string) => [['user.login_failed', reason]]
 const forget = async () => void (await app.events())
 
-/** Somebody of that provider's own. */
+/** A response for a user whom only this provider has. */
 const person = (alias: string): Partial<ResponseContent> => ({
   name_id: `${alias}-1`,
   attributes: { mail: [`${alias}@example.com`], givenName: ['Somebody'] },

@@ -37,7 +37,7 @@ export const addSaml = (app: TestApp, idp: IdentityProvider, alias: string, more
     ...more,
   })
 
-/** Somebody who has been sent to the provider, and what its answer has to name. */
+/** A browser that was redirected to the provider, and the values that the response has to name. */
 export interface Trip {
   alias: string
   browser: Browser
@@ -45,7 +45,7 @@ export interface Trip {
   party: Party
 }
 
-/** Our own endpoints for a provider of that alias. */
+/** Gatehouse's endpoints for a provider of that alias. */
 export const partyOf = (app: TestApp, alias: string, request_id?: string): Party => ({
   issuer: ISSUER,
   audience: `${BASE}/saml/${alias}/metadata`,
@@ -54,7 +54,7 @@ export const partyOf = (app: TestApp, alias: string, request_id?: string): Party
   now: app.clock.now(),
 })
 
-/** Through our login endpoint to the provider; `query` as on /oauth/authorize, or `request=<handle>`. */
+/** Starts a login at the provider; `query` as on /oauth/authorize, or `request=<handle>`. */
 export const setOut = async (
   app: TestApp,
   alias: string,
@@ -89,7 +89,7 @@ export const post = (
     ip,
   })
 
-/** The provider's answer on its way through the browser of the trip, to where it ends. */
+/** Posts the provider's response in the browser of the trip, and returns the final answer. */
 export const comeBack = async (
   app: TestApp,
   { alias, browser, relay_state }: Pick<Trip, 'alias' | 'browser' | 'relay_state'>,
@@ -101,7 +101,7 @@ export const comeBack = async (
   return location ? browser.follow(await browser.get(location)) : answer
 }
 
-/** An ordinary callback from beginning to end. */
+/** Runs an ordinary login from beginning to end. */
 export const arrive = async (
   app: TestApp,
   idp: IdentityProvider,
@@ -119,7 +119,7 @@ export const arrive = async (
   return page
 }
 
-/** The messages that forgeries are made from, for this very trip. */
+/** Returns the messages from which forgeries are made, for this trip. */
 export const genuineFor = (idp: IdentityProvider, party: Party): Genuine => {
   const said = ordinary(party)
   const status = '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Responder"/>'

@@ -21,7 +21,7 @@ await addSaml(app, idp, 'corp')
 await addSaml(app, idp, 'open', { allow_idp_initiated: true })
 
 const LOOP = '<a>endless-loop</a>'
-/** Largest number of queued documents of one organization. */
+/** Maximum number of queued documents of one organization. */
 const SHARE = 64
 const DEFAULT = 'org_default'
 
@@ -62,7 +62,7 @@ test('H-04 a login that exceeds the time limit is refused while others are serve
     const { result, spent } = await timed(() => app.admin('GET', '/users'))
     expect(result.status).toBe(200)
     expect(spent).toBeLessThan(LONGEST_HOLD)
-    // The app answers in microtasks: timers and the worker's messages need a turn.
+    // The app answers in microtasks; timers and the worker's messages need a turn of the event loop.
     await new Promise(resolve => setImmediate(resolve))
   }
   expect((await costly).status).toBe(400)
@@ -85,7 +85,7 @@ test('H-04 an organization whose share of the queue is full gets 503; others are
   await app.events()
   const order: string[] = []
   const noted = (name: string, ended: Promise<string>) => ended.then(() => order.push(name))
-  // The worker runs, so that the document in hand is not one of those that wait.
+  // Waits until the worker runs; its current document does not count as queued.
   expect(await end('<a/>')).toBe('bad_shape')
   const held = end(LOOP)
   const own = Array.from({ length: SHARE }, () => noted('own', end('<a/>')))
@@ -102,7 +102,7 @@ test('H-04 an organization whose share of the queue is full gets 503; others are
   await Promise.all([...own, other])
   expect(order.slice(0, 2)).toEqual(['own', 'other'])
   expect(await app.events()).toEqual([])
-  // The request that got 503 used nothing up.
+  // The request that got 503 did not use up the upstream request.
   expect((await comeBack(app, trip, encoded)).status).toBe(200)
 }, 20_000)
 

@@ -160,7 +160,7 @@ describe('a provider with wrong answers', () => {
     expect((await fresh().get('/oauth/social/down')).status).toBe(502)
     expect(upstream.asked).toEqual(['/.well-known/openid-configuration'])
     honest()
-    // Changed settings take effect without a wait.
+    // A change of the settings clears the cached failure.
     await app.admin('PUT', '/identity-providers/down', { name: 'Up again' })
     expect((await fresh().get('/oauth/social/down')).location).toStartWith(ISSUER)
   })

@@ -11,7 +11,7 @@ import { addUser } from '#test/support/people.ts'
 const APPLE = 'https://appleid.apple.com'
 const MICROSOFT = 'https://login.microsoftonline.com/common/v2.0'
 
-/** The provider of a preset, played by the fake one under its issuer. */
+/** The fake provider acts as the provider of a preset, under its issuer. */
 const play = async (issuer: string, provider: Json, twist: (draft: Draft) => void) => {
   const bodies: URLSearchParams[] = []
   const fake = await fakeOpenId({ issuer, alter: twist })
@@ -21,7 +21,7 @@ const play = async (issuer: string, provider: Json, twist: (draft: Draft) => voi
     const answer = await fake.fetch(request)
     if (!request.url.includes('/.well-known/')) return answer
     const metadata = (await answer.json()) as Json
-    // Microsoft's own document for all tenants names its issuer by a pattern.
+    // Microsoft's document for all tenants has a pattern as its issuer.
     const pattern = issuer === MICROSOFT ? { issuer: issuer.replace('common', '{tenantid}') } : {}
     return Response.json({ ...metadata, ...pattern, authorization_response_iss_parameter_supported: false })
   }

@@ -2,12 +2,12 @@ import { expect } from 'bun:test'
 import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { addProvider, startFederated } from '../upstream.ts'
 
-/** A server with the provider `up`, and what each refusal of its answers has in common. */
+/** Starts a server with the provider `up`, and checks the common properties of refusals. */
 export const startRefusals = async () => {
   const { app, upstream, honest } = await startFederated()
   await addProvider(app, 'up')
   let made = 0
-  /** Each from an address of its own: refusals are counted by address. */
+  /** Each callback has its own IP address, because refusals are counted by address. */
   const fresh = (): Browser => openBrowser(app, { ip: `198.51.${made >> 8}.${made++ & 255}` })
   const sum = () =>
     app.context.store.read(async q => {
@@ -21,7 +21,7 @@ export const startRefusals = async () => {
     })
   const withoutId = (page: Page): string =>
     page.html.replaceAll(page.headers.get('x-request-id') ?? '', '').replace(/request=[\w-]+/, 'request=')
-  /** Refused with the one page, a reason in the audit log, and nothing stored. */
+  /** Checks the refusal: the common page, a reason in the audit log, and no stored change. */
   const expectRefusal = async (reason: string, walk: () => Promise<Page>, alias = 'up'): Promise<Page> => {
     const before = await sum()
     await app.events()

@@ -33,7 +33,10 @@ const query = (changes: Record<string, string | undefined> = {}) => {
     .join('&')
 }
 
-/** The whole way: `page` when nothing may be redirected, `redirect` with the state that goes back, or `ok`. */
+/**
+ * Runs all steps of validation: `page` when nothing may be redirected, `redirect` with the returned state, or
+ * `ok`.
+ */
 const authorize = (raw: string, registered: AuthorizeClient = client) => {
   const parameters = parseParameters(raw)
   let target: ReturnType<typeof parseTarget> | undefined

@@ -43,7 +43,7 @@ const proven = { chosen_login_id: 'a', is_authenticated: true }
 const approved = { consent_given_by: 'usr_a' }
 const unconsented = login('a', { has_consented: false })
 
-/** Facts by the names that the rows below use. */
+/** Facts by their names in the rows below. */
 const states: Record<string, Partial<Facts>> = {
   'no login': {},
   'a login': { logins: [a] },
@@ -190,7 +190,7 @@ function isPrompt(text: string): text is Prompt {
   return promptValues.some(value => value === text)
 }
 
-/** A step as the table says it. */
+/** Returns a step in the notation of the table. */
 const word = (next: NextStep<EligibleLogin>) => {
   if (next.step === 'refuse') return next.error.replace('unmet_authentication_requirements', 'unmet')
   if (next.step === 'select_account') return `pick ${next.logins.map(({ id }) => id).join('+')}`

@@ -46,7 +46,7 @@ describe('O-09 a code without a usable challenge can never be redeemed', () => {
     ['plain', verifier],
     ['hexadecimal', Buffer.from(challenge, 'base64url').toString('hex')],
     ['padded', `${challenge}=`],
-    // The last character of 43 carries two bits that mean nothing: this one decodes to the same bytes.
+    // The last of 43 characters has two unused bits, so this text decodes to the same bytes.
     ['another spelling of the same bytes', `${challenge.slice(0, -1)}N`],
   ])('%s', (_, stored) => expect(verifies(verifier, stored)).toBe(false))
 })

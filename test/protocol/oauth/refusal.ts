@@ -1,6 +1,9 @@
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 
-/** The code of the refusal that `act` throws, `none` when it goes through; any other error is a failure of the test. */
+/**
+ * Returns the code of the refusal that `act` throws, `none` when it throws nothing; any other error fails the
+ * test.
+ */
 export const refusal = (act: () => unknown): string => {
   try {
     act()

@@ -62,10 +62,10 @@ describe('the next step of a login', () => {
     ['1', both, 2, 3, 'factor', 3],
     ['2', both, 0, 3, 'factor', 3],
     ['phr', key, 0, 3, 'nothing', 3],
-    // The factor went after it was proven: the next login will tell.
+    // The factor was removed after it was proven; only the next login notices.
     ['2', none, 0, 2, 'nothing', 2],
     ['phr', none, 3, 1, 'nothing', 3],
-    // A class that is not ours is the weakest.
+    // An unknown class counts as the weakest.
     ['0', none, 0, 1, 'nothing', 1],
     ['0', app, 0, 1, 'factor', 2],
   ] as const)('acr %s, %j, wanted %d, required %d: %s', (acr, factors, wanted, required, what, level) => {

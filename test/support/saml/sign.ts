@@ -10,7 +10,9 @@ export interface Signing {
   inclusiveNamespacesPrefixList?: string[]
 }
 
-/** Signs the element with that ID, by any algorithms. The signature follows its Issuer, as the schema requires. */
+/**
+ * Signs the element with that ID by any algorithms. The signature follows its Issuer, as the schema requires.
+ */
 export const signElement = (
   xml: string,
   id: string,
