@@ -16,6 +16,7 @@ import { roleRoutes } from '#src/directory/roles/routes.ts'
 import { sessionRoutes } from '#src/directory/sessions/routes.ts'
 import { factorRoutes } from '#src/directory/users/factors/routes.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
+import { connectionRoutes } from '#src/federation/connection.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { helpRoutes } from '#src/links/admin-routes.ts'
 import { backupRoutes } from '#src/operations/backups.ts'
@@ -44,6 +45,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...dynamicClientRoutes(context),
   ...initialAccessTokenRoutes(context),
   ...identityProviderRoutes(context),
+  ...connectionRoutes(context),
   ...sessionRoutes(context),
   ...eventRoutes(context),
   ...webhookRoutes(context),

@@ -189,6 +189,25 @@ export const chargeKeySet = (
     'Too many keys of applications were looked up.',
   )
 
+/** Tests of connections to identity providers by the administrators of one organization. */
+const PER_TESTER: Allowance = { burst: 20, per_second: 20 / 600 }
+
+/**
+ * Charges a test of a connection to the organization: each calls another server a few times.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ */
+export const chargeConnectionTest = (
+  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
+  organization_id: OrganizationId,
+): void =>
+  takeAll(
+    [[charges.organizations, `connection-test:${organization_id}`, PER_TESTER]],
+    1,
+    clock.now(),
+    'Too many connections were tested in this organization.',
+  )
+
 type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
 
 /** Charges all buckets, or none when one of them lacks units. */

@@ -5,13 +5,13 @@ import { insertFactor } from '#src/directory/users/factors/store.ts'
 import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { captureMail } from '#src/mail/captured.ts'
-import { type Json, startApp } from '#test/support/app.ts'
+import { type Json, noCall, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
 import { addWaiting } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
-const app = await startApp({}, { mail: captureMail() })
+const app = await startApp({}, { mail: captureMail(), fetch: noCall })
 const document: Json = await (await app.call('/api/v1/openapi.json')).json()
 
 interface Operation {

@@ -97,6 +97,7 @@ test('API-24 operation ids are unique and stable', () => {
     'sendVerification',
     'sendWebhookEvent',
     'startBackup',
+    'testIdentityProvider',
     'testLogin',
     'updateApi',
     'updateClient',

@@ -1,11 +1,24 @@
 /** Trials in the console: logins and connections. */
 import { expect } from 'bun:test'
+import type { Outbound } from '#src/context.ts'
+import { fakeOpenId } from '#src/dev/fake-openid.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 
-const at = inConsole()
+const ISSUER = 'https://upstream.example'
+const upstream = await fakeOpenId({ issuer: ISSUER, alter: () => {}, publish: keys => keys })
+
+/** The provider knows one secret of its client. */
+const fetch: Outbound = async (url, init) => {
+  if (!String(url).endsWith('/token')) return upstream.fetch(new Request(url, init as RequestInit))
+  const secret = Buffer.from(new Headers(init.headers).get('authorization')?.slice(6) ?? '', 'base64')
+  const isRight = secret.toString().endsWith(':right')
+  return Response.json({ error: isRight ? 'invalid_grant' : 'invalid_client' }, { status: 400 })
+}
+
+const at = inConsole({ fetch })
 const { button, heading } = at
 
 testInChromium(
@@ -38,6 +51,42 @@ testInChromium(
     await button('Show the claims').click()
     await claims.getByText('The client does not admit this user.').waitFor()
     expect(await axeFindings(page)).toEqual([])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-26 the console tests the connection to an identity provider, each check good or bad, before it is on',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/identity-providers')
+    await heading('Identity providers')
+    await button('Add a provider').click()
+    await page.getByRole('combobox', { name: 'Provider' }).selectOption('oidc')
+    for (const [label, value] of [
+      ['Name', 'Acme staff'],
+      ['Alias', 'acme'],
+      ['Issuer', ISSUER],
+      ['Client ID there', 'gatehouse'],
+      ['Client secret there', 'wrong'],
+    ] as const)
+      await page.getByLabel(label, { exact: true }).fill(value)
+    await button('Create').click()
+    await heading(/Acme staff/)
+    await button('Test the connection').click()
+    const result = page.getByRole('listitem').filter({ hasText: 'Client ID and secret' })
+    await result.getByText('wrong', { exact: true }).waitFor()
+    await page.getByText('A login would fail').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+
+    await button('Enter a new secret').click()
+    await page.getByRole('dialog').getByLabel('Client secret there').fill('right')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await button('Test the connection').click()
+    await result.getByText('fine', { exact: true }).waitFor()
+    await page.getByText('A login would work').waitFor()
+    expect(await at.stored('/identity-providers/acme')).toMatchObject({ enabled: false })
   },
   60_000,
 )

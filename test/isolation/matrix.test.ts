@@ -5,7 +5,7 @@ import type { AdminRoute } from '#src/http/guard.ts'
 import { newId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { captureMail } from '#src/mail/captured.ts'
-import { type Json, START, startApp, type TestApp } from '#test/support/app.ts'
+import { type Json, noCall, START, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll } from '#test/support/callers.ts'
 import { addTenant, fresh, inputs, keyOf, pathOf, sendTo, type Tenant } from '#test/support/routes.ts'
 import { hearStatements } from '#test/support/statements.ts'
@@ -42,7 +42,7 @@ const nobody: Tenant = {
 }
 
 const startWorld = async () => {
-  app = await startApp({}, { mail: captureMail() })
+  app = await startApp({}, { mail: captureMail(), fetch: noCall })
   acme = await addTenant(app)
   beta = await addTenant(app)
   home = await addTenant(app, { id: 'org_default', slug: 'default' })
@@ -124,6 +124,7 @@ describe('the route table', () => {
       'DELETE /sessions': 'sessions:revoke',
       'DELETE /sessions/:session_id': 'sessions:revoke',
       'POST /clients/:client_id/secret': 'clients:update',
+      'GET /identity-providers/:provider_id/connection': 'identity_providers:update',
       'POST /webhooks/:webhook_id/rotate-secret': 'webhooks:update',
       'POST /webhooks/:webhook_id/replay': 'webhooks:update',
       'POST /webhooks/:webhook_id/deliveries': 'webhooks:update',

@@ -62,6 +62,9 @@ export interface RecordedEvent {
 /** Body of a response, loosely typed: the tests assert its shape. */
 export type Json = any
 
+/** Rejects every call to another server. */
+export const noCall = () => Promise.reject(new Error('a test calls no other server'))
+
 /** Cheap hashes, because the tests do not depend on their cost. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 

@@ -29,7 +29,7 @@ const nameOf = (path: string): string =>
     .slice(1) || 'overview'
 
 const store = await openSqlite({ path: await temporaryDatabase() })
-const served = await serveConsole(store)
+const served = await serveConsole({ store })
 const paths = await fillConsole(served.app)
 for (const { look, width, height, ...context } of looks) {
   const wanted = paths.filter(path => `${nameOf(path)}.${look}`.match(pattern))

@@ -1,12 +1,11 @@
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
-import type { Store } from '#src/storage/store.ts'
 import { startApp } from './app.ts'
 import { closeChromium, type Opened, openPage } from './chromium.ts'
 import { addClient, addUser, PASSWORD } from './people.ts'
 
 /** Starts a server at its own address with users, a client and the administrator `ada`. */
-export const serveConsole = async (store?: Store) => {
+export const serveConsole = async (parts: Parameters<typeof startApp>[1] = {}) => {
   const server = Bun.serve({
     hostname: 'localhost',
     port: 0,
@@ -16,7 +15,7 @@ export const serveConsole = async (store?: Store) => {
   const url = `http://localhost:${server.port}`
   let skipped = 0
   const now = () => Date.now() + skipped
-  const app = await startApp({ url }, { ...(store && { store }), clock: { now, advance: () => {} } })
+  const app = await startApp({ url }, { ...parts, clock: { now, advance: () => {} } })
   server.reload({ fetch: (request, server) => app.fetch(request, server) })
   await addUser(app, 'ada', { last_name: 'Lovelace', roles: ['admin'] })
   for (const name of ['grace', 'alan', 'barbara']) await addUser(app, name)
@@ -46,12 +45,12 @@ export const enterConsole = async (
  * Serves the console and opens a page for each test of a file. A violation of the page's policy, or an error
  * of its script, fails the test.
  */
-export const inConsole = () => {
+export const inConsole = (parts: Parameters<typeof startApp>[1] = {}) => {
   let served: Awaited<ReturnType<typeof serveConsole>>
   let opened: Opened
   let faults: string[]
   beforeEach(async () => {
-    served = await serveConsole()
+    served = await serveConsole(parts)
     opened = await openPage({ viewport: { width: 1280, height: 900 } })
     faults = []
     opened.page.on('pageerror', error => faults.push(error.message))

@@ -4,8 +4,8 @@ import { permissions } from '#src/lib/permission.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 
 /**
- * Returns the limits and patterns of fields that the console needs from the server's schemas. This is a Bun
- * macro: it runs when the console is built.
+ * Returns the names that the console needs from the server. This is a Bun macro: it runs when the console is
+ * built.
  */
 export const consoleLimits = () => ({
   eventTypes: [...eventTypes],

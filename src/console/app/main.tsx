@@ -44,7 +44,7 @@ const objects: Record<string, Screen> = {
   groups: onDemand(async () => (await import('./screens/groups.tsx')).GroupScreen),
   organizations: onDemand(async () => (await import('./screens/organization.tsx')).OrganizationScreen),
   looks: onDemand(async () => (await import('./screens/looks.tsx')).LooksScreen),
-  'identity-providers': onDemand(async () => (await import('./screens/providers.tsx')).ProviderScreen),
+  'identity-providers': onDemand(async () => (await import('./screens/provider.tsx')).ProviderScreen),
   webhooks: onDemand(async () => (await import('./screens/webhook.tsx')).WebhookScreen),
 }
 

@@ -14,10 +14,11 @@ const withoutSecrets = (body: object): object =>
     ]),
   )
 
-/** Shows a small form in a dialog that creates an object by POST. */
+/** Shows a small form in a dialog that creates an object by POST, or changes one by PUT. */
 export const NewDialog = <T,>(props: {
   title: string
   path: string
+  method?: 'POST' | 'PUT'
   body: object
   onMade(made: T): void
   onClose(): void
@@ -25,13 +26,14 @@ export const NewDialog = <T,>(props: {
   action?: string
   children(problem: Problem | undefined): ComponentChildren
 }) => {
+  const { method = 'POST' } = props
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
   const submit = async (event: Event) => {
     event.preventDefault()
     setBusy(true)
     try {
-      props.onMade((await callApi<T>('POST', props.path, { body: props.body })).data)
+      props.onMade((await callApi<T>(method, props.path, { body: props.body })).data)
     } catch (error) {
       setProblem(asProblem(error))
       setBusy(false)
@@ -42,7 +44,7 @@ export const NewDialog = <T,>(props: {
       <form onSubmit={event => void submit(event)}>
         {problem && !problem.details && <Refused problem={problem} />}
         {props.children(problem)}
-        <AsCurl text={curlOf('POST', props.path, withoutSecrets(props.body))} />
+        <AsCurl text={curlOf(method, props.path, withoutSecrets(props.body))} />
         <div class="dialog-actions">
           <button type="button" onClick={props.onClose}>
             {words.common.cancel}

@@ -21,7 +21,7 @@ import { signingThread } from '#src/tokens/signing-thread.ts'
  * URLs of the service provider. Each identity provider has its own entity id and endpoints here, so that a
  * response for one is never valid for another.
  */
-const addressOf = (
+export const samlAddress = (
   { config }: Context,
   { alias }: SamlProvider,
   what: 'metadata' | 'login' | 'acs',
@@ -31,15 +31,15 @@ const addressOf = (
 export const summaryOf = (context: Context, provider: SamlProvider) => ({
   alias: provider.alias,
   name: provider.name,
-  login_url: addressOf(context, provider, 'login'),
-  metadata_url: addressOf(context, provider, 'metadata'),
+  login_url: samlAddress(context, provider, 'login'),
+  metadata_url: samlAddress(context, provider, 'metadata'),
 })
 
 /** Renders the service provider metadata for an identity provider. */
 export const metadataOf = async (context: Context, provider: SamlProvider): Promise<string> =>
   renderMetadata({
-    entity_id: addressOf(context, provider, 'metadata'),
-    acs_url: addressOf(context, provider, 'acs'),
+    entity_id: samlAddress(context, provider, 'metadata'),
+    acs_url: samlAddress(context, provider, 'acs'),
     certificate: (await context.samlKey()).certificate,
     sign_requests: provider.settings.sign_requests,
   })
@@ -67,8 +67,8 @@ export const buildAuthnRequest =
     const request = {
       id: requestId(context, relay_state),
       issued_at: context.clock.now(),
-      issuer: addressOf(context, provider, 'metadata'),
-      acs_url: addressOf(context, provider, 'acs'),
+      issuer: samlAddress(context, provider, 'metadata'),
+      acs_url: samlAddress(context, provider, 'acs'),
       destination: sso_url,
       force: reauthenticate,
     }
@@ -102,8 +102,8 @@ export const checkResponse = async (
     allow_cbc: settings.allow_cbc,
     decryption_key: await decryptionKey(context),
     issuer: settings.entity_id,
-    audience: addressOf(context, provider, 'metadata'),
-    acs_url: addressOf(context, provider, 'acs'),
+    audience: samlAddress(context, provider, 'metadata'),
+    acs_url: samlAddress(context, provider, 'acs'),
     request: upstream_request && {
       id: requestId(context, upstream_request.relay_state),
       sent_at: upstream_request.sent_at,

@@ -11,7 +11,7 @@ import { signJwt } from '#src/tokens/signature.ts'
 /**
  * Maximum bytes of metadata and of a key set. Both are kept parsed, which takes up to 25 times the memory.
  */
-const MAX_KEPT_BYTES = 64 * 1024
+export const MAX_KEPT_BYTES = 64 * 1024
 /** Maximum number of providers whose metadata and keys are kept. */
 const MAX_KEPT = 200
 
@@ -111,7 +111,8 @@ export const configurationOf = (context: Context, provider: OidcProvider): Promi
   return configuration
 }
 
-const discover = async (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
+/** Reads the metadata of the provider and returns the client registered there. */
+export const discover = async (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const organization = await organizationOf(context, provider)
   const { issuer, client_id } = provider.settings
   return client.discovery(new URL(issuer), client_id, undefined, clientAuth(context, provider), {

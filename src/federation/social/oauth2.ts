@@ -12,7 +12,7 @@ import { redirectUri, type Upstream } from './provider.ts'
 /** Login with plain OAuth 2.0: the provider's own user endpoint names the user. */
 export const oauth2: Upstream<OAuth2Provider> = {
   buildAuthorizationUrl: async (context, { provider, state, reauthenticate }) =>
-    client.buildAuthorizationUrl(await configurationOf(context, provider), {
+    client.buildAuthorizationUrl(await oauth2Configuration(context, provider), {
       redirect_uri: redirectUri(context, provider),
       scope: provider.settings.scopes.join(' '),
       state,
@@ -22,7 +22,7 @@ export const oauth2: Upstream<OAuth2Provider> = {
     }),
 
   prove: async (context, provider, { parameters, state }) => {
-    const configuration = await configurationOf(context, provider)
+    const configuration = await oauth2Configuration(context, provider)
     // A provider without metadata has no issuer to compare; its own redirect URI identifies it (mix-up
     // attack, RFC 9700 section 4.4).
     parameters.delete('iss')
@@ -42,7 +42,11 @@ export const oauth2: Upstream<OAuth2Provider> = {
   },
 }
 
-const configurationOf = async (context: Context, provider: OAuth2Provider): Promise<client.Configuration> => {
+/** Returns the client registered at a provider without metadata. */
+export const oauth2Configuration = async (
+  context: Context,
+  provider: OAuth2Provider,
+): Promise<client.Configuration> => {
   const organization = await organizationOf(context, provider)
   const { authorization_endpoint, token_endpoint, client_id } = provider.settings
   const configuration = new client.Configuration(

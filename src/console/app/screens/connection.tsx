@@ -1,0 +1,91 @@
+import { useState } from 'preact/hooks'
+import { asProblem, type Problem, read, withQuery } from '../api.ts'
+import { curlOf } from '../forms.tsx'
+import { AsCurl, Badge, Card, Field, Icon, Refused, Value } from '../parts.tsx'
+import { words } from '../words.ts'
+
+const { connection: text } = words
+
+interface Check {
+  name: keyof typeof text.names
+  status: keyof typeof text.status
+  message: string
+  value?: string
+}
+interface Tested {
+  ok: boolean
+  checks: Check[]
+}
+
+const tones = { good: 'good', bad: 'bad', warning: 'warn', unknown: 'plain', info: 'plain' } as const
+
+const Row = ({ name, status, message, value }: Check) => (
+  <li>
+    <Badge tone={tones[status]}>{text.status[status]}</Badge>
+    <span>
+      <strong>{text.names[name]}</strong>
+      <span class="hint">{message}</span>
+      {value && (status === 'info' ? <Value text={value} /> : <code>{value}</code>)}
+    </span>
+  </li>
+)
+
+/** Calls an identity provider and shows each check of its answer. */
+export const Connection = ({ id, isSaml }: { id: string; isSaml: boolean }) => {
+  const [metadata_url, setMetadataUrl] = useState('')
+  const [tested, setTested] = useState<Tested>()
+  const [problem, setProblem] = useState<Problem>()
+  const [isBusy, setBusy] = useState(false)
+  const path = withQuery(`/identity-providers/${id}/connection`, { metadata_url: metadata_url.trim() })
+  const run = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    setBusy(true)
+    setProblem(undefined)
+    setTested(undefined)
+    await read<Tested>(path)
+      .then(setTested)
+      .catch(error => setProblem(asProblem(error)))
+    setBusy(false)
+  }
+  return (
+    <Card title={text.title} lead={text.lead}>
+      <form class="trial" onSubmit={event => void run(event)}>
+        {isSaml && (
+          <Field
+            name="metadata_url"
+            label={text.metadataUrl}
+            hint={text.metadataHint}
+            autocomplete="off"
+            spellcheck={false}
+            value={metadata_url}
+            problem={problem}
+            onValue={setMetadataUrl}
+          />
+        )}
+        {!problem?.details && <Refused problem={problem} />}
+        <div class="buttons">
+          <button type="submit" disabled={isBusy}>
+            {isBusy ? text.testing : text.test}
+          </button>
+        </div>
+      </form>
+      <div role="status">
+        {tested && (
+          <>
+            <hr />
+            <p class={tested.ok ? 'verdict good' : 'verdict bad'}>
+              <Icon name={tested.ok ? 'check' : 'alert'} />
+              <strong>{tested.ok ? text.works : text.fails}</strong>
+            </p>
+            <ul class="findings flat">
+              {tested.checks.map(check => (
+                <Row key={check.name + check.message} {...check} />
+              ))}
+            </ul>
+          </>
+        )}
+      </div>
+      <AsCurl text={curlOf('GET', path)} />
+    </Card>
+  )
+}

@@ -1,0 +1,24 @@
+import { issuer } from '../session.ts'
+
+/** A provider, as the admin API returns it; each type has more fields. */
+export interface Provider {
+  id: string
+  alias: string
+  name: string
+  type: 'oidc' | 'oauth2' | 'saml'
+  enabled: boolean
+  allow_registration: boolean
+  trust_email: boolean
+  client_id?: string
+  issuer?: string
+  entity_id?: string
+  sso_url?: string
+  certificates?: { subject: string; fingerprint: string; expires_at: string; expired: boolean }[]
+}
+
+/** Names of the types of providers. */
+export const typeNames = { oidc: 'OpenID Connect', oauth2: 'OAuth 2.0', saml: 'SAML 2.0' }
+
+/** Returns the callback address to register at the provider. */
+export const returnAddress = ({ type, alias }: Pick<Provider, 'type' | 'alias'>): string =>
+  type === 'saml' ? `${issuer}/saml/${alias}/acs` : `${issuer}/oauth/social/${alias}/callback`

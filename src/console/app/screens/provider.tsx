@@ -1,0 +1,194 @@
+import { useState } from 'preact/hooks'
+import { useAction } from '../action.ts'
+import { AsCode } from '../as-code.tsx'
+import { EditForm, useEdit } from '../forms.tsx'
+import { type Loaded, useObject } from '../hooks.ts'
+import { may } from '../me.ts'
+import { NewDialog } from '../new-dialog.tsx'
+import { Badge, Card, Check, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { announce, go } from '../router.ts'
+import { show } from '../toast.tsx'
+import { say, words } from '../words.ts'
+import { Connection } from './connection.tsx'
+import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
+
+/** Enters the secret that the provider has given to Gatehouse; the stored one is never shown. */
+const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
+  const [client_secret, setSecret] = useState<string>()
+  const close = () => setSecret(undefined)
+  return (
+    <>
+      <button type="button" onClick={() => setSecret('')}>
+        {words.providers.newSecret}
+      </button>
+      {client_secret !== undefined && (
+        <NewDialog
+          title={words.providers.newSecret}
+          method="PUT"
+          path={`/identity-providers/${provider.id}`}
+          body={{ client_secret }}
+          action={words.common.save}
+          onMade={() => {
+            close()
+            show(words.common.saved)
+            loaded.reload()
+          }}
+          onClose={close}
+        >
+          {problem => (
+            <Field
+              name="client_secret"
+              label={words.providers.clientSecret}
+              required
+              autocomplete="off"
+              spellcheck={false}
+              value={client_secret}
+              problem={problem}
+              onValue={setSecret}
+            />
+          )}
+        </NewDialog>
+      )}
+    </>
+  )
+}
+
+const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
+  const path = `/identity-providers/${provider.id}`
+  const edit = useEdit<Provider>(path, provider, loaded.etag, loaded)
+  const { values, set, problem } = edit
+  return (
+    <EditForm edit={edit} path={path} stored={provider}>
+      <Card title={words.providers.login}>
+        <Check
+          label={words.providers.on}
+          hint={words.providers.onHint}
+          checked={values.enabled}
+          onChecked={enabled => set({ enabled })}
+        />
+        <Check
+          label={words.providers.provision}
+          hint={words.providers.provisionHint}
+          checked={values.allow_registration}
+          onChecked={allow_registration => set({ allow_registration })}
+        />
+        <Check
+          label={words.providers.trusted}
+          hint={words.providers.trustedHint}
+          checked={values.trust_email}
+          onChecked={trust_email => set({ trust_email })}
+        />
+      </Card>
+      <Card title={words.common.settings}>
+        <Field
+          name="name"
+          label={words.common.name}
+          value={values.name}
+          problem={problem}
+          onValue={name => set({ name })}
+        />
+        {values.client_id !== undefined && (
+          <Field
+            name="client_id"
+            label={words.providers.clientId}
+            spellcheck={false}
+            value={values.client_id}
+            problem={problem}
+            onValue={client_id => set({ client_id })}
+          />
+        )}
+        <dl class="facts">
+          <div>
+            <dt>{words.providers.here}</dt>
+            <dd>
+              <Value text={returnAddress(provider)} />
+            </dd>
+          </div>
+          {(provider.issuer || provider.entity_id) && (
+            <div>
+              <dt>{words.providers.provider}</dt>
+              <dd>
+                <code>{provider.issuer || provider.entity_id}</code>
+              </dd>
+            </div>
+          )}
+          {provider.certificates?.map(({ fingerprint, subject, expires_at, expired }) => (
+            <div key={fingerprint}>
+              <dt>{words.providers.certificate}</dt>
+              <dd>
+                {subject}{' '}
+                <Badge tone={expired ? 'warn' : 'plain'}>
+                  {say(words.providers.until, { date: expires_at.slice(0, 10) })}
+                </Badge>
+              </dd>
+            </div>
+          ))}
+        </dl>
+      </Card>
+    </EditForm>
+  )
+}
+
+export const ProviderScreen = ({ id }: { id: string }) => {
+  const loaded = useObject<Provider>(`/identity-providers/${encodeURIComponent(id)}`)
+  const [isAsked, setAsked] = useState(false)
+  const removal = useAction(() => {
+    go('/console/identity-providers')
+    announce()
+  })
+  const back = { href: '/console/identity-providers', label: words.nav.providers }
+  const provider = loaded.data
+  if (!provider)
+    return (
+      <>
+        <Heading title={words.providers.one} back={back} />
+        <Card>
+          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+        </Card>
+      </>
+    )
+  const { name } = provider
+  return (
+    <>
+      <Heading
+        title={name}
+        back={back}
+        badge={
+          <Badge tone={provider.enabled ? 'good' : 'plain'}>
+            {provider.enabled ? words.providers.on : words.providers.off}
+          </Badge>
+        }
+        lead={typeNames[provider.type]}
+      >
+        {provider.type !== 'saml' && <NewSecret provider={provider} loaded={loaded} />}
+        <button type="button" class="danger" onClick={() => setAsked(true)}>
+          {words.common.delete}
+        </button>
+      </Heading>
+      <div class="narrow stack">
+        <Form provider={provider} loaded={loaded} />
+        {may('identity_providers:update') && (
+          <Connection key={provider.id} id={provider.id} isSaml={provider.type === 'saml'} />
+        )}
+        <AsCode section="identity_providers" path={`/identity-providers/${provider.id}`} object={provider} />
+      </div>
+      {isAsked && (
+        <Confirm
+          title={say(words.common.deleteOne, { name })}
+          text={words.providers.deleteText}
+          action={words.common.delete}
+          typed={provider.alias}
+          {...removal.dialog}
+          onConfirm={() =>
+            void removal.run(
+              'DELETE',
+              `/identity-providers/${provider.id}`,
+              say(words.common.deleted, { name }),
+            )
+          }
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
+  )
+}

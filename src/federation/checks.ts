@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import type { CalledFor, Context } from '#src/context.ts'
+import { oneOf } from '#src/directory/fields.ts'
+import { isLine } from '#src/lib/text.ts'
+
+const names = [
+  ...['metadata', 'issuer', 'endpoints', 'code_flow', 'keys', 'credentials', 'userinfo', 'redirect_uri'],
+  ...['entity_id', 'sign_on', 'certificate', 'own_metadata'],
+] as const
+const statuses = ['good', 'bad', 'warning', 'unknown', 'info'] as const
+
+/** A check of the connection to an identity provider. */
+export const ConnectionCheck = z
+  .object({
+    name: z.string().describe(`Name of the check: ${names.join(', ')}.`),
+    status: oneOf(statuses).describe(
+      'Result: `good`; `bad`, so that a login would fail; `warning`; `unknown`, where only a login can tell; `info` for a value to enter at the provider.',
+    ),
+    message: z.string().describe('The finding, for people.'),
+    value: z.string().optional().describe('The value that was found, or that the provider has to know.'),
+  })
+  .meta({ id: 'ConnectionCheck', description: 'A check of the connection to an identity provider.' })
+export type ConnectionCheck = z.output<typeof ConnectionCheck>
+
+/** Returns a check; the value of another server is left out where it cannot be shown. */
+export const finding = (
+  name: (typeof names)[number],
+  status: ConnectionCheck['status'],
+  message: string,
+  value?: unknown,
+): ConnectionCheck => ({ name, status, message, ...(isShown(value) && { value }) })
+
+/** True for a text of another server that is shown: a line of at most 256 characters. */
+const isShown = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= 256 && isLine(value)
+
+export const UNREACHABLE =
+  'The address is not allowed or gave no complete answer in time. Private addresses need GATEHOUSE_OUTBOUND_ALLOW.'
+
+/** True when the address gives any answer at all. */
+const answers = (context: Context, organization: CalledFor, url: string): Promise<boolean> =>
+  context.fetch(url, { organization }).then(
+    () => true,
+    () => false,
+  )
+
+/** Returns whether the address answers. */
+export const checkAddress = async (
+  context: Context,
+  organization: CalledFor,
+  name: 'userinfo' | 'sign_on',
+  url: string,
+): Promise<ConnectionCheck> =>
+  (await answers(context, organization, url))
+    ? finding(name, 'good', 'The address answers.', url)
+    : finding(name, 'bad', UNREACHABLE, url)

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import type { CalledFor, Context } from '#src/context.ts'
+import { getProvider } from '#src/directory/identity-providers/service.ts'
+import { address } from '#src/directory/identity-providers/settings.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
+import { findIdentity } from '#src/directory/store.ts'
+import { chargeConnectionTest } from '#src/http/charge.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { notFound } from '#src/lib/app-error.ts'
+import { ConnectionCheck } from './checks.ts'
+import { testSaml } from './saml/connection.ts'
+import { testOAuth2, testOpenId } from './social/connection.ts'
+
+const ConnectionTest = z
+  .object({
+    ok: z.boolean().describe('Whether no check is `bad`.'),
+    checks: z.array(ConnectionCheck).describe('The checks, in the order of a login.'),
+  })
+  .meta({
+    id: 'ConnectionTest',
+    description: 'The answer of an identity provider, check by check.',
+    example: { ok: true, checks: [{ name: 'issuer', status: 'good', message: 'It is the expected one.' }] },
+  })
+
+const checksOf = (
+  context: Context,
+  organization: CalledFor,
+  provider: IdentityProvider,
+  metadata_url: string | undefined,
+): Promise<ConnectionCheck[]> => {
+  switch (provider.type) {
+    case 'oidc':
+      return testOpenId(context, organization, provider)
+    case 'oauth2':
+      return testOAuth2(context, organization, provider)
+    case 'saml':
+      return testSaml(context, organization, provider, metadata_url)
+  }
+}
+
+/** The route that tests the connection to an identity provider, also of one that is switched off. */
+export const connectionRoutes = (context: Context): AdminRoute[] => [
+  route({
+    id: 'testIdentityProvider',
+    method: 'GET',
+    path: '/identity-providers/:provider_id/connection',
+    permission: 'identity_providers:update',
+    summary: 'Call an identity provider and show each check of its answer; nobody is logged in',
+    query: z.strictObject({
+      metadata_url: address
+        .optional()
+        .describe('For SAML: address of the metadata, which is compared with the stored settings.'),
+    }),
+    status: 200,
+    answer: ConnectionTest,
+    errors: [404, 429],
+    handle: async ({ caller, params, query }) => {
+      const { provider, organization } = await context.store.read(async q => {
+        const provider = await getProvider(q, caller, params.provider_id)
+        return { provider, organization: await findIdentity(q, provider.organization_id) }
+      })
+      if (!organization) throw notFound('The identity provider')
+      chargeConnectionTest(context, organization.id)
+      const checks = await checksOf(context, organization, provider, query.metadata_url)
+      return { ok: checks.every(({ status }) => status !== 'bad'), checks }
+    },
+  }),
+]

@@ -1,0 +1,92 @@
+import { X509Certificate } from 'node:crypto'
+import type { CalledFor, Context } from '#src/context.ts'
+import { settingsFrom } from '#src/directory/identity-providers/metadata.ts'
+import type { SamlProvider } from '#src/directory/identity-providers/types.ts'
+import { type ConnectionCheck, checkAddress, finding } from '#src/federation/checks.ts'
+import { DAY } from '#src/lib/duration.ts'
+import { samlAddress } from './service-provider.ts'
+
+/** Days before its expiry from which a certificate is a warning. */
+const SOON = 30
+
+const checkCertificate = (pem: string, now: number): ConnectionCheck => {
+  const { subject, validFrom, validTo } = new X509Certificate(pem)
+  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)]
+  const until = new Date(to).toISOString().slice(0, 10)
+  const value = subject.replaceAll('\n', ', ')
+  if (to <= now)
+    return finding(
+      'certificate',
+      'warning',
+      `The certificate expired on ${until}. Its key is still trusted.`,
+      value,
+    )
+  if (from > now) return finding('certificate', 'warning', 'The certificate is not valid yet.', value)
+  return finding(
+    'certificate',
+    to - now < SOON * DAY ? 'warning' : 'good',
+    `The certificate is valid until ${until}.`,
+    value,
+  )
+}
+
+/** Compares a metadata document with the stored settings. */
+const checkMetadata = async (
+  context: Context,
+  organization: CalledFor,
+  { settings }: SamlProvider,
+  metadata_url: string | undefined,
+): Promise<ConnectionCheck[]> => {
+  if (metadata_url === undefined) return []
+  const { found, problems } = await settingsFrom(context, organization, { metadata_url })
+  if (problems[0]) return [finding('metadata', 'bad', problems[0].message)]
+  const { certificates = [], entity_id } = found
+  const isTrusted = certificates.every(each => settings.certificates.includes(each))
+  const same = entity_id === settings.entity_id
+  return [
+    finding('metadata', 'good', 'The metadata was read; it has a sign-on service for HTTP-Redirect.'),
+    finding(
+      'entity_id',
+      same ? 'good' : 'bad',
+      same ? 'The metadata has the expected entity id.' : 'The metadata has another entity id.',
+      entity_id,
+    ),
+    ...(found.sso_url === settings.sso_url
+      ? []
+      : [finding('sign_on', 'bad', 'The metadata has another address for logins.', found.sso_url)]),
+    ...(isTrusted
+      ? []
+      : [finding('certificate', 'bad', 'The metadata has a certificate that is not stored: read it again.')]),
+  ]
+}
+
+/** Checks a SAML provider: address, certificates and, where its address is given, metadata. */
+export const testSaml = async (
+  context: Context,
+  organization: CalledFor,
+  provider: SamlProvider,
+  metadata_url: string | undefined,
+): Promise<ConnectionCheck[]> => {
+  const { sso_url, certificates } = provider.settings
+  const [metadata, sign_on] = await Promise.all([
+    checkMetadata(context, organization, provider, metadata_url),
+    checkAddress(context, organization, 'sign_on', sso_url),
+  ])
+  return [
+    ...metadata,
+    sign_on,
+    ...certificates.map(pem => checkCertificate(pem, context.clock.now())),
+    finding(
+      'own_metadata',
+      'info',
+      'The provider reads the metadata of Gatehouse here.',
+      samlAddress(context, provider, 'metadata'),
+    ),
+    finding(
+      'redirect_uri',
+      'info',
+      'The provider sends its responses here (assertion consumer service).',
+      samlAddress(context, provider, 'acs'),
+    ),
+  ]
+}
