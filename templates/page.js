@@ -141,6 +141,16 @@ if (passkeys)
         .catch(() => {})
   }
 
+// A chosen language shows the page again, with the organization that was typed.
+const choosing = document.querySelector('.languages')
+choosing?.addEventListener('submit', () => {
+  const [{ page }, typed] = [choosing.elements, document.querySelector('input[name=organization]')]
+  if (!page || !typed) return
+  const url = new URL(page.value, location)
+  url.searchParams.set('organization', typed.value)
+  page.value = url.pathname + url.search
+})
+
 for (const form of document.forms) {
   form.addEventListener('submit', event => {
     if (form.ariaBusy === 'true') event.preventDefault()

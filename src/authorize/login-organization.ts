@@ -1,10 +1,15 @@
 import type { Context } from '#src/context.ts'
 import { findOrganizationByDomain, type Organization } from '#src/directory/organizations/store.ts'
+import type { Call } from '#src/http/call.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import type { Flow } from './flow.ts'
 
 /** Maximum characters of a typed organization that a page repeats; no slug is longer. */
 export const MAX_SLUG = 64
+
+/** Returns the organization that a person typed before they chose a language; empty without one. */
+export const keptSlug = ({ request }: Call): string =>
+  (new URL(request.url).searchParams.get('organization') ?? '').slice(0, MAX_SLUG)
 
 /** Returns the slug of the form field `organization` if a user of any organization may answer the request. */
 export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>): string | undefined =>

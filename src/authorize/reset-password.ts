@@ -13,7 +13,7 @@ import {
   type StoredFlow,
   stepToken,
 } from './flow.ts'
-import { homeOf, MAX_SLUG, nobody, typedSlug } from './login-organization.ts'
+import { homeOf, keptSlug, MAX_SLUG, nobody, typedSlug } from './login-organization.ts'
 import { asksOrganization, type Retry, show } from './step-pages.ts'
 
 const page = async (
@@ -23,7 +23,6 @@ const page = async (
   retry?: Retry<'reset-password'>,
 ): Promise<Response> => {
   const { login_hint } = flow.request
-  const typed = new URL(browser.call.request.url).searchParams.get('organization') ?? ''
   return show(
     context,
     'reset-password',
@@ -35,7 +34,7 @@ const page = async (
       csrf_token: stepToken(context, flow, 'reset_password'),
       login_url: `/oauth/login?request=${flow.handle}`,
       ...(login_hint !== undefined && { username: login_hint }),
-      ...((await asksOrganization(context, flow)) && { organization: typed.slice(0, MAX_SLUG) }),
+      ...((await asksOrganization(context, flow)) && { organization: keptSlug(browser.call) }),
     },
     retry,
   )

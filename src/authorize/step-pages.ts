@@ -24,6 +24,7 @@ import {
   type SubjectId,
   stepToken,
 } from './flow.ts'
+import { keptSlug } from './login-organization.ts'
 
 /** Changes to a form that is shown again after a refused post. */
 export interface Retry<Page extends keyof Pages> {
@@ -185,7 +186,7 @@ export const loginPage = async (
       csrf_token,
       ...clientName(flow),
       ...(username !== undefined && { username }),
-      ...((await asksOrganization(context, flow)) && { organization: '' }),
+      ...((await asksOrganization(context, flow)) && { organization: keptSlug(browser.call) }),
       providers,
       ...(context.mail && { reset_url: `/oauth/reset-password?${reset}` }),
       ...(allowsRegistration(context, flow.organization) && {

@@ -76,7 +76,7 @@ const mailBrandOf = ({ display_name }: Organization): string =>
   isBareBrand(display_name) ? display_name : NEUTRAL_BRAND
 
 /** Formats a time in the first zone that exists; users and browsers name zones. */
-const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
+export const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
   const known = zones.find((zone): zone is string => typeof zone === 'string' && isZone(zone))
   return new Intl.DateTimeFormat(locale, {
     year: 'numeric',

@@ -7,6 +7,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import type { ErrorPage } from './data.ts'
 import { render } from './render.ts'
 import { defaultBrand } from './themes.ts'
+import { wayBack } from './way-back.ts'
 
 type ErrorPageCode = ErrorPage['code']
 
@@ -81,15 +82,24 @@ const forAdministrator = new Set<ErrorPageCode>([
 ])
 
 /** Pages without a request in progress lead to the account. */
-const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden'])
+const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden', 'link'])
+
+/** Refusals of an application's request, which the person cannot mend. */
+const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client', 'bad_redirect'])
+
+/** Refusals after which another try may succeed. */
+const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
 
 /**
  * Returns the link of a page that belongs to no step of a login. A refused GET leads to itself; its query is
- * not repeated.
+ * not repeated. A refused POST leads to the page of its form.
  */
-const wayOn = (code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
+const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }
-  return code === 'throttled' && request.method === 'GET' ? { retry_url: '' } : {}
+  const isOurs = request.headers.get('referer')?.startsWith(`${config.url}/`) ?? false
+  if (isOfApplication.has(code) && !isOurs) return {}
+  if (request.method !== 'GET') return { retry_url: wayBack(config, request) }
+  return isPassing.has(code) ? { retry_url: '' } : {}
 }
 
 /** Renders any error as a page. Errors of 500 and above are logged with their cause. */
@@ -103,15 +113,23 @@ export const errorPage = (context: Core, call: Call, error: unknown): Response =
   if (error instanceof PageError) {
     const { code, status, retry_url, request } = error
     const more = { ...(retry_url && { retry_url }), ...(request && { request }) }
-    return render('error', { ...common(code), ...wayOn(code, call), ...more }, { locale, status })
+    return render('error', { ...common(code), ...wayOn(context, code, call), ...more }, { locale, status })
   }
   if (error instanceof OAuthError && error.status < 500)
-    return render('error', common('bad_request'), { locale, status: 400 })
+    return render(
+      'error',
+      { ...common('bad_request'), ...wayOn(context, 'bad_request', call) },
+      { locale, status: 400 },
+    )
   const refusal = asAppError(error)
   if (refusal.status >= 500)
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'page failed')
   const { status, headers } = refusal
   const code = pageCodes[refusal.code] ?? 'server_error'
   const seconds = Number(headers['retry-after'] ?? 1)
-  return render('error', { ...common(code), ...wayOn(code, call), seconds }, { locale, status, headers })
+  return render(
+    'error',
+    { ...common(code), ...wayOn(context, code, call), seconds },
+    { locale, status, headers },
+  )
 }

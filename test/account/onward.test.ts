@@ -43,7 +43,23 @@ test('PAG-34 a page that is not there leads to the account, and a refused GET as
   expect(again).toContain('<a class="button primary" href="" data-wait="40">Try again</a>')
   expect(again).toMatch(/Wait 40.seconds, then try again/)
   expect(again).not.toContain('secret')
-  expect(await pageOf('POST')).not.toContain('button primary')
+})
+
+test('PAG-34 a refused form leads back to its page, from another site to the account', async () => {
+  const browser = openBrowser(app)
+  const sent = async (path: string, referer: string, body = 'a=1&a=2') => {
+    const page = await browser.post(path, body, { referer })
+    return /class="button primary" href="([^"]*)"[^>]*>([^<]*)/.exec(page.html)?.slice(1)
+  }
+  const own = 'http://localhost:8080/oauth/second-factor?request=r'
+  const large = `username=${'x'.repeat(1 << 20)}`
+  expect(await sent('/oauth/second-factor', own, large)).toEqual([
+    '/oauth/second-factor?request=r',
+    'Try again',
+  ])
+  expect(await sent('/oauth/second-factor', own)).toEqual(['/oauth/second-factor?request=r', 'Try again'])
+  for (const referer of ['', 'https://evil.example/oauth/login', 'http://localhost:8080/console/x'])
+    expect(await sent('/oauth/second-factor', referer, large)).toEqual(['/account', 'Your account'])
 })
 
 test('PAG-34 a form that is refused or too old leads to the account', async () => {

@@ -94,3 +94,18 @@ testInChromium('a short name stands beside its monogram, not below it', async ()
   }
   await close()
 })
+
+testInChromium('a chosen language keeps the organization that was typed', async () => {
+  const { page, close } = await openPage()
+  for (const name of ['reset-password.organization', 'login.organization']) {
+    await page.goto(`${server.url}${name}`)
+    await page.locator('summary').click()
+    await page.locator('[name=organization]').fill('acme & co')
+    const sent = page.waitForRequest(request => request.method() === 'POST')
+    await page.locator('.chosen').click()
+    await page.locator('[name=language][value=de]').click()
+    const named = new URLSearchParams((await sent).postData() ?? '').get('page') ?? ''
+    expect(new URL(named, server.url).searchParams.get('organization')).toBe('acme & co')
+  }
+  await close()
+})

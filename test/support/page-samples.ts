@@ -1,3 +1,4 @@
+import { timeOf } from '#src/links/mail-delivery.ts'
 import { isNotice, type MailContent } from '#src/mail/render.ts'
 import type { Pages } from '#src/pages/data.ts'
 import { setUpOf } from '#src/sign-in/totp.ts'
@@ -802,7 +803,7 @@ export const samples: Sample[] = [
       login_url: '/account',
     },
   },
-  { page: 'logged-out', state: 'plain', data: { brand } },
+  { page: 'logged-out', state: 'plain', data: { brand, login_url: '/account' } },
   {
     page: 'confirm',
     state: 'password',
@@ -1066,23 +1067,19 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
   data: {
     username: ada.username,
     email: kind.startsWith('email_change') ? 'ada.lovelace@newmail.example' : ada.email,
-    time: new Intl.DateTimeFormat(locale, {
-      dateStyle: 'long',
-      timeStyle: 'short',
-      timeZone: 'Europe/Lisbon',
-      numberingSystem: 'latn',
-    }).format(account.now),
+    time: timeOf(locale, account.now, ['Europe/Berlin']),
     factor: 'Ada’s iPhone',
     count: '7',
     webhook: 'Orbit Notes',
   },
-  ...(isNotice(kind) && {
-    details: {
-      device: 'Firefox on Linux',
-      place: 'Lisbon, Portugal (203.0.113.7)',
-      application: 'Orbit Notes',
-    },
-  }),
+  ...(isNotice(kind) &&
+    kind !== 'webhook_disabled' && {
+      details: {
+        device: 'Firefox on Linux',
+        place: 'Lisbon, Portugal (203.0.113.7)',
+        application: 'Orbit Notes',
+      },
+    }),
   // The owner of a former address may not own the account.
   url:
     kind === 'email_changed' || kind === 'webhook_disabled'

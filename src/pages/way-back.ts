@@ -1,0 +1,28 @@
+import type { Config } from '#src/config.ts'
+
+const below = (folder: string, names: string): string[] => names.split(' ').map(name => `${folder}/${name}`)
+
+/** Paths that can be requested again: their GET uses up no link or code. */
+const pages: ReadonlySet<string> = new Set([
+  '/account',
+  ...below(
+    '/account',
+    'applications change-password data deleted invitation profile reset-password security set-up',
+  ),
+  ...below('/account', 'sign-in signed-out verify-email'),
+  ...below(
+    '/oauth',
+    'attributes authorize change-password consent enrol excluded link-account login logout recover',
+  ),
+  ...below('/oauth', 'reset-password second-factor select-account sign-up'),
+])
+
+/**
+ * Returns path and query of the page that contains a form: the page that a step names in the form, else that
+ * of the Referer, else `/account`. A step names its page because a GET cannot show the address of a refused
+ * POST.
+ */
+export const wayBack = ({ url }: Pick<Config, 'url'>, request: Request, named?: string): string => {
+  const page = URL.parse(named ?? request.headers.get('referer') ?? '', url)
+  return page?.origin === url && pages.has(page.pathname) ? page.pathname + page.search : '/account'
+}
