@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Config } from '#src/config.ts'
+import { VERSION_LINE } from '#src/lib/version.ts'
 import {
   type Check,
   checks,
@@ -16,7 +17,7 @@ import {
 } from '#src/operations/health.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { openExisting } from './instance.ts'
-import { loadServerConfig } from './last-start.ts'
+import { loadServerConfig, readLastStart } from './last-start.ts'
 
 const TIMEOUT = 5_000
 
@@ -24,6 +25,17 @@ const TIMEOUT = 5_000
 const reasonOf = (error: unknown): string => {
   const { code, name, message } = error as Error & { code?: string }
   return code ?? (name === 'TimeoutError' ? 'no answer in time' : message)
+}
+
+/** Compares this executable with the schema of the database and with the server that was started last. */
+const version: Check = async ({ config, withStore }) => {
+  if (!hasInstance(config)) return ok(VERSION_LINE)
+  // A schema that is older or newer is not opened.
+  await withStore(async () => {})
+  const started = readLastStart(config.data_dir)?.version
+  return started === undefined || started === VERSION_LINE
+    ? ok(`${VERSION_LINE}; the database has its schema`)
+    : warn(`this is ${VERSION_LINE}, but ${started} was started last: restart the server`)
 }
 
 const address: Check = async ({ config: { url } }) => {
@@ -81,7 +93,7 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
     },
   }
   let failed = 0
-  for (const [name, check] of Object.entries({ ...checks, address, loop })) {
+  for (const [name, check] of Object.entries({ version, ...checks, address, loop })) {
     const subject = isMade ? undefined : needInstance[name]
     const { state, text } = subject
       ? skip(`${subject}: create an instance with \`gatehouse serve\` to have it checked`)

@@ -1,14 +1,17 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, type LoadedConfig, loadConfig } from '#src/config.ts'
+import { VERSION_LINE } from '#src/lib/version.ts'
 import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
 
-/** Addresses of the server that was started last on a data directory. */
+/** The server that was started last on a data directory. */
 interface LastStart {
   /** The public URL, which is the issuer. */
   url: string
   /** The address on this machine. */
   local_url: string
+  /** Its version line; missing in files of older versions. */
+  version?: string | undefined
 }
 
 const fileOf = (data_dir: string): string => join(data_dir, SERVER_FILE)
@@ -24,17 +27,18 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
  */
 export const rememberStart = (config: Config, port: number): void => {
   const file = fileOf(config.data_dir)
-  const started: LastStart = { url: config.url, local_url: localUrl(config, port) }
+  const started: LastStart = { url: config.url, local_url: localUrl(config, port), version: VERSION_LINE }
   try {
     writeFileSync(`${file}.new`, `${JSON.stringify(started, null, 2)}\n`, { mode: 0o600 })
     renameSync(`${file}.new`, file)
   } catch {}
 }
 
-const readLastStart = (data_dir: string): LastStart | undefined => {
+/** Returns what {@link rememberStart} has stored, if anything. */
+export const readLastStart = (data_dir: string): LastStart | undefined => {
   try {
-    const { url, local_url } = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))
-    return typeof url === 'string' && typeof local_url === 'string' ? { url, local_url } : undefined
+    const { url, local_url, version } = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))
+    return typeof url === 'string' && typeof local_url === 'string' ? { url, local_url, version } : undefined
   } catch {
     return undefined
   }

@@ -81,7 +81,9 @@ const pendingIn = async (
     const text = migrations[String(name)]
     if (isBeforeFirstRelease(String(name))) throw new StorageError(`${where}: ${BEFORE_FIRST_RELEASE}`)
     if (text === undefined)
-      throw new StorageError(`${where}: was upgraded by a newer version (${name}). Use that version.`)
+      throw new StorageError(
+        `${where}: was upgraded by a newer version (${name}). Use that version, or restore a backup from before the upgrade.`,
+      )
     if (hashOf(text) !== hash)
       throw new StorageError(
         `${where}: was created with a different ${name} than that of this version. Restore a backup.`,

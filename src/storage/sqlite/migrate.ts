@@ -91,7 +91,9 @@ const pendingIn = (db: Database, migrations: Migrations): [name: string, text: s
     const text = migrations[name]
     if (isBeforeFirstRelease(name)) throw new StorageError(`${db.filename} ${BEFORE_FIRST_RELEASE}`)
     if (text === undefined)
-      throw new StorageError(`${db.filename} was upgraded by a newer version (${name}). Use that version.`)
+      throw new StorageError(
+        `${db.filename} was upgraded by a newer version (${name}). Use that version, or restore a backup from before the upgrade.`,
+      )
     if (hashOf(text) !== hash)
       throw new StorageError(
         `${db.filename} was created with a different ${name} than that of this version. Restore a backup.`,

@@ -1,0 +1,53 @@
+/** Executable, running server and schema of different versions. */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+
+const doctor = async (data_dir: string) => {
+  const { code, stdout } = await gatehouse(['doctor'], { GATEHOUSE_DATA_DIR: data_dir })
+  return { code, said: /^(\w+) +version +(.*)$/m.exec(stdout)?.slice(1) }
+}
+
+test('RUN-40 doctor names a server of another version, and a schema of another version', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const line = (await gatehouse(['--version'])).stdout.trim()
+  expect(await doctor(data_dir)).toMatchObject({ said: ['ok', line] })
+
+  const server = await serveExecutable({}, data_dir)
+  expect(await doctor(data_dir)).toEqual({ code: 0, said: ['ok', `${line}; the database has its schema`] })
+
+  const file = join(data_dir, 'server.json')
+  const started = JSON.parse(readFileSync(file, 'utf8'))
+  expect(started.version).toBe(line)
+  writeFileSync(file, JSON.stringify({ ...started, version: '0.0.9 (0123456789ab, Bun 1.4.4)' }))
+  expect(await doctor(data_dir)).toEqual({
+    code: 0,
+    said: [
+      'warn',
+      `this is ${line}, but 0.0.9 (0123456789ab, Bun 1.4.4) was started last: restart the server`,
+    ],
+  })
+
+  await stop(server)
+  using db = new Database(join(data_dir, 'gatehouse.db'))
+  const [[name]] = db.query('SELECT max(name) FROM migrations').values() as [[string]]
+  const [[hash]] = db.query('SELECT hash FROM migrations ORDER BY name DESC').values() as [[string]]
+  db.run('DELETE FROM migrations WHERE name = ?', [name])
+  const older = await doctor(data_dir)
+  expect(older.code).toBe(1)
+  expect(older.said).toEqual([
+    'fail',
+    expect.stringMatching(/has an older version\. Start the server to upgrade it\.$/),
+  ])
+  db.run('INSERT INTO migrations (name, hash) VALUES (?, ?)', [name, hash])
+  db.run("INSERT INTO migrations (name, hash) VALUES ('9999_next.sql', '')")
+  const newer = await doctor(data_dir)
+  expect(newer.code).toBe(1)
+  expect(newer.said).toEqual([
+    'fail',
+    expect.stringMatching(/by a newer version \(9999_next\.sql\)\. Use that version, or restore a backup/),
+  ])
+}, 30_000)
