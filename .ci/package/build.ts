@@ -66,8 +66,10 @@ try {
     await archive(target.name, executable)
     await platformPackage(build, target, executable)
     await wheel(build, target, executable)
-    if (target.debian) await deb(build, target, executable)
-    if (target.name === 'linux-x64') await image(build, executable)
+    if (target.debian) {
+      await deb(build, target, executable)
+      await image(build, target.debian, executable)
+    }
   }
   await launcherPackage(build)
   await $`bun run build:sdk && bun run build:testing`.quiet()

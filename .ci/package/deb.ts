@@ -51,7 +51,7 @@ Architecture: ${target.debian}
 Maintainer: ${MAINTAINER}
 Section: net
 Priority: optional
-Depends: libc6 (>= 2.28), systemd | systemd-standalone-sysusers
+Depends: libc6 (>= 2.17), systemd | systemd-standalone-sysusers
 Description: ${description.replace(/^A |\W*:.*/g, '')}
  OAuth 2.0, OpenID Connect, SAML and passkeys behind a JSON admin API, with an
  immutable audit log. The database is a file, or PostgreSQL.

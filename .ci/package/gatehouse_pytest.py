@@ -8,11 +8,11 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
-import tempfile
-import time
+import threading
 import urllib.request
 
 import pytest
@@ -59,24 +59,33 @@ def executable():
     return found
 
 
-def start(*options):
-    """Starts a development server on a free port. Takes the options of `gatehouse dev`, such as --seed FILE."""
-    folder = tempfile.mkdtemp(prefix="gatehouse-")
-    ready = os.path.join(folder, "ready")
-    process = subprocess.Popen(
-        [executable(), "dev", "--port", "0", "--ready-file", ready, *options],
-        stdout=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 30
-    while not os.path.exists(ready):
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            raise RuntimeError("gatehouse did not start; its output is above")
-        time.sleep(0.01)
-    with open(ready, encoding="utf-8") as file:
-        line = json.load(file)
-    shutil.rmtree(folder)
-    return Gatehouse(line, process)
+def start(*options, image=None, engine=("docker", "run")):
+    """Starts a development server on a free port. Takes the options of `gatehouse dev`, such as --seed FILE.
+
+    `image` names a container image that is run instead of the executable, by the program and options of `engine`.
+    """
+    if image is None:
+        command = [executable(), "dev", "--port", "0"]
+    else:
+        # The issuer names the port of this machine, so the container listens on the same one.
+        port = _free_port()
+        publish = ["--rm", "--publish", f"127.0.0.1:{port}:{port}"]
+        address = ["--port", str(port), "--url", f"http://localhost:{port}", "--dev-host", "0.0.0.0"]
+        command = [*engine, *publish, image, "dev", *address]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
+    if not line:
+        process.wait()
+        raise RuntimeError("gatehouse did not start; its output is above")
+    # Later output goes nowhere, so that the pipe never fills.
+    threading.Thread(target=process.stdout.read, daemon=True).start()
+    return Gatehouse(json.loads(line), process)
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

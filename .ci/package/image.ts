@@ -5,7 +5,7 @@ import type { Build } from './build.ts'
 import { names } from './names.ts'
 import { lay, tar } from './pack.ts'
 
-/** Libraries that the runtime loads (`ldd`), from Debian's libc6, and the loader. */
+/** Libraries that the runtime loads (`ldd`), and those that look up names. All are in Debian's libc6. */
 const LIBRARIES = [
   'libc.so.6',
   'libm.so.6',
@@ -15,34 +15,68 @@ const LIBRARIES = [
   'libnss_dns.so.2',
   'libnss_files.so.2',
 ]
+/** By the architecture of Debian and of container images. */
+const PLATFORMS: Record<string, { libraries: string; loader: string }> = {
+  amd64: { libraries: 'lib/x86_64-linux-gnu', loader: 'lib64/ld-linux-x86-64.so.2' },
+  arm64: { libraries: 'lib/aarch64-linux-gnu', loader: 'lib/ld-linux-aarch64.so.1' },
+}
 /** The id of `nonroot` in distroless images: policies know it, and no host account has it. */
 const USER = 65_532
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 /**
+ * Fetches the newest libc6 of this machine's Debian for an architecture, and unpacks it.
+ *
+ * @returns the folder, and the package's entry for the list of packages, which scanners read
+ */
+const libc = async (build: Build, architecture: string): Promise<{ folder: string; entry: string }> => {
+  const [state, at, folder] = [build.scratch(), build.scratch(), build.scratch()]
+  await $`mkdir -p ${state}/state/lists/partial ${state}/cache/archives/partial && touch ${state}/status && chmod 777 ${at}`
+  const options = Object.entries({
+    'Dir::State': `${state}/state`,
+    'Dir::State::status': `${state}/status`,
+    'Dir::Cache': `${state}/cache`,
+    // Debian's own packages alone.
+    'Dir::Etc::SourceList': '/etc/apt/sources.list.d/debian.sources',
+    'Dir::Etc::SourceParts': '/dev/null',
+    'APT::Architecture': architecture,
+    'APT::Architectures': architecture,
+    'APT::Sandbox::User': 'root',
+  }).flatMap(([name, value]) => ['-o', `${name}=${value}`])
+  await $`apt-get ${options} -qq update && apt-get ${options} -qq download libc6`.cwd(at).quiet()
+  await $`dpkg-deb -x ${at}/libc6_*.deb ${folder}`.quiet()
+  const entry = await $`dpkg-deb -f ${at}/libc6_*.deb`.text()
+  return { folder, entry: `${entry.trim()}\nStatus: install ok installed\n` }
+}
+
+/**
  * Writes a container image without a container engine, as a tar that `podman load` and `docker load` take:
  * https://github.com/opencontainers/image-spec/blob/main/image-layout.md
  */
-export const image = async (build: Build, executable: string): Promise<void> => {
+export const image = async (build: Build, architecture: string, executable: string): Promise<void> => {
+  const platform = PLATFORMS[architecture]
+  if (!platform) throw new Error(`no image for ${architecture}`)
   const { version, description, license } = build.project
   const base = build.scratch()
-  const libraries = '/lib/x86_64-linux-gnu'
+  const { folder: debian, entry } = await libc(build, architecture)
+  const copied = [
+    ...LIBRARIES.map(name => `${platform.libraries}/${name}`),
+    platform.loader,
+    'usr/share/doc/libc6/copyright',
+  ]
   await lay(base, [
-    ...LIBRARIES.map(name => ({
-      path: `lib/x86_64-linux-gnu/${name}`,
-      content: { from: join(libraries, name) },
-      mode: 0o755,
+    ...copied.map(path => ({
+      path,
+      content: { from: join(debian, path) },
+      mode: path.startsWith('usr/') ? 0o644 : 0o755,
     })),
-    {
-      path: 'lib64/ld-linux-x86-64.so.2',
-      content: { from: '/lib64/ld-linux-x86-64.so.2' },
-      mode: 0o755,
-    },
     { path: 'etc/passwd', content: `gatehouse:x:${USER}:${USER}::/data:/sbin/nologin\n` },
     { path: 'etc/group', content: `gatehouse:x:${USER}:\n` },
     { path: 'etc/nsswitch.conf', content: 'hosts: files dns\n' },
-    { path: 'usr/share/doc/libc6/copyright', content: { from: '/usr/share/doc/libc6/copyright' } },
+    // Scanners read the distribution and the package from both.
+    { path: 'etc/os-release', content: { from: '/etc/os-release' } },
+    { path: 'var/lib/dpkg/status.d/libc6', content: entry },
   ])
   const program = build.scratch()
   await lay(program, [
@@ -73,7 +107,7 @@ export const image = async (build: Build, executable: string): Promise<void> => 
   const config = await put(
     Buffer.from(
       JSON.stringify({
-        architecture: 'amd64',
+        architecture,
         os: 'linux',
         created,
         config: {
@@ -125,7 +159,7 @@ export const image = async (build: Build, executable: string): Promise<void> => 
           {
             mediaType: `${type}.manifest.v1+json`,
             ...manifest,
-            platform: { architecture: 'amd64', os: 'linux' },
+            platform: { architecture, os: 'linux' },
             annotations: { 'org.opencontainers.image.ref.name': tag },
           },
         ],
@@ -136,13 +170,13 @@ export const image = async (build: Build, executable: string): Promise<void> => 
       content: JSON.stringify([
         {
           Config: `blobs/${config.digest.replace(':', '/')}`,
-          RepoTags: [tag],
+          RepoTags: [tag, `${names.image}:latest`],
           Layers: layers.map(({ digest }) => `blobs/${digest.replace(':', '/')}`),
         },
       ]),
     },
   ])
-  const file = join(build.out, `${names.image}-${version}-image-amd64.tar`)
+  const file = join(build.out, `${names.image}-${version}-image-${architecture}.tar`)
   await $`tar --sort=name --format=ustar --mtime=@${build.epoch} --owner=0 --group=0 --numeric-owner -C ${layout} -cf ${file} .`.quiet()
 }
 

@@ -20,6 +20,8 @@ export const platformPackage = async (build: Build, target: Target, executable: 
     os: [os],
     cpu: [cpu],
     ...(libc && { libc: [libc] }),
+    // The package has no modules.
+    type: 'commonjs',
     preferUnplugged: true,
   }
   await pack(build, name, [

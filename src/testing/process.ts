@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { type AddressInfo, createServer } from 'node:net'
 import { controlsOf } from './controls.ts'
 import type { Gatehouse, GatehouseOptions } from './types.ts'
 
@@ -8,6 +9,13 @@ export type * from './types.ts'
 export interface ProcessOptions extends GatehouseOptions {
   /** Path of the executable; default: `gatehouse` on the PATH. */
   executable?: string
+  /** Container image that is run instead, such as `gatehouse:0.1.0`. `tls` needs the executable. */
+  image?: string
+  /**
+   * Program that runs the image, with its arguments up to `run` and the options that follow; default:
+   * `['docker', 'run']`.
+   */
+  engine?: string[]
 }
 
 interface ReadyLine {
@@ -20,8 +28,8 @@ interface ReadyLine {
 }
 
 /**
- * Starts a Gatehouse server in its own process, on a temporary store and a free port, seeded: for Node, Deno
- * and Bun.
+ * Starts a Gatehouse server in its own process or in a container, on a temporary store and a free port,
+ * seeded: for Node, Deno and Bun.
  *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store
@@ -30,10 +38,17 @@ interface ReadyLine {
  * @example
  * await using server = await startGatehouse({ executable: './gatehouse' })
  * const { token } = await server.mint({ user: 'alice' })
+ *
+ * @example
+ * await using server = await startGatehouse({ image: 'gatehouse:0.1.0' })
  */
 export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gatehouse> => {
-  const { executable = 'gatehouse', seed } = options
-  const child = spawn(executable, ['dev', ...argumentsOf(options)], { stdio: ['pipe', 'pipe', 'pipe'] })
+  const { executable = 'gatehouse', image, seed } = options
+  const [program = '', ...args] =
+    image === undefined
+      ? [executable, 'dev', ...argumentsOf(options)]
+      : await containerCommand(image, options)
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.end(seed ? JSON.stringify(seed) : '')
   const ready = await readyLine(child)
   const close = async (): Promise<void> => {
@@ -62,6 +77,34 @@ const argumentsOf = ({ seed, port = 0, url, internal_url, tls, auto_login }: Gat
   ...(tls ? ['--tls'] : []),
   ...(auto_login ? ['--auto-login'] : []),
 ]
+
+/**
+ * Returns the command that runs the image. The issuer names the port of this machine, so the container listens
+ * on the same one.
+ */
+const containerCommand = async (image: string, options: ProcessOptions): Promise<string[]> => {
+  if (options.tls)
+    throw new Error('tls: the certificate stays in the container; start the executable instead')
+  const { engine = ['docker', 'run'] } = options
+  const port = options.port || (await freePort())
+  const url = options.url ?? `http://localhost:${port}`
+  return [
+    ...engine,
+    // Standard input carries the seed.
+    ...['--rm', '--interactive', '--publish', `127.0.0.1:${port}:${port}`, image],
+    ...['dev', '--dev-host', '0.0.0.0', ...argumentsOf({ ...options, port, url })],
+  ]
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
 
 /** Resolves with the ready line of the server; rejects with its output when it ends before. */
 const readyLine = (child: ChildProcess): Promise<ReadyLine> =>

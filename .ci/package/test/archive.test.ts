@@ -1,0 +1,119 @@
+/** The archive, and the executable in it. */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { copyFileSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { $ } from 'bun'
+import { version } from '../../../package.json'
+import {
+  built,
+  debianRoot,
+  developAndLogIn,
+  executable,
+  files,
+  inRoot,
+  logIn,
+  place,
+  ROOT,
+  run,
+  start,
+  sums,
+} from './support.ts'
+
+test('checksums.txt names each file', async () => {
+  await $`sha256sum --quiet -c checksums.txt`.cwd(join(ROOT, 'dist/packages'))
+  const lines = (await Bun.file(built('checksums.txt')).text()).trim().split('\n')
+  expect(lines.map(line => line.split('  ')[1])).toEqual(
+    files.filter(name => name !== 'checksums.txt').sort(),
+  )
+})
+
+test('a person logs in to the executable of the archive; it says version, commit and runtime', async () => {
+  expect(await developAndLogIn(await executable())).toBe('alice')
+  const { stdout } = await run([await executable(), '--version'])
+  const commit = (await $`git rev-parse --short=12 HEAD`.cwd(ROOT).text()).trim()
+  expect(stdout).toBe(`${version} (${commit}, Bun ${Bun.version})\n`)
+})
+
+test('a build in another folder has the same bytes', async () => {
+  const at = place()
+  await $`git clone -q ${ROOT} ${at}`
+  await $`bun install --frozen-lockfile --ignore-scripts && bun run build --outfile ${at}/gatehouse`
+    .cwd(at)
+    .quiet()
+  await $`cmp ${at}/gatehouse ${await executable()}`
+  await $`rm -rf ${at}`
+})
+
+test('it runs with an older glibc: Debian 11 has 2.31', async () => {
+  const root = await debianRoot('extract', 'libc6,coreutils', 'bullseye')
+  copyFileSync(await executable(), join(root, 'gatehouse'))
+  expect(await developAndLogIn(...inRoot(root), '/gatehouse')).toBe('alice')
+})
+
+test('it needs glibc 2.17 at most, as the Debian package and the wheels say', async () => {
+  const needed = (await $`objdump -T ${await executable()}`.text()).match(/(?<=GLIBC_)2\.\d+/g) ?? []
+  expect(Math.max(...needed.map(text => Number(text.slice(2))))).toBe(17)
+})
+
+test('without a network it starts, and a command beside it gets a token', async () => {
+  const path = await executable()
+  const script = `ip link set lo up && ${path} exec -- ${path} token --user alice --scope openid`
+  const { code, stdout, stderr } = await run(['unshare', '--net', 'sh', '-c', script])
+  expect([code, stderr]).toEqual([0, ''])
+  expect(stdout.trim().split('.')).toHaveLength(3)
+})
+
+test('with a prefix that cannot be written to it runs; such a data directory is named in one line', async () => {
+  const at = place()
+  copyFileSync(await executable(), join(at, 'gatehouse'))
+  const readOnly = (then: string) =>
+    run(['unshare', '--mount', 'sh', '-c', `mount --bind -o ro ${at} ${at} && ${then}`])
+  const fine = await readOnly(`${at}/gatehouse exec -- true`)
+  expect([fine.code, fine.stderr]).toEqual([0, ''])
+  const refused = await readOnly(`GATEHOUSE_DATA_DIR=${at}/data ${at}/gatehouse serve`)
+  expect(refused.code).not.toBe(0)
+  expect(refused.stderr).toMatch(new RegExp(`^gatehouse: [^\\n]*${at}/data[^\\n]*\\n$`))
+})
+
+test('a running server outlives the replacement of its executable, and the new one finds its data', async () => {
+  const at = place()
+  const path = join(at, 'gatehouse')
+  copyFileSync(await executable(), path)
+  const env = { GATEHOUSE_DATA_DIR: join(at, 'data'), GATEHOUSE_PORT: '0' }
+  const redirect_uri = 'http://localhost:3000/callback'
+  const person = { client_id: 'shop', redirect_uri, username: 'ada', password: 'Correct-horse-7' }
+  const old = await start([path, 'serve'], env)
+  const create = `user create ada --email ada@example.com --password`
+  await $`echo ${person.password} | ${path} ${{ raw: create }}`.env({ ...process.env, ...env }).quiet()
+  await $`${path} client create shop --kind spa --no-consent --redirect ${redirect_uri}`
+    .env({ ...process.env, ...env })
+    .quiet()
+  expect(await logIn(old.url, person)).toBe('ada')
+
+  copyFileSync(await executable(), `${path}.new`)
+  renameSync(`${path}.new`, path)
+  expect(await logIn(old.url, person)).toBe('ada')
+  await old.stop()
+  const next = await start([path, 'serve'], env)
+  expect(await logIn(next.url, person)).toBe('ada')
+  await next.stop()
+})
+
+test('a database of a newer version is refused in one line, and stays as it is', async () => {
+  const data = place()
+  const env = { GATEHOUSE_DATA_DIR: data, GATEHOUSE_PORT: '0' }
+  await (await start([await executable(), 'serve'], env)).stop()
+  const db = new Database(join(data, 'gatehouse.db'))
+  db.run("INSERT INTO migrations (name, hash) VALUES ('9999_next.sql', '')")
+  db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  db.close()
+  const before = sums(data)
+  for (const command of [['serve'], ['check'], ['backup', join(place(), 'copy.db')]]) {
+    const { code, stderr } = await run([await executable(), ...command], { env })
+    expect([command, code]).toEqual([command, 78])
+    expect(stderr).toMatch(/^gatehouse: .*was upgraded by a newer version \(9999_next\.sql\)\. [^\n]+\n$/)
+  }
+  // SQLite's own files may lie beside them.
+  expect(sums(data)).toMatchObject(before)
+})

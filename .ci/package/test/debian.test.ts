@@ -1,0 +1,93 @@
+/** The Debian package in a root of its own: maintainer scripts run there, nothing of this machine changes. */
+import { beforeAll, expect, test } from 'bun:test'
+import { appendFileSync, copyFileSync, existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { $ } from 'bun'
+import { version } from '../../../package.json'
+import { built, debianRoot, inRoot, logIn, place, run, start } from './support.ts'
+
+const file = built(`gatehouse_${version}_amd64.deb`)
+let root: string
+beforeAll(async () => {
+  root = await debianRoot('essential', 'systemd-standalone-sysusers')
+}, 300_000)
+
+const dpkg = (...args: string[]) => run([...inRoot(root), 'dpkg', ...args])
+const env = { GATEHOUSE_CONFIG: '/etc/gatehouse/gatehouse.yaml', GATEHOUSE_DATA_DIR: '/var/lib/gatehouse' }
+const asUser = () => [...inRoot(root, 'gatehouse:gatehouse'), '/usr/bin/gatehouse']
+const data = () => join(root, env.GATEHOUSE_DATA_DIR)
+const settings = () => join(root, env.GATEHOUSE_CONFIG)
+const redirect_uri = 'http://localhost:3000/callback'
+const person = { client_id: 'shop', redirect_uri, username: 'ada', password: 'Correct-horse-7' }
+
+/** Packs the same files under another version. */
+const repacked = async (as: string): Promise<string> => {
+  const at = place()
+  await $`dpkg-deb -R ${file} ${at}/tree && sed -i s/^Version:.*/Version:\ ${as}/ ${at}/tree/DEBIAN/control`
+  await $`dpkg-deb --root-owner-group -Zgzip -z1 -b ${at}/tree ${at}/gatehouse.deb`.quiet()
+  return `${at}/gatehouse.deb`
+}
+
+test('lintian finds no error', async () => {
+  expect(await run(['lintian', '--fail-on', 'error', file])).toMatchObject({ code: 0 })
+})
+
+test('dpkg installs it with its user, and a person logs in', async () => {
+  copyFileSync(file, join(root, 'gatehouse.deb'))
+  expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
+  expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^gatehouse:.*:\/var\/lib\/gatehouse:/m)
+  expect(statSync(settings()).mode & 0o777).toBe(0o640)
+  // systemd makes the state directory: StateDirectory= and StateDirectoryMode= of the unit.
+  await run([
+    ...inRoot(root),
+    'install',
+    '-d',
+    '-o',
+    'gatehouse',
+    '-g',
+    'gatehouse',
+    '-m',
+    '700',
+    env.GATEHOUSE_DATA_DIR,
+  ])
+  const server = await start([...asUser(), 'serve'], env)
+  await $`echo ${person.password} | ${asUser()} user create ada --email ada@example.com --password`
+    .env({ ...process.env, ...env })
+    .quiet()
+  await $`${asUser()} client create shop --kind spa --no-consent --redirect ${redirect_uri}`
+    .env({ ...process.env, ...env })
+    .quiet()
+  expect(await logIn(server.url, person)).toBe('ada')
+
+  // An upgrade beside the running server: it goes on until it is restarted.
+  appendFileSync(settings(), 'log_level: warn\n')
+  copyFileSync(await repacked(`${version}+next`), join(root, 'gatehouse.deb'))
+  expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
+  expect(await logIn(server.url, person)).toBe('ada')
+  await server.stop()
+  const next = await start([...asUser(), 'serve'], env)
+  expect(await logIn(next.url, person)).toBe('ada')
+  await next.stop()
+  expect(readFileSync(settings(), 'utf8')).toEndWith('log_level: warn\n')
+  expect((await dpkg('-s', 'gatehouse')).stdout).toContain(`Version: ${version}+next`)
+}, 120_000)
+
+test('removal keeps settings and data, a purge the data', async () => {
+  expect(await dpkg('-r', 'gatehouse')).toMatchObject({ code: 0 })
+  expect([existsSync(join(root, 'usr/bin/gatehouse')), existsSync(settings())]).toEqual([false, true])
+  const purged = await dpkg('-P', 'gatehouse')
+  expect(purged.code).toBe(0)
+  expect(purged.stdout).toContain('the data in /var/lib/gatehouse stays')
+  expect([existsSync(settings()), existsSync(join(data(), 'gatehouse.db'))]).toEqual([false, true])
+})
+
+test('with an older glibc dpkg configures nothing and names what is missing', async () => {
+  const at = place()
+  const old =
+    'Package: libc6\nStatus: install ok installed\nVersion: 2.13-1\nArchitecture: amd64\nMaintainer: a <a@example.com>\nDescription: a\n'
+  await $`mkdir -p ${at}/var/lib/dpkg/info ${at}/var/lib/dpkg/updates && echo ${old} > ${at}/var/lib/dpkg/status`
+  const { code, stderr } = await run(['dpkg', `--root=${at}`, '--force-script-chrootless', '-i', file])
+  expect(code).not.toBe(0)
+  expect(stderr).toContain('gatehouse depends on libc6 (>= 2.17)')
+  expect(existsSync(join(at, 'var/lib/gatehouse'))).toBe(false)
+})

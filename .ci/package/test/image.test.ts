@@ -1,0 +1,127 @@
+/** The container image, by podman where it can run containers, else in a root of its own. */
+import { expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { $ } from 'bun'
+import { startGatehouse } from '#src/testing/process.ts'
+import type { Json } from '#test/support/app.ts'
+import { version } from '../../../package.json'
+import { built, developAndLogIn, inRoot, logIn, place, run } from './support.ts'
+
+const tag = `gatehouse:${version}`
+
+/** Unpacks image and layers. */
+const unpacked = async (architecture: string): Promise<{ root: string; config: Json }> => {
+  const [at, root] = [place(), place()]
+  await $`tar -xf ${built(`gatehouse-${version}-image-${architecture}.tar`)}`.cwd(at)
+  const [{ Layers, Config }] = await Bun.file(join(at, 'manifest.json')).json()
+  for (const layer of Layers) await $`tar -xzf ${join(at, layer)} -C ${root}`
+  return { root, config: await Bun.file(join(at, Config)).json() }
+}
+
+test('a person logs in to the image in a root of its own, where no user is root', async () => {
+  const { root, config } = await unpacked('amd64')
+  expect(config.config).toMatchObject({
+    User: '65532:65532',
+    Volumes: { '/data': {} },
+    Healthcheck: { Test: ['CMD', 'gatehouse', 'healthcheck'] },
+  })
+  expect(readFileSync(join(root, 'var/lib/dpkg/status.d/libc6'), 'utf8')).toContain('Architecture: amd64')
+  expect(await developAndLogIn(...inRoot(root, '65532:65532'), '/usr/local/bin/gatehouse')).toBe('alice')
+})
+
+test('the image for arm64 has the loader and the libraries of its platform', async () => {
+  const { root, config } = await unpacked('arm64')
+  expect(config.architecture).toBe('arm64')
+  const { stdout } = await run([
+    'file',
+    join(root, 'usr/local/bin/gatehouse'),
+    join(root, 'lib/ld-linux-aarch64.so.1'),
+  ])
+  expect(stdout.match(/ARM aarch64/g)).toHaveLength(2)
+})
+
+/** Options without which podman cannot run containers here: limits it would raise, and this host's network. */
+const limits = [
+  '--runtime=runc',
+  'run',
+  '--ulimit=nofile=4096:4096',
+  '--ulimit=nproc=4096:4096',
+  '--network=host',
+]
+const load = () => $`podman load -q -i ${built(`gatehouse-${version}-image-amd64.tar`)}`.quiet()
+
+test('podman runs the image: healthy, read-only, data in the volume that the next container finds', async () => {
+  await load()
+  const volume = `gatehouse-${process.pid}`
+  const common = [
+    ...limits,
+    '--rm',
+    '-d',
+    '--read-only',
+    '-v',
+    `${volume}:/data`,
+    '-e',
+    'GATEHOUSE_PORT=8099',
+  ]
+  try {
+    for (const name of ['one', 'two']) {
+      const { code, stderr } = await run(['podman', ...common, '--name', `${volume}-${name}`, tag])
+      expect([code, stderr]).toEqual([0, ''])
+      const healthy = async () =>
+        (await run(['podman', '--runtime=runc', 'exec', `${volume}-${name}`, 'gatehouse', 'healthcheck']))
+          .code === 0
+      for (let tries = 0; !(await healthy()) && tries < 50; tries++) await Bun.sleep(100)
+      expect(await healthy()).toBe(true)
+      const users = await run([
+        'podman',
+        '--runtime=runc',
+        'exec',
+        `${volume}-${name}`,
+        'gatehouse',
+        'user',
+        'list',
+      ])
+      expect(users.stdout.includes('ada@example.com')).toBe(name === 'two')
+      if (name === 'one')
+        await run([
+          'podman',
+          '--runtime=runc',
+          'exec',
+          `${volume}-${name}`,
+          'gatehouse',
+          'user',
+          'create',
+          'ada',
+          '--email',
+          'ada@example.com',
+        ])
+      await run(['podman', '--runtime=runc', 'stop', `${volume}-${name}`])
+    }
+  } finally {
+    await run(['podman', 'rm', '-f', `${volume}-one`, `${volume}-two`])
+    await run(['podman', 'volume', 'rm', '-f', volume])
+  }
+})
+
+test('the testing packages start the image: Node', async () => {
+  await load()
+  await using server = await startGatehouse({ image: tag, engine: ['podman', ...limits] })
+  expect(await logIn(server.url)).toBe('alice')
+  const { claims } = await server.mint({ user: 'alice', roles: ['editor'] })
+  expect(claims.roles).toEqual(['editor'])
+})
+
+test('the testing packages start the image: pytest', async () => {
+  await load()
+  const at = place()
+  await $`python3 -m venv --system-site-packages ${at}`.quiet()
+  await $`${at}/bin/pip install --no-index --no-deps ${built(`gatehouse_server-${version}-py3-none-manylinux_2_17_x86_64.whl`)}`.quiet()
+  writeFileSync(
+    join(at, 'test_image.py'),
+    `import gatehouse_pytest\n\ndef test_image():\n    server = gatehouse_pytest.start(image="${tag}", engine=${JSON.stringify(['podman', ...limits])})\n    assert server.token(user="alice").count(".") == 2\n    server.stop()\n`,
+  )
+  expect(await run([`${at}/bin/python`, '-m', 'pytest', '-q', 'test_image.py'], { cwd: at })).toMatchObject({
+    code: 0,
+  })
+})

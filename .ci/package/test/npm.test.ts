@@ -1,0 +1,113 @@
+/** The npm packages: launcher, platform package, SDK, testing package. */
+import { beforeAll, expect, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { $ } from 'bun'
+import { version } from '../../../package.json'
+import { names } from '../names.ts'
+import { built, developAndLogIn, executable, place, ROOT, run } from './support.ts'
+
+const stem = names.npm.replace('@', '').replace('/', '-')
+const launcher = built(`${stem}-${version}.tgz`)
+const platform = (target: string) => built(`${stem}-${target}-${version}.tgz`)
+const libraries = ['resource-server', 'testing'].map(name => built(`gatehouse-${name}-${version}.tgz`))
+const install = (cwd: string, ...packages: string[]) =>
+  run(
+    [
+      'npm',
+      'install',
+      '--offline',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--omit=optional',
+      ...packages,
+    ],
+    { cwd, env: { HOME: cwd } },
+  )
+
+let at: string
+beforeAll(async () => {
+  at = place()
+  expect(await install(at, launcher, platform('linux-x64'))).toMatchObject({ code: 0 })
+}, 60_000)
+const command = () => join(at, 'node_modules/.bin/gatehouse')
+
+test('npm installs launcher and executable without scripts and registry, and a person logs in', async () => {
+  expect(await developAndLogIn(command())).toBe('alice')
+})
+
+test('the launcher passes signals and the exit code on', async () => {
+  expect((await run([command(), 'serve', '--nonsense'])).code).toBe(2)
+  expect((await run([command(), 'exec', '--', 'sh', '-c', 'exit 7'])).code).toBe(7)
+})
+
+test('npm refuses the package of another platform and installs nothing', async () => {
+  const clean = place()
+  const { code, stderr } = await install(clean, platform('linux-arm64'))
+  expect([code, stderr]).toEqual([1, expect.stringContaining('EBADPLATFORM')])
+  expect(existsSync(join(clean, 'node_modules'))).toBe(false)
+})
+
+test('a platform without a package, and a package that was left out, are one line that says what to do', async () => {
+  const entry = join(at, `node_modules/${names.npm}/gatehouse.js`)
+  const pretend = `data:text/javascript,Object.defineProperty(process,'arch',{value:'s390x'})`
+  const foreign = await run(['node', '--import', pretend, entry, '--version'])
+  expect([foreign.code, foreign.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^gatehouse: [^\n]*linux-s390x[^\n]*linux \(x64, arm64[^\n]*\n$/),
+  ])
+
+  const clean = place()
+  expect(await install(clean, launcher)).toMatchObject({ code: 0 })
+  const lost = await run([join(clean, 'node_modules/.bin/gatehouse'), '--version'])
+  expect([lost.code, lost.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^gatehouse: [^\n]*linux-x64 is not installed[^\n]*--omit=optional[^\n]*\n$/),
+  ])
+  await rm(clean, { recursive: true })
+})
+
+test('publint finds nothing', async () => {
+  for (const file of [launcher, platform('linux-x64'), ...libraries]) {
+    const { code, stdout, stderr } = await run([
+      join(ROOT, 'node_modules/.bin/publint'),
+      'run',
+      '--strict',
+      file,
+    ])
+    expect([file, code, stdout, stderr]).toEqual([file, 0, expect.stringContaining('All good'), ''])
+  }
+})
+
+test('attw finds nothing: the types resolve for each importer of ES modules', async () => {
+  for (const file of libraries) {
+    expect(await run([join(ROOT, 'node_modules/.bin/attw'), '--profile', 'esm-only', file])).toMatchObject({
+      code: 0,
+    })
+  }
+})
+
+test('the testing package starts the executable under Node, and the SDK accepts its tokens', async () => {
+  const clean = place()
+  // jose is the only dependency of the SDK.
+  await $`npm pack --silent --pack-destination ${clean} ${join(ROOT, 'node_modules/jose')}`.quiet()
+  const [jose = ''] = await Array.fromAsync(new Bun.Glob('jose-*.tgz').scan({ cwd: clean, absolute: true }))
+  expect(await install(clean, '--legacy-peer-deps', jose, ...libraries)).toMatchObject({ code: 0 })
+  writeFileSync(
+    join(clean, 'use.mjs'),
+    `import { startGatehouse } from '@gatehouse/testing'
+import { createVerifier } from '@gatehouse/resource-server'
+const server = await startGatehouse({ executable: process.argv[2] })
+const { token } = await server.mint({ user: 'alice', scope: 'openid' })
+const verifier = createVerifier({ issuer: server.url, audience: server.client_id })
+const { claims } = await verifier.guard(new Request('http://api', { headers: { authorization: \`Bearer \${token}\` } }))
+console.log(claims.name)
+await server.close()
+`,
+  )
+  const { code, stdout, stderr } = await run(['node', 'use.mjs', await executable()], { cwd: clean })
+  expect([code, stderr]).toEqual([0, ''])
+  expect(stdout).toBe('Alice Example\n')
+})

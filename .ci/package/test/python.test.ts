@@ -1,0 +1,43 @@
+/** The wheel and its pytest fixture. */
+import { beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { $ } from 'bun'
+import { version } from '../../../package.json'
+import { built, developAndLogIn, place, run } from './support.ts'
+
+const wheel = (tag: string) => built(`gatehouse_server-${version}-py3-none-${tag}.whl`)
+const install = (at: string, ...options: string[]) =>
+  run([`${at}/bin/pip`, 'install', '--no-index', '--no-deps', '--disable-pip-version-check', ...options])
+
+let at: string
+beforeAll(async () => {
+  at = place()
+  await $`python3 -m venv --system-site-packages ${at}`.quiet()
+}, 60_000)
+
+test('pip installs the wheel without an index, and a person logs in', async () => {
+  expect(await install(at, wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })
+  expect(await developAndLogIn(join(at, 'bin/gatehouse'))).toBe('alice')
+  expect(await install(at, '--force-reinstall', wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })
+})
+
+test('the fixture gives a running server and tokens', async () => {
+  const text =
+    'def test_token(gatehouse):\n    assert gatehouse.token(user="alice", scope="openid").count(".") == 2\n'
+  writeFileSync(join(at, 'test_token.py'), text)
+  expect(await run([`${at}/bin/python`, '-m', 'pytest', '-q', 'test_token.py'], { cwd: at })).toMatchObject({
+    code: 0,
+  })
+})
+
+test('pip refuses the wheel of another platform in one line and installs nothing', async () => {
+  const clean = place()
+  await $`python3 -m venv ${clean}`.quiet()
+  const { code, stderr } = await install(clean, wheel('manylinux_2_17_aarch64'))
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^ERROR: \S+ is not a supported wheel on this platform\.\n$/),
+  ])
+  expect(await Bun.file(`${clean}/bin/gatehouse`).exists()).toBe(false)
+})

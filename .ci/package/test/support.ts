@@ -1,0 +1,169 @@
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { $ } from 'bun'
+import type { Json, TestApp } from '#test/support/app.ts'
+import { answerOf, openBrowser, unescapeHtml } from '#test/support/browser.ts'
+import { authorizeUrl, signIn, VERIFIER } from '#test/support/people.ts'
+import { version } from '../../../package.json'
+
+export const ROOT = join(import.meta.dir, '../../..')
+const out = join(ROOT, 'dist/packages')
+/** Names of the built files. */
+export const files = readdirSync(out)
+
+/** Returns the path of a built file. */
+export const built = (name: string): string => {
+  if (!files.includes(name)) throw new Error(`dist/packages lacks ${name}: run \`bun run package\` first`)
+  return join(out, name)
+}
+
+/** Makes an empty folder. */
+export const place = (): string => mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+
+let unpacked: Promise<string> | undefined
+/** Returns the path of the executable, out of the archive. */
+export const executable = (): Promise<string> => {
+  unpacked ??= (async () => {
+    const at = place()
+    await $`tar -xzf ${built(`gatehouse-${version}-linux-x64.tar.gz`)} --strip-components=1`.cwd(at)
+    return join(at, 'gatehouse')
+  })()
+  return unpacked
+}
+
+/** A running server. */
+export interface Running {
+  url: string
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a server by the command and waits for its ready line.
+ *
+ * @param command runs the executable with its arguments
+ */
+export const start = async (command: string[], env: Record<string, string> = {}): Promise<Running> => {
+  const child = Bun.spawn(command, {
+    cwd: '/',
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const reader = child.stdout.getReader()
+  let text = ''
+  while (!text.includes('\n')) {
+    const { done, value } = await reader.read()
+    if (done) throw new Error(`${command.join(' ')} ended: ${await new Response(child.stderr).text()}`)
+    text += new TextDecoder().decode(value)
+  }
+  const { url } = JSON.parse(text.split('\n', 1)[0] ?? '')
+  const stop = async () => {
+    // unshare ignores SIGTERM; its end sends one to the server.
+    child.kill(command[0] === 'unshare' ? 'SIGKILL' : 'SIGTERM')
+    await child.exited
+  }
+  return { url, stop }
+}
+
+/** Returns a command that runs others with `root` as their file system. */
+export const inRoot = (root: string, user = 'root'): string[] => {
+  const mounts = `mount --rbind /dev ${root}/dev && mount -t proc proc ${root}/proc`
+  const change = `exec chroot --userspec=${user} ${root} "$@"`
+  return [
+    ...['unshare', '--mount', '--pid', '--fork', '--kill-child=TERM'],
+    ...['sh', '-c', `mkdir -p ${root}/dev ${root}/proc && ${mounts} && ${change}`, 'sh'],
+  ]
+}
+
+/**
+ * Lays out a root with packages of Debian.
+ *
+ * @param suite default: that of this machine
+ * @param variant of mmdebstrap(1): `essential` can install packages, `extract` only run programs
+ */
+export const debianRoot = async (
+  variant: 'essential' | 'extract',
+  packages: string,
+  suite?: string,
+): Promise<string> => {
+  const sources = '/etc/apt/sources.list.d/debian.sources'
+  const text = readFileSync(sources, 'utf8')
+  const [, own = ''] = /^Suites: (\S+)/m.exec(text) ?? []
+  const [, mirror = ''] = /^URIs: (\S+)/m.exec(text) ?? []
+  const root = join(place(), 'root')
+  await $`mmdebstrap --quiet --variant=${variant} --include=${packages} ${suite ?? own} ${root} ${suite ? mirror : sources}`.quiet()
+  return root
+}
+
+/** A person, and the client at which they log in. Defaults: those of development mode. */
+interface Login {
+  client_id?: string
+  redirect_uri?: string
+  username?: string
+  password?: string
+}
+
+/**
+ * Logs a person in as a browser does: authorization code flow with PKCE, and the password on the login page.
+ *
+ * @returns the `preferred_username` of userinfo
+ */
+export const logIn = async (
+  url: string,
+  {
+    client_id = 'dev-web',
+    redirect_uri = 'http://localhost:3000/callback',
+    username = 'alice',
+    password = 'Gatehouse-dev-1',
+  }: Login = {},
+): Promise<string> => {
+  const call = (path: string, init?: RequestInit) =>
+    fetch(new URL(path, url), { ...init, redirect: 'manual' })
+  const browser = openBrowser({ call, context: { config: { url } } } as unknown as TestApp)
+  const request = authorizeUrl(client_id, { redirect_uri, scope: 'openid profile' })
+  let page = await browser.follow(await browser.get(request))
+  // Development mode offers its users first.
+  const [, form] = /href="([^"]+)"[^>]*>Sign in with a password/.exec(page.html) ?? []
+  if (form) page = await browser.get(unescapeHtml(form))
+  const { code = '' } = answerOf(await signIn(browser, page, username, password))
+  const grant = { grant_type: 'authorization_code', code, client_id, redirect_uri, code_verifier: VERIFIER }
+  const tokens = await call('/oauth/token', { method: 'POST', body: new URLSearchParams(grant) })
+  const { access_token }: Json = await tokens.json()
+  const info = await call('/oauth/userinfo', { headers: { authorization: `Bearer ${access_token}` } })
+  const { preferred_username }: Json = await info.json()
+  return preferred_username
+}
+
+/** Starts a development server by the command, logs alice in, stops it. */
+export const developAndLogIn = async (...command: string[]): Promise<string> => {
+  const server = await start([...command, 'dev', '--port', '0'])
+  return await logIn(server.url).finally(server.stop)
+}
+
+/** Runs a command to its end. */
+export const run = async (
+  command: string[],
+  { cwd = '/', env = {} }: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<{ code: number; stdout: string; stderr: string }> => {
+  const child = Bun.spawn(command, {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { code: await child.exited, stdout, stderr }
+}
+
+/** Returns the SHA-256 of each file below a folder, by path. */
+export const sums = (folder: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter(entry => entry.isFile())
+      .map(entry => join(entry.parentPath, entry.name))
+      .map(path => [path, new Bun.CryptoHasher('sha256').update(readFileSync(path)).digest('hex')]),
+  )

@@ -1,0 +1,34 @@
+/** The changelog: https://keepachangelog.com/en/1.1.0/ */
+
+/** A version as releases have it: three numbers, and a pre-release of letters, digits and dots. */
+export const VERSION_FORM = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)*)?$/
+
+const heading = (version: string): RegExp => new RegExp(`^## \\[${version.replaceAll('.', '\\.')}\\].*$`, 'm')
+
+/**
+ * Returns the section of a version without its heading.
+ *
+ * @param version as in the heading, or `Unreleased`
+ * @throws Error when the changelog has no such section, or an empty one
+ */
+export const sectionOf = (changelog: string, version: string): string => {
+  const found = heading(version).exec(changelog)
+  if (!found) throw new Error(`the changelog has no section [${version}]`)
+  const rest = changelog.slice(found.index + found[0].length)
+  const end = rest.search(/^## \[/m)
+  const section = (end < 0 ? rest : rest.slice(0, end)).trim()
+  if (!section) throw new Error(`the section [${version}] of the changelog is empty`)
+  return section
+}
+
+/**
+ * Makes the section of unreleased changes that of a version, below an empty new one.
+ *
+ * @param date YYYY-MM-DD
+ * @throws Error when nothing is unreleased, or the version has a section
+ */
+export const released = (changelog: string, version: string, date: string): string => {
+  sectionOf(changelog, 'Unreleased')
+  if (heading(version).test(changelog)) throw new Error(`the changelog has a section [${version}]`)
+  return changelog.replace(heading('Unreleased'), `## [Unreleased]\n\n## [${version}] - ${date}`)
+}

@@ -1,0 +1,36 @@
+/**
+ * `bun run release:version VERSION` gives the project another version: package.json, from which executable,
+ * SDK, testing package and packages take it, the changelog, and the texts that name it.
+ */
+import { join } from 'node:path'
+import { $, semver } from 'bun'
+import { released, VERSION_FORM } from './changelog.ts'
+
+/** Texts that name the version of a package or image. */
+const TEXTS = ['README.md', 'src/lib/version.ts', 'src/testing/process.ts']
+
+const [next = ''] = process.argv.slice(2)
+const root = join(import.meta.dir, '../..')
+const read = (path: string): Promise<string> => Bun.file(join(root, path)).text()
+
+try {
+  const { version } = JSON.parse(await read('package.json'))
+  if (!VERSION_FORM.test(next))
+    throw new Error(`${next || 'no version'}: a version is such as 1.2.3 or 1.2.3-rc.1`)
+  if (semver.order(next, version) < 0) throw new Error(`${next} is older than ${version}`)
+  const changelog = released(
+    await read('.github/CHANGELOG.md'),
+    next,
+    new Date().toISOString().slice(0, 'YYYY-MM-DD'.length),
+  )
+  for (const path of ['package.json', ...TEXTS]) {
+    const text = (await read(path)).replaceAll(version, next)
+    await Bun.write(join(root, path), text.replace(`Version ${next}, not released yet.`, `Version ${next}.`))
+  }
+  await Bun.write(join(root, '.github/CHANGELOG.md'), changelog)
+  await $`git -C ${root} --no-pager diff --stat`
+  console.log(`Next: bun run check, commit, then git tag v${next} and push both: the tag starts the release.`)
+} catch (error) {
+  console.error(`release: ${(error as Error).message}`)
+  process.exit(1)
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Unpacks ARCHIVE, starts a development server that lives as long as the job, and exports its variables.
+set -euo pipefail
+folder=$RUNNER_TEMP/gatehouse
+mkdir -p "$folder"
+
+case $ARCHIVE in
+  http://* | https://*)
+    [ -n "$SHA256" ] || { echo "gatehouse: sha256 is required for an archive from a URL" >&2; exit 1; }
+    curl -fsSL --retry 3 -o "$folder/archive" "$ARCHIVE"
+    ;;
+  *) ln -sf "$(realpath "$ARCHIVE")" "$folder/archive" ;;
+esac
+if [ -n "$SHA256" ]; then
+  echo "$SHA256  $folder/archive" | sha256sum --quiet -c - || { echo "gatehouse: $ARCHIVE has another checksum" >&2; exit 1; }
+fi
+tar -xf "$folder/archive" -C "$folder" --strip-components=1
+rm "$folder/archive"
+
+variables=$folder/variables
+# The server ends with this command, which the runner ends with the job.
+# shellcheck disable=SC2086
+nohup "$folder/gatehouse" exec $OPTIONS -- \
+  sh -c 'env | grep -E "^(SERVICE_|NODE_EXTRA_CA_CERTS=)" > "$1.part" && mv "$1.part" "$1" && exec tail -f /dev/null' sh "$variables" \
+  > "$folder/log" 2>&1 &
+server=$!
+echo "$server" > "$folder/pid"
+until [ -s "$variables" ]; do
+  kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; exit 1; }
+  sleep 0.1
+done
+
+grep -E '^SERVICE_(CLIENT_SECRET|DEV_TOKEN)=' "$variables" | sed 's/^[^=]*=/::add-mask::/'
+cat "$variables" >> "$GITHUB_ENV"
+echo "$folder" >> "$GITHUB_PATH"

@@ -1,0 +1,97 @@
+/** Version numbers, release notes and the workflow of a release. */
+import { expect, test } from 'bun:test'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { $ } from 'bun'
+import { parse } from 'yaml'
+import type { Json } from '#test/support/app.ts'
+import { released, sectionOf } from '../../.ci/release/changelog.ts'
+import { scripts, version } from '../../package.json'
+
+const root = join(import.meta.dir, '../..')
+const workflow: Json = parse(readFileSync(join(root, '.github/workflows/release.yml'), 'utf8'))
+const changelog = '# Changelog\n\n## [Unreleased]\n\n### Added\n\n- b\n\n## [1.0.0] - 2026-01-31\n\n- a\n'
+
+/** A copy of what a release changes, in a repository of its own. */
+const copy = async (): Promise<string> => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const changed = [
+    'README.md',
+    'package.json',
+    '.github/CHANGELOG.md',
+    'src/lib/version.ts',
+    'src/testing/process.ts',
+  ]
+  const tracked = (await $`git ls-files .ci/release ${changed}`.cwd(root).text()).trim()
+  for (const path of tracked.split('\n')) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true })
+    copyFileSync(join(root, path), join(folder, path))
+  }
+  await $`git init -q && git add -A && git -c user.name=a -c user.email=a@example.com commit -qm a`.cwd(
+    folder,
+  )
+  return folder
+}
+const command = async (folder: string, name: string, ...args: string[]) => {
+  const { exitCode, stdout, stderr } = await $`bun .ci/release/${name}.ts ${args}`
+    .cwd(folder)
+    .nothrow()
+    .quiet()
+  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) }
+}
+
+test('the section of a version becomes its notes', () => {
+  expect(sectionOf(changelog, '1.0.0')).toBe('- a')
+  const next = released(changelog, '1.1.0', '2026-02-28')
+  expect(next).toContain('## [Unreleased]\n\n## [1.1.0] - 2026-02-28\n\n### Added\n\n- b\n\n## [1.0.0]')
+  expect(sectionOf(next, '1.1.0')).toBe('### Added\n\n- b')
+  expect(() => sectionOf(next, 'Unreleased')).toThrow('the section [Unreleased] of the changelog is empty')
+  expect(() => sectionOf(next, '2.0.0')).toThrow('the changelog has no section [2.0.0]')
+  expect(() => released(changelog, '1.0.0', '2026-02-28')).toThrow('the changelog has a section [1.0.0]')
+})
+
+test('one command changes the version everywhere; the notes belong to the tag', async () => {
+  const folder = await copy()
+  expect(await command(folder, 'version', '99.0.0')).toMatchObject({ code: 0, stderr: '' })
+  expect((await $`git grep -lF ${version}`.cwd(folder).nothrow().text()).trim()).toBe('')
+  expect((await Bun.file(join(folder, 'package.json')).json()).version).toBe('99.0.0')
+  expect(readFileSync(join(folder, 'README.md'), 'utf8')).toContain('Version 99.0.0.')
+
+  const notes = await command(folder, 'notes', 'v99.0.0')
+  expect(notes.code).toBe(0)
+  expect(notes.stdout).toStartWith(
+    sectionOf(readFileSync(join(root, '.github/CHANGELOG.md'), 'utf8'), 'Unreleased'),
+  )
+  expect(await command(folder, 'notes', 'v99.0.1')).toMatchObject({
+    code: 1,
+    stderr: 'release: the tag v99.0.1 does not name version 99.0.0 of package.json\n',
+  })
+}, 30_000)
+
+test.each([
+  ['', 'release: no version: a version is such as 1.2.3 or 1.2.3-rc.1\n'],
+  ['1.2', 'release: 1.2: a version is such as 1.2.3 or 1.2.3-rc.1\n'],
+  ['0.0.1', `release: 0.0.1 is older than ${version}\n`],
+])('the version %p is refused and nothing changes', async (wrong, stderr) => {
+  const folder = await copy()
+  expect(await command(folder, 'version', wrong)).toEqual({ code: 1, stdout: '', stderr })
+  expect(await $`git status --porcelain`.cwd(folder).text()).toBe('')
+})
+
+test('the workflow runs commands of package.json, and only its one job may write', () => {
+  expect(workflow.on).toEqual({ push: { tags: ['v*'] } })
+  expect(workflow.permissions).toEqual({ contents: 'read' })
+  const { steps, permissions } = workflow.jobs.release
+  expect(permissions).toEqual({ contents: 'write', 'id-token': 'write', attestations: 'write' })
+  const named = steps.flatMap(({ run = '' }: Json) =>
+    [...run.matchAll(/bun run ([\w:]+)/g)].map(([, name]) => name),
+  )
+  expect(named).toEqual(['package', 'test:packages'])
+  for (const name of named) expect(scripts).toHaveProperty([name])
+  const attested = steps.findIndex(({ uses = '' }: Json) =>
+    uses.startsWith('actions/attest-build-provenance@'),
+  )
+  expect(steps[attested].with['subject-checksums']).toBe('dist/packages/checksums.txt')
+  expect(steps[attested + 1].run).toContain('gh release create "$GITHUB_REF_NAME" --draft --verify-tag')
+})
