@@ -168,6 +168,7 @@ testInChromium(
     expect(await page.getByRole('navigation').getByRole('link').allInnerTexts()).toEqual([
       'Overview',
       'Users',
+      'Guide',
     ])
     await opened.close()
     opened = await openPage()

@@ -90,5 +90,8 @@ export const fillConsole = async (app: TestApp): Promise<string[]> => {
     `/webhooks/${webhook.id}`,
     '/settings',
     '/events',
+    '/guide',
+    '/guide/connect',
+    '/guide/settings',
   ]
 }

@@ -13,7 +13,7 @@ import { words } from './words.ts'
 
 type Name = IconName & keyof typeof words.nav
 
-/** Screens with the permission that each needs; the overview needs any. */
+/** Screens with the permission that each needs; '' for any. */
 const screens: [name: Name, href: string, permission: string][] = [
   ['overview', '/console', ''],
   ['users', '/console/users', 'users:read'],
@@ -27,11 +27,12 @@ const screens: [name: Name, href: string, permission: string][] = [
   ['webhooks', '/console/webhooks', 'webhooks:read'],
   ['events', '/console/events', 'events:read'],
   ['settings', '/console/settings', 'settings:read'],
+  ['guide', '/console/guide', ''],
 ]
 
 /** Settings of the server belong to administrators of the default organization. */
 const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
-  name === 'overview' || (name === 'settings' ? mayOnServer : may)(permission)
+  permission === '' || (name === 'settings' ? mayOnServer : may)(permission)
 
 const isOwnOnly = ({ permissions }: Me): boolean => permissions.every(name => name.startsWith('profile:'))
 

@@ -32,6 +32,7 @@ const screens: Record<string, Screen> = {
   webhooks: onDemand(async () => (await import('./screens/webhooks.tsx')).WebhooksScreen),
   settings: onDemand(async () => (await import('./screens/settings.tsx')).SettingsScreen),
   events: EventsScreen,
+  guide: onDemand(async () => (await import('./screens/guide.tsx')).GuideScreen),
 }
 
 /** Screens of one object, by the path before its id. */
@@ -43,6 +44,7 @@ const objects: Record<string, Screen> = {
   roles: onDemand(async () => (await import('./screens/roles.tsx')).RoleScreen),
   groups: onDemand(async () => (await import('./screens/groups.tsx')).GroupScreen),
   organizations: onDemand(async () => (await import('./screens/organization.tsx')).OrganizationScreen),
+  guide: onDemand(async () => (await import('./screens/guide.tsx')).GuidePageScreen),
   looks: onDemand(async () => (await import('./screens/looks.tsx')).LooksScreen),
   'identity-providers': onDemand(async () => (await import('./screens/provider.tsx')).ProviderScreen),
   webhooks: onDemand(async () => (await import('./screens/webhook.tsx')).WebhookScreen),

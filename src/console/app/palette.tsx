@@ -36,6 +36,7 @@ const screens: [icon: IconName, title: string, href: string][] = [
   ['webhooks', nav.webhooks, '/webhooks'],
   ['events', nav.events, '/events'],
   ['settings', nav.settings, '/settings'],
+  ['guide', nav.guide, '/guide'],
 ]
 
 const actions: Found[] = [

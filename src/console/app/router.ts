@@ -21,7 +21,9 @@ export const go = (url: string, { replace = false } = {}): void => {
 export const announce = (): void => {
   const heading = document.querySelector('h1')
   heading?.focus({ preventScroll: true })
-  scrollTo({ top: 0 })
+  const place = document.getElementById(decoded(location.hash.slice(1)))
+  if (place) place.scrollIntoView()
+  else scrollTo({ top: 0 })
 }
 
 /** Follows links of the console without loading the page again. */
@@ -32,8 +34,10 @@ export const startRouter = (): void => {
     if (!link || link.target || event.defaultPrevented || event.button !== 0) return
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     if (link.origin !== location.origin || !link.pathname.startsWith('/console')) return
+    // A place on this screen: the browser goes there.
+    if (link.hash !== '' && link.pathname === location.pathname) return
     event.preventDefault()
-    go(link.pathname + link.search)
+    go(link.pathname + link.search + link.hash)
     announce()
   })
 }

@@ -115,7 +115,7 @@ export class SessionError extends Error {}
  * @throws SessionError when the login was refused
  */
 export const startSession = async (): Promise<void> => {
-  const { origin, pathname, search } = location
+  const { origin, pathname, search, hash } = location
   if (new URL(issuer).origin !== origin) throw new SessionError(`elsewhere ${issuer}/console`)
   if (!isSecureContext) throw new SessionError('insecure')
   const given = new URLSearchParams(search)
@@ -123,7 +123,7 @@ export const startSession = async (): Promise<void> => {
     return begin(RENEW, Object.fromEntries(RENEWING.map(name => [name, given.get(name) ?? ''])))
   if (pathname !== CALLBACK) {
     const organization_id = given.get('organization') ?? sessionStorage.getItem(ORGANIZATION)
-    return begin(pathname + search, organization_id ? { organization_id } : {})
+    return begin(pathname + search + hash, organization_id ? { organization_id } : {})
   }
   const kept = sessionStorage.getItem(ATTEMPT)
   sessionStorage.removeItem(ATTEMPT)
