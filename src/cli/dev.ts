@@ -2,7 +2,7 @@ import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import { ConfigError, loadConfig } from '#src/config.ts'
-import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
+import { defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
 import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { type ReadSeed, readSeed, requireSound } from '#src/seed/read.ts'
@@ -127,6 +127,7 @@ const readKey = (file: string): JsonWebKey => {
 /** Prints one JSON line for programs; at a terminal an overview with commands to try. */
 const announce = (started: Started, options: DevOptions, ms: number, mcp_url: string | undefined): void => {
   const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started
+  const { password, admin_client_secret } = started.credentials
   const ready = {
     event: 'ready',
     url,
@@ -137,6 +138,8 @@ const announce = (started: Started, options: DevOptions, ms: number, mcp_url: st
     control_token,
     client_id,
     client_secret,
+    admin_client_secret,
+    password,
     data_dir,
     ca_file,
     ...(mcp_url !== undefined && { mcp_url }),
@@ -170,7 +173,7 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
   const { entries } = started.seed
   const isDefault = started.seed.entries.users.some(({ value }) => isDefaultUser(value))
   const users = entries.users.map(({ value: { username, password, organization, roles } }): Row => {
-    const shown = password ?? (isDefault ? DEV_PASSWORD : '–')
+    const shown = password ?? (isDefault ? started.credentials.password : '–')
     return [username, shown, [...(organization === 'default' ? [] : [organization]), ...roles].join(', ')]
   })
   const clients = [
@@ -183,7 +186,7 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
     ),
     [
       started.config.admin_client_id,
-      DEV_ADMIN_SECRET,
+      started.credentials.admin_client_secret,
       'confidential, client_credentials: the admin API',
     ] satisfies Row,
   ]

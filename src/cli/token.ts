@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Config, ConfigError } from '#src/config.ts'
 import type { Core, Issuer } from '#src/context.ts'
-import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
+import { type DevFile, readDevFile } from '#src/dev/dev-file.ts'
 import { Mint, type MintInput, mint } from '#src/dev/mint.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
@@ -79,11 +79,6 @@ const issue = async (options: TokenOptions): Promise<Issued> => {
   } finally {
     await context.store.close()
   }
-}
-
-const readDevFile = (data_dir: string): DevFile | undefined => {
-  const path = join(data_dir, DEV_FILE)
-  return existsSync(path) ? { ...JSON.parse(readFileSync(path, 'utf8')), data_dir } : undefined
 }
 
 const isRunning = ({ pid }: DevFile): boolean => {

@@ -41,8 +41,12 @@ export interface DevState {
   mail: CapturedMail
   /** The data right after the seed. */
   snapshot: () => Promise<Snapshot>
-  /** Client secrets of the seed, by client id; they are public. */
+  /** Client secrets of the seed, by client id. */
   secrets: ReadonlyMap<string, string>
+  /** Password of the users of the default seed. */
+  password: string
+  /** True when others may reach the server: there is no user picker then. */
+  exposed: boolean
   /** Client of minted tokens, unless the call names another. */
   client_id: string
 }

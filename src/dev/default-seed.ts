@@ -2,11 +2,13 @@ import type { SeedInput } from '#src/seed/schema.ts'
 
 /** Password of alice and admin. It is public, so it exists in development only. */
 export const DEV_PASSWORD = 'Gatehouse-dev-1'
-const DEV_SECRET = 'dev-secret'
+/** Secret of `dev-service`. */
+export const DEV_SECRET = 'dev-secret'
 /** Secret of the admin client in development; public, like the passwords. */
 export const DEV_ADMIN_SECRET = 'dev-admin-secret'
 
-const HASH =
+/** Hash of DEV_PASSWORD. */
+export const HASH =
   '$argon2id$v=19$m=64,t=1,p=1$DTrTwdsk4snHo6FofeIeH09vLBBvv8ofgASn4F51+f0$IwM3k5V2Z89NzAJOX2BqYBP1yzw1/fMUaOkNRa8g/V0'
 
 const origins = [

@@ -1,8 +1,18 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 /**
  * File in the data directory of a development server. It marks the directory, and tells other commands how to
  * reach the server.
  */
 export const DEV_FILE = 'dev.json'
+
+/** Password and secrets of the default seed, and the secret of the admin client. */
+export interface DevCredentials {
+  readonly password: string
+  readonly service_secret: string
+  readonly admin_client_secret: string
+}
 
 /** Content of the file by which other processes find a development server. */
 export interface DevFile {
@@ -24,4 +34,12 @@ export interface DevFile {
   data_dir: string
   /** Certificate to trust, with --tls. */
   ca_file: string | null
+  /** Secrets of the default users, `dev-service` and the admin client; absent in files of older versions. */
+  credentials?: DevCredentials
+}
+
+/** Reads the file of a data directory; undefined without one. */
+export const readDevFile = (data_dir: string): DevFile | undefined => {
+  const path = join(data_dir, DEV_FILE)
+  return existsSync(path) ? { ...JSON.parse(readFileSync(path, 'utf8')), data_dir } : undefined
 }

@@ -1,10 +1,9 @@
-import { timingSafeEqual } from 'node:crypto'
 import type { Server } from 'bun'
 import type { Context } from '#src/context.ts'
 import { asAppError, errorAnswer, seeOther } from '#src/http/answer.ts'
 import { type Call, openCall } from '#src/http/call.ts'
 import { AppError, notFound } from '#src/lib/app-error.ts'
-import { hashSecret } from '#src/lib/secrets.ts'
+import { hashSecret, sameHash } from '#src/lib/secrets.ts'
 import type { CapturedMail } from '#src/mail/captured.ts'
 import { pageBoundary, wantsPage } from '#src/pages/boundary.ts'
 import type { DevClock } from './clock.ts'
@@ -12,12 +11,13 @@ import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
 import { openFaults } from './faults.ts'
-import { gateOf, isLoopbackAddress } from './gate.ts'
+import { CONTROL_HEADER, gateOf, isLoopbackAddress } from './gate.ts'
 import { guidePage, isGuide } from './guide.ts'
 import { homeAccess } from './home/access.ts'
 import { isHome, openHome } from './home/index.ts'
 import { LOG } from './home/log.ts'
 import { MAILBOX } from './home/mailbox.ts'
+import { devPage } from './home/page.ts'
 import { TOOLS } from './home/tools.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
@@ -37,6 +37,10 @@ export interface DevelopmentOptions {
   secrets?: ReadonlyMap<string, string>
   /** True when the controls answer other machines. */
   remote: boolean
+  /** True when others may reach the server: everything below /dev/ then needs the token. */
+  exposed: boolean
+  /** Password of the users of the default seed. */
+  password: string
   /** Hosts that the server answers to, besides its own and loopback. */
   dev_hosts?: readonly string[] | undefined
 }
@@ -45,11 +49,8 @@ export interface DevelopmentOptions {
  * Wraps the production server with the development controls: answers paths below /dev/ and the guide, and
  * passes other requests to `next`, with faults applied and requests recorded.
  */
-export const development = (
-  context: Context,
-  next: Fetch,
-  { clock, mail, secrets = new Map(), token, client_id, remote, dev_hosts = [] }: DevelopmentOptions,
-): Fetch => {
+export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
+  const { clock, mail, secrets = new Map(), token, client_id, password, dev_hosts = [] } = options
   // Taking the snapshot takes 8 ms. It is taken shortly after the start, or before the first request that
   // could change data.
   let taking: Promise<Snapshot> | undefined
@@ -67,15 +68,28 @@ export const development = (
     recorder: openRecorder(context),
     snapshot,
     client_id,
+    password,
     secrets,
+    exposed: options.exposed,
   }
   const warnOfHost = hostWarning(context)
   const picked = pageBoundary(context, pick(context))
   const upstream = fakeOpenIdOf(context.config.url)
   const samlUpstream = fakeSamlOf(context)
-  const guard = controlGuard(token, remote)
+  const expected = hashSecret(token)
+  const isToken = (given: string) => sameHash(hashSecret(given), expected)
+  const guard = controlGuard(isToken, options.remote)
   const gate = gateOf(context.config, dev_hosts)
-  const home = openHome(state, homeAccess(token, remote))
+  const access = homeAccess(token, options)
+  const home = openHome(state, access)
+  /** Shows a fake provider; to those who have the control token, when others may reach the server. */
+  const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
+    const { headers, method } = call.request
+    const isOwn = () => isToken(headers.get(CONTROL_HEADER) ?? '')
+    if (!options.exposed || isOwn() || access.isOpen(call, url)) return provider(call.request)
+    if (method === 'GET' && wantsPage(call.request)) return devPage(context, access.page)
+    throw needsToken()
+  }
 
   const handleDev = async (call: Call, url: URL, server: Server<unknown>): Promise<Response> => {
     gate.requireOwnOrigin(call.request, url)
@@ -83,9 +97,9 @@ export const development = (
       return home(call, url, (path, init) =>
         recorded(state, new Request(context.config.url + path, init), server, next),
       )
-    if (url.pathname === PICK) return picked({ request: call.request, params: {} })
-    if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(call.request)
-    if (url.pathname.startsWith(`${FAKE_SAML}/`)) return samlUpstream(call.request)
+    if (url.pathname === PICK && !options.exposed) return picked({ request: call.request, params: {} })
+    if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return provide(call, url, upstream)
+    if (url.pathname.startsWith(`${FAKE_SAML}/`)) return provide(call, url, samlUpstream)
     const page = pages[call.path]
     if (page && call.request.method === 'GET' && wantsPage(call.request)) return seeOther(page)
     return control(state, call, guard)
@@ -125,18 +139,16 @@ const pages: Record<string, string> = {
 
 type Guard = (call: Call) => void
 
-const controlGuard = (token: string, remote: boolean): Guard => {
-  const expected = Buffer.from(hashSecret(token))
-  return call => {
+const needsToken = () =>
+  new AppError('invalid_token', 'The controls need the token that this server printed at its start.')
+
+const controlGuard =
+  (isToken: (given: string) => boolean, remote: boolean): Guard =>
+  call => {
     if (!remote && !isLoopbackAddress(call.ip_address)) throw notFound('This path')
     const [, given = ''] = /^Bearer (\S+)$/i.exec(call.request.headers.get('authorization') ?? '') ?? []
-    if (!timingSafeEqual(Buffer.from(hashSecret(given)), expected))
-      throw new AppError(
-        'invalid_token',
-        'The controls need the token that this server printed at its start.',
-      )
+    if (!isToken(given)) throw needsToken()
   }
-}
 
 const control = (state: DevState, call: Call, guard: Guard): Response | Promise<Response> => {
   guard(call)

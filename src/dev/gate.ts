@@ -12,7 +12,7 @@ export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostn
 export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
 /** The address of a URL's host, without the brackets of IPv6. */
-const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
+export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
@@ -22,8 +22,11 @@ const POLICY = {
   'x-content-type-options': 'nosniff',
 }
 
+/** Header with the control token in the server's own calls of the fake providers. */
+export const CONTROL_HEADER = 'gatehouse-control'
+
 /**
- * Checks before each request in development mode, whose secrets are public: a web page of another origin must
+ * Checks before each request in development mode, whose secrets may be public: a web page of another origin must
  * not reach the server through a name that it controls (DNS rebinding), nor send requests below /dev/.
  */
 export const gateOf = (config: Config, dev_hosts: readonly string[]) => {

@@ -5,14 +5,17 @@ import { join } from 'node:path'
 import { type Logger, pino } from 'pino'
 import { createApp } from '#src/app.ts'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
+import type { Outbound } from '#src/context.ts'
 import { devClock } from '#src/dev/clock.ts'
-import { DEV_ADMIN_SECRET, defaultSeed } from '#src/dev/default-seed.ts'
-import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
+import { devCredentials, isExposed, withCredentials } from '#src/dev/credentials.ts'
+import { defaultSeed } from '#src/dev/default-seed.ts'
+import { DEV_FILE, type DevCredentials, type DevFile, readDevFile } from '#src/dev/dev-file.ts'
 import { development } from '#src/dev/development.ts'
+import { CONTROL_HEADER } from '#src/dev/gate.ts'
 import { loginPicker } from '#src/dev/picker.ts'
 import { selfSigned } from '#src/dev/self-signed.ts'
 import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
-import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { socketOptions } from '#src/http/socket.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
@@ -46,10 +49,7 @@ export interface StartOptions {
   url?: string | undefined
   /** Address for server-to-server calls, if not the issuer (containers). */
   internal_url?: string | undefined
-  /**
-   * Allows an issuer on another host. Anyone who can reach it can then log in, because the passwords are
-   * public.
-   */
+  /** Allows an issuer on another host. */
   public_issuer?: boolean | undefined
   /** Hosts that the server answers to, besides its own and loopback. */
   dev_hosts?: readonly string[] | undefined
@@ -70,6 +70,7 @@ export interface StartOptions {
 
 /** A running development server. */
 export interface Started extends DevFile {
+  credentials: DevCredentials
   config: Config
   seed: ReadSeed
   stop(): Promise<void>
@@ -77,7 +78,7 @@ export interface Started extends DevFile {
 
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
-/** Only the cost of password hashes is reduced: the passwords of development are public. */
+/** Only the cost of password hashes is reduced: the passwords of development are public or random. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
 /**
@@ -87,10 +88,9 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
  */
 export const start = async (options: StartOptions = {}): Promise<Started> => {
   const { tls = false, auto_login = false } = options
-  const seed = seedOf(options.seed ?? defaultSeed)
-  const given = configOf(options)
+  const { given, exposed, credentials, seed } = prepare(options)
   const { data_dir } = given
-  const log = options.log ?? pino({ level: 'silent' })
+  const { log = pino({ level: 'silent' }) } = options
   const certificate = tls ? await selfSigned(new URL(given.url).hostname) : undefined
 
   // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
@@ -109,46 +109,47 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const clock = devClock()
   const store = await openStore(config, { durable: options.data_dir !== undefined })
   const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
-  const [mail, xml] = [captureMail(), openXmlReader()]
-  const base = openCore({ config, store, clock, log, fetch: outboundFetch(config), xml, master, mail })
+  const [mail, xml, control_token] = [captureMail(), openXmlReader(), newSecret()]
+  const fetch = withControlToken(outboundFetch(config), `${config.url}/dev/`, control_token)
+  const base = openCore({ config, store, clock, log, fetch, xml, master, mail })
   await createInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)
-  const app = await createApp(base, { loginPage: loginPicker({ auto_login }) })
+  const app = await createApp(base, exposed ? {} : { loginPage: loginPicker({ auto_login }) })
 
   const client = mainClient(seed)
-  const control_token = newSecret()
   const organization = client?.organization ?? 'default'
   const client_id = client?.client_id ?? 'dev-service'
-  const fetch = development(app.context, app.fetch, {
+  const handle = development(app.context, app.fetch, {
     clock,
     mail,
     secrets: secretsOf(seed),
     token: control_token,
     client_id,
     remote: options.remote_controls ?? false,
+    exposed,
+    password: credentials.password,
     dev_hosts: options.dev_hosts,
   })
-  answer.resolve(fetch)
-  listener.reload({ fetch })
+  answer.resolve(handle)
+  listener.reload({ fetch: handle })
   const stopHousekeeping = startHousekeeping(app.context)
 
-  const file: DevFile = {
+  const file = {
     url: config.url,
-    local_url: `${tls ? 'https' : 'http'}://${config.host.includes(':') ? 'localhost' : loopback(config.host)}:${listener.port}`,
+    local_url: `${tls ? 'https' : 'http'}://${loopback(config.host)}:${listener.port}`,
     port: listener.port ?? config.port,
     pid: process.pid,
     control_token,
     client_id,
     client_secret: client?.client_secret ?? null,
     organization,
-    organization_id:
-      (await store.read(q => readOrganizationBySlug(q, organization)))?.id ?? DEFAULT_ORGANIZATION,
+    organization_id: (await findOrganizationBySlug(store, organization))?.id ?? DEFAULT_ORGANIZATION,
     data_dir,
-    ca_file: certificate ? join(data_dir, 'certificate.pem') : null,
-  }
-  if (certificate) writeFileSync(join(data_dir, 'certificate.pem'), certificate.cert)
-  writeFileSync(join(data_dir, DEV_FILE), `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 })
+    ca_file: certificate ? writeCertificate(data_dir, certificate.cert) : null,
+    credentials,
+  } satisfies DevFile
+  writeDevFile(file)
 
   return {
     ...file,
@@ -160,16 +161,44 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
       xml.stop()
       await store.close()
       unlock()
-      if (!options.data_dir) rmSync(data_dir, { recursive: true, force: true })
-      else writeFileSync(join(data_dir, DEV_FILE), `${JSON.stringify({ ...file, pid: null }, null, 2)}\n`)
+      if (options.data_dir) writeDevFile({ ...file, pid: null })
+      else rmSync(data_dir, { recursive: true, force: true })
     },
+  }
+}
+
+/** Returns all that is known before the server listens. */
+const prepare = (options: StartOptions) => {
+  if (!options.data_dir) removeLeftovers()
+  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
+  checkDataDir(data_dir)
+  const config = configOf(options, data_dir)
+  const exposed = isExposed({ ...config, dev_hosts: options.dev_hosts })
+  if (exposed && options.auto_login)
+    throw new ConfigError('--auto-login asks for no password, so only a server for this machine has it.')
+  const credentials = devCredentials(readDevFile(data_dir), exposed, options.config ?? {})
+  return {
+    given: { ...config, admin_client_secret: credentials.admin_client_secret },
+    exposed,
+    credentials,
+    seed: withCredentials(seedOf(options.seed ?? defaultSeed), credentials),
   }
 }
 
 const seedOf = (seed: SeedInput | ReadSeed): ReadSeed =>
   requireSound('entries' in seed ? seed : readSeed(seed))
 
-const loopback = (host: string): string => (host === '0.0.0.0' ? '127.0.0.1' : host)
+const loopback = (host: string): string =>
+  host.includes(':') ? 'localhost' : host === '0.0.0.0' ? '127.0.0.1' : host
+
+const writeCertificate = (data_dir: string, pem: string): string => {
+  const file = join(data_dir, 'certificate.pem')
+  writeFileSync(file, pem)
+  return file
+}
+
+const writeDevFile = (file: DevFile): void =>
+  writeFileSync(join(file.data_dir, DEV_FILE), `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 })
 
 /**
  * Returns the first confidential client, else the first client: the client of minted tokens and of `exec`.
@@ -186,10 +215,18 @@ const secretsOf = ({ entries: { clients } }: ReadSeed): Map<string, string> =>
     ),
   )
 
-const configOf = (options: StartOptions): Config => {
-  if (!options.data_dir) removeLeftovers()
-  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
-  checkDataDir(data_dir)
+/** Sends the control token with calls of the server's own fake providers. */
+const withControlToken =
+  (call: Outbound, own: string, token: string): Outbound =>
+  (url, init) =>
+    String(url).startsWith(own)
+      ? call(url, {
+          ...init,
+          headers: { ...Object.fromEntries(new Headers(init.headers)), [CONTROL_HEADER]: token },
+        })
+      : call(url, init)
+
+const configOf = (options: StartOptions, data_dir: string): Config => {
   const base = options.config ?? {}
   const port = options.port ?? 0
   const config: Config = {
@@ -200,7 +237,6 @@ const configOf = (options: StartOptions): Config => {
     data_dir,
     database_url: undefined,
     master_key: undefined,
-    admin_client_secret: DEV_ADMIN_SECRET,
     host: options.host ?? '127.0.0.1',
     url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
     internal_url: options.internal_url ?? base.internal_url,
@@ -208,7 +244,7 @@ const configOf = (options: StartOptions): Config => {
   }
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
-      `${config.url} is not this machine: development mode has public passwords and lets anyone log in as any user. Add --public-issuer if only you can reach it (containers).`,
+      `${config.url} is not this machine: development mode is for tests. Add --public-issuer if only you can reach it (containers).`,
     )
   return config
 }

@@ -137,6 +137,8 @@ describe('H-57 a handler that throws', () => {
       token: 'control-token',
       client_id: 'web',
       remote: false,
+      exposed: false,
+      password: '',
     })
     const listener = listen({ ...app.context.config, port: 0 }, log, answer)
     isOwn(await ask(listener.port, 'GET', '/oauth/token'))

@@ -133,7 +133,9 @@ test('dev 6: --dev-host opens the controls to other machines, --host does not', 
     .find(({ internal, family }) => !internal && family === 'IPv4')?.address
   const status = async (option: string): Promise<number[]> => {
     await using server = await startDev([option, '0.0.0.0'])
-    const { port, control_token } = server.ready
+    const { port, control_token, password, client_secret, admin_client_secret } = server.ready
+    for (const printed of [password, client_secret, admin_client_secret, control_token])
+      expect(printed).toMatch(/^[\w-]{16,43}$/)
     const headers = { authorization: `Bearer ${control_token}` }
     return await Promise.all(
       ['127.0.0.1', address ?? '127.0.0.1'].map(

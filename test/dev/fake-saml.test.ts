@@ -25,6 +25,8 @@ const answer = development(production.context, production.fetch, {
   token: 'control-token',
   client_id: 'web',
   remote: false,
+  exposed: false,
+  password: '',
 })
 const loopback = {
   requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }),

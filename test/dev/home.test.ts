@@ -186,6 +186,8 @@ describe('H-49 on other machines the pages ask for the control token', async () 
       token: 'control-token',
       client_id: 'web',
       remote,
+      exposed: remote,
+      password: '',
       dev_hosts: ['id.test'],
     })
   const from = (address: string) =>

@@ -15,6 +15,8 @@ test('dev 14: mail is kept instead of sent, and read through the controls', asyn
     token: 'control-token',
     client_id: 'web',
     remote: false,
+    exposed: false,
+    password: '',
   })
   const loopback = {
     requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }),

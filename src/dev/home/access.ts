@@ -25,10 +25,10 @@ export type Access = ReturnType<typeof homeAccess>
 
 /**
  * Decides who may open the pages below /dev/. On this machine they are open: anyone who can open the user
- * picker can sign in as the administrator. Other machines need the control token once; a cookie keeps its
- * hash.
+ * picker can sign in as the administrator. A server that is exposed asks for the control token once; a cookie
+ * keeps its hash.
  */
-export const homeAccess = (token: string, remote: boolean) => {
+export const homeAccess = (token: string, { remote, exposed }: { remote: boolean; exposed: boolean }) => {
   const expected = hashSecret(token)
   const held = hashSecret(`${expected} home`)
 
@@ -37,7 +37,7 @@ export const homeAccess = (token: string, remote: boolean) => {
     isOpen: (call: Call, url: URL): boolean => {
       const isLocal = isLoopbackAddress(call.ip_address)
       if (!remote && !isLocal) throw notFound('This path')
-      if (!remote && isLoopbackHost(url.hostname)) return true
+      if (!exposed && isLoopbackHost(url.hostname)) return true
       const given = findCookie(call.request, COOKIE)
       return given !== undefined && sameHash(hashSecret(given), hashSecret(held))
     },

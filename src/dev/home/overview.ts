@@ -1,5 +1,5 @@
 import type { DevState } from '#src/dev/controls.ts'
-import { DEV_PASSWORD, isDefaultUser } from '#src/dev/default-seed.ts'
+import { isDefaultUser } from '#src/dev/default-seed.ts'
 import { firstClients, firstUsers } from '#src/dev/store.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
 import { CALLBACK, callbackUri, TRY } from './callback.ts'
@@ -26,7 +26,7 @@ const tryLink = (
     : markup``
 
 /** The first page: clients, with a login that ends on the callback page, users and endpoints. */
-export const overviewPage = async ({ context, secrets }: DevState): Promise<DevPage> => {
+export const overviewPage = async ({ context, secrets, password, exposed }: DevState): Promise<DevPage> => {
   const origin = context.config.url
   const { users, clients, slugs } = await context.store.read(async q => ({
     users: await roleNamesOf(q, await firstUsers(q, undefined, SHOWN)),
@@ -50,7 +50,7 @@ ${table(
   'There is no client.',
 )}
 <h2>Users</h2>
-${users.some(isDefaultUser) ? markup`<p>The password of <code>alice</code> and <code>admin</code> is <code>${DEV_PASSWORD}</code>. The login page lets you choose a user without it.</p>` : ''}
+${users.some(isDefaultUser) ? markup`<p>The password of <code>alice</code> and <code>admin</code> is <code>${password}</code>.${exposed ? '' : ' The login page lets you choose a user without it.'}</p>` : ''}
 ${table(
   ['Name', 'Username', 'Email', 'Organization', 'Roles'],
   users.map(user => [

@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto'
+import { ConfigError } from '#src/config.ts'
+import { newSecret } from '#src/lib/secrets.ts'
+import type { ReadSeed } from '#src/seed/read.ts'
+import { DEV_ADMIN_SECRET, DEV_PASSWORD, DEV_SECRET, HASH } from './default-seed.ts'
+import type { DevCredentials, DevFile } from './dev-file.ts'
+import { bare, isLoopbackAddress, isLoopbackHost } from './gate.ts'
+
+const known: DevCredentials = {
+  password: DEV_PASSWORD,
+  service_secret: DEV_SECRET,
+  admin_client_secret: DEV_ADMIN_SECRET,
+}
+
+/** True when the server listens, or has a name, beyond this machine. */
+export const isExposed = (server: {
+  readonly url: string
+  readonly host: string
+  readonly dev_hosts?: readonly string[] | undefined
+}): boolean =>
+  [new URL(server.url).hostname, server.host, ...(server.dev_hosts ?? [])].some(
+    host => !isLoopbackHost(host.toLowerCase()) && !isLoopbackAddress(bare(host)),
+  )
+
+/**
+ * Returns the credentials of a server: the documented ones on this machine, random ones beyond it. A kept data
+ * directory keeps its own.
+ *
+ * @throws ConfigError for a directory with documented credentials, when the server is exposed
+ */
+export const devCredentials = (
+  before: DevFile | undefined,
+  exposed: boolean,
+  given: { readonly admin_client_secret?: string | undefined },
+): DevCredentials => {
+  const { credentials = known } = before ?? {}
+  if (before && !(exposed && credentials.password === DEV_PASSWORD)) return credentials
+  if (!exposed) return known
+  if (before)
+    throw new ConfigError(
+      `${before.data_dir} was made for this machine alone, and its passwords are public: choose another directory.`,
+    )
+  return {
+    password: randomBytes(12).toString('base64url'),
+    service_secret: newSecret(),
+    admin_client_secret: given.admin_client_secret ?? newSecret(),
+  }
+}
+
+/** Returns the seed with the credentials in place of documented ones. */
+export const withCredentials = (seed: ReadSeed, { password, service_secret }: DevCredentials): ReadSeed => {
+  if (password === DEV_PASSWORD) return seed
+  const { users, clients } = seed.entries
+  return {
+    ...seed,
+    entries: {
+      ...seed.entries,
+      users: users.map(({ value: { password_hash, ...value }, ...entry }) => ({
+        ...entry,
+        value: {
+          ...value,
+          ...(password_hash === HASH ? { password } : password_hash !== undefined && { password_hash }),
+        },
+      })),
+      clients: clients.map(({ value, ...entry }) => ({
+        ...entry,
+        value: value.client_secret === DEV_SECRET ? { ...value, client_secret: service_secret } : value,
+      })),
+    },
+  }
+}
