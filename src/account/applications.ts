@@ -15,7 +15,9 @@ import { openForm, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/applications'
 
-/** Lists the applications that the user may start, and those that have access or in which they are signed in. */
+/**
+ * Lists the applications that the user may start, and those that have access or in which they are signed in.
+ */
 export const getApplications =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

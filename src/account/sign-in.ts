@@ -27,8 +27,8 @@ interface LinkUser {
   user: UserRow
   organization: Organization
   /**
-   * The user has no factor, and may choose a passkey instead of a password: behind an administrator's link, and
-   * without a password to replace.
+   * The user has no factor, and may choose a passkey instead of a password: behind an administrator's link,
+   * and without a password to replace.
    */
   takes_passkey: boolean
 }

@@ -51,6 +51,7 @@ const statistics = async (context: Context, caller: Caller, query: ReadStatistic
   return { interval, data }
 }
 
+/** Returns the admin routes of the audit log. */
 export const eventRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listEvents',

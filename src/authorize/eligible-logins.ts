@@ -161,9 +161,9 @@ const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean>
 const OFFER_AGAIN = 30 * DAY
 
 /**
- * True when a passkey may be offered: the user typed a password, has proven the factors that they have, has no
- * passkey, has not declined lately, and the browser has an authenticator. Never in development, where tests
- * meet the same pages on each device.
+ * True when a passkey may be offered: the user typed a password, has proven the factors that they have, has
+ * no passkey, has not declined lately, and the browser has an authenticator. Never in development, where
+ * tests meet the same pages on each device.
  */
 const isOfferDue = async (
   { config, store, clock, loginPage }: Context,

@@ -74,6 +74,7 @@ export const exitOf = (context: Context, flow: StoredFlow, subject?: SubjectId):
   return hinted_user_id === undefined ? otherAccount(context, flow, subject) : {}
 }
 
+/** Returns the form that leaves a step for another account. */
 export const otherAccount = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => ({
   other: {
     action: '/oauth/other-account',

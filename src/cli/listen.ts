@@ -135,8 +135,8 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0, after opening it alone: a port that is opened for
- * sharing would also be shared with another program.
+ * Returns the port of the settings, or a free one for port 0, after opening it alone: a port that is opened
+ * for sharing would also be shared with another program.
  *
  * @throws ConfigError when it is in use
  */

@@ -4,7 +4,9 @@ import { thisProgram } from '#src/operations/backups.ts'
 import type { Ready } from './server.ts'
 import type { FromWorker, ToWorker } from './worker.ts'
 
-/** Milliseconds after SIGTERM until a worker that still runs is killed; a worker ends by itself within 2 s. */
+/**
+ * Milliseconds after SIGTERM until a worker that still runs is killed; a worker ends by itself within 2 s.
+ */
 const KILL_AFTER = 3 * SECOND
 /** Milliseconds in which a worker has to give its metrics. */
 const METRICS_WAIT = SECOND

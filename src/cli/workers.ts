@@ -9,14 +9,16 @@ import { openLog } from './log.ts'
 import { announce, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess } from './worker-process.ts'
 
-/** Milliseconds before a worker that ended is started again: doubled each time, while workers end this soon. */
+/**
+ * Milliseconds before a worker that ended is started again: doubled each time, while workers end this soon.
+ */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 
 /**
  * Runs `workers` servers that share the port (SO_REUSEPORT: the kernel gives each connection to one of them).
- * A worker that ends is started again. SIGHUP replaces the workers one by one, each after its successor answers,
- * so a changed settings file, certificate or executable takes effect without a pause. Resolves once all have
- * stopped.
+ * A worker that ends is started again. SIGHUP replaces the workers one by one, each after its successor
+ * answers, so a changed settings file, certificate or executable takes effect without a pause. Resolves once
+ * all have stopped.
  *
  * @throws ConfigError when the port cannot be shared
  */

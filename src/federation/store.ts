@@ -31,6 +31,7 @@ const matching = (
     gt(t.expires_at, now),
   )
 
+/** Returns the unexpired upstream request of a browser at a provider. */
 export const findUpstreamRequest = async (
   q: Queries,
   key: UpstreamRequestKey,

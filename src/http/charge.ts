@@ -8,9 +8,11 @@ import { networkOf } from './network.ts'
 
 /*
  * Fair limits on the work of unauthenticated clients:
- * 1. Each network and each known device pays from its own bucket, so no network can use up another one's budget.
- * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times as large.
- *    Many networks together can exhaust one organization, but not another, and never a network's reserve.
+ * 1. Each network and each known device pays from its own bucket, so no network can use up another one's
+ *    budget.
+ * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
+ *    as large. Many networks together can exhaust one organization, but not another, and never a network's
+ *    reserve.
  * 3. A client that presents its correct secret pays nothing.
  */
 

@@ -94,8 +94,8 @@ export const openMetrics = () => {
 }
 
 /**
- * Joins the metrics of several workers by their numbers: each sample gets the label `worker`, and each family is
- * shown once.
+ * Joins the metrics of several workers by their numbers: each sample gets the label `worker`, and each family
+ * is shown once.
  */
 export const joinMetrics = (pages: readonly (readonly [worker: number, page: string])[]): string => {
   const families = new Map<string, { head: string[]; samples: string[] }>()

@@ -70,12 +70,14 @@ export const list = (isEntry: (entry: string) => boolean, allowed: string) =>
     .transform(entriesOf)
     .refine(entries => entries.every(isEntry), allowed)
 
+/** Parses an http or https URL without path and trailing slash. */
 export const baseUrl = value(given => {
   const url = URL.parse(given)
   const plain = url && `${url.protocol}//${url.host}`
   return url && /^https?:$/.test(url.protocol) && plain === given.toLowerCase() ? plain : undefined
 }, 'an http or https address without path and trailing slash, such as https://id.example.com')
 
+/** Parses an http or https URL without credentials, query and fragment; trailing slashes are removed. */
 export const endpointUrl = value(given => {
   const url = URL.parse(given)
   const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
@@ -83,7 +85,7 @@ export const endpointUrl = value(given => {
 }, 'an http or https address without credentials and query, such as http://127.0.0.1:4318')
 
 /**
- * Format:
+ * Parses `name=value` pairs, separated by commas:
  * https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables
  */
 export const headers = value((given): Record<string, string> | undefined => {
@@ -97,6 +99,7 @@ export const headers = value((given): Record<string, string> | undefined => {
   }
 }, 'a comma list of name=value with percent-encoded values')
 
+/** Checks the URL of a mail server: `smtp:` or `smtps:`. */
 export const smtpUrl = matching(given => {
   const url = URL.parse(given)
   return /^smtps?:$/.test(url?.protocol ?? '') && Boolean(url?.hostname)
@@ -117,15 +120,18 @@ export const databaseOf = (value: string): string | undefined => {
   }
 }
 
+/** Checks a PostgreSQL URL, as {@link databaseOf} does. */
 export const databaseUrl = matching(
   given => databaseOf(given) !== undefined,
   `postgres://user:password@host:port/database with percent-encoded parts and, if given, an sslmode of ${sslModes.join(', ')}`,
 )
 
+/** Checks a mail address, alone or as `Name <address>`. */
 export const sender = z
   .string()
   .regex(/^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/, 'an address such as id@example.com')
 
+/** Parses a number from 0 to 1. */
 export const ratio = z
   .string()
   .regex(/^(?:0|1|0?\.\d{1,9}|1\.0+)$/, 'a number from 0 to 1, such as 0.1')

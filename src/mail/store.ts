@@ -53,6 +53,7 @@ export const releaseMails = async (tx: Transaction, now: number, until: number):
     .where(between(next, now, until))
 }
 
+/** Removes a mail from the outbox. */
 export const removeMail = async (tx: Transaction, number: number): Promise<void> => {
   await tx.delete(tx.tables.mails).where(eq(tx.tables.mails.number, number))
 }

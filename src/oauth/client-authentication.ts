@@ -20,8 +20,8 @@ interface ClientRequest {
   /** The request that an assertion is for; undefined where none is accepted. */
   readonly asked?: AssertedFor | undefined
   /**
-   * `either` accepts a secret in the header or the body, whichever method is registered: many libraries always
-   * use HTTP Basic at these endpoints.
+   * `either` accepts a secret in the header or the body, whichever method is registered: many libraries
+   * always use HTTP Basic at these endpoints.
    */
   readonly place?: 'registered' | 'either'
 }

@@ -114,9 +114,9 @@ const clientOf = ({ config, clock }: Core, secret: string): Client => ({
 })
 
 /**
- * Creates the client when a secret for it exists; sets a changed secret and adds new scopes otherwise. A client
- * that an administrator deleted is created again only if the settings have its secret. Otherwise a restart would
- * undo the deletion.
+ * Creates the client when a secret for it exists; sets a changed secret and adds new scopes otherwise. A
+ * client that an administrator deleted is created again only if the settings have its secret. Otherwise a
+ * restart would undo the deletion.
  */
 const applyAdminClient = async (
   base: Core,

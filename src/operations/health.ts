@@ -24,8 +24,11 @@ export interface Finding {
   state: 'ok' | 'warn' | 'fail' | 'skip'
   text: string
 }
+/** Returns the finding of a check without a problem. */
 export const ok = (text: string): Finding => ({ state: 'ok', text })
+/** Returns a finding that the operator should know. */
 export const warn = (text: string): Finding => ({ state: 'warn', text })
+/** Returns the finding of a failed check. */
 export const fail = (text: string): Finding => ({ state: 'fail', text })
 /** @param text what the operator can do so that it is checked */
 export const skip = (text: string): Finding => ({ state: 'skip', text })

@@ -74,6 +74,7 @@ const update = (
     return changed
   })
 
+/** Returns the admin routes of the server's settings. */
 export const settingsRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'getSettings',

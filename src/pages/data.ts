@@ -262,7 +262,9 @@ export interface ChangePasswordPage extends Common, StepExit {
   request?: string
   /** The token of a single-use link. */
   token?: string
-  /** WebAuthn creation options as JSON, where a link lets its user choose a passkey instead (`credential`). */
+  /**
+   * WebAuthn creation options as JSON, where a link lets its user choose a passkey instead (`credential`).
+   */
   passkey_options?: string
   /** False where the organization requires passkeys: the page asks for no password. */
   takes_password?: false

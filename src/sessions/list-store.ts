@@ -13,6 +13,7 @@ import type { Session } from './store.ts'
 
 export type ListedSession = Session & { username: string }
 
+/** Returns a session that is neither ended nor expired at `now` (ms), within the organization if given. */
 export const findActiveSession = async (
   q: Queries,
   find: { session_id: string; organization_id?: OrganizationId | undefined; now: number },

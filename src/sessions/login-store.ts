@@ -105,6 +105,7 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
     .orderBy(desc(logins.signed_in_at), desc(logins.id))
 }
 
+/** Stores a new login. */
 export const insertLogin = async (tx: Transaction, login: NewLoginRow): Promise<void> => {
   await tx.insert(tx.tables.logins).values(login)
 }

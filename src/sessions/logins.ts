@@ -44,5 +44,6 @@ export const startLogin = async (
   return login.id
 }
 
+/** Returns the unexpired logins of a browser, the latest first. */
 export const listLogins = (context: Core, q: Queries, browser_hash: SecretHash): Promise<Login[]> =>
   findLogins(q, browser_hash, context.clock.now())

@@ -13,6 +13,7 @@ const byKey = prepared((q, { throttles }) =>
     .where(eq(throttles.key, sql.placeholder('key'))),
 )
 
+/** Returns the counter of failures of a key, even if it has expired; undefined without failures. */
 export const findThrottle = async (q: Queries, key: string): Promise<Throttle | undefined> =>
   (await byKey(q, { key }))[0]
 
@@ -26,6 +27,7 @@ export const upsertThrottle = async (tx: Transaction, { key, ...row }: Throttle)
     .onConflictDoUpdate({ target: throttles.key, set: row })
 }
 
+/** Deletes the counter of a key, which ends its wait. */
 export const removeThrottle = async (tx: Transaction, key: string): Promise<void> => {
   const { throttles } = tx.tables
   tx.changed('throttles')
@@ -38,6 +40,7 @@ export const removeThrottles = async (tx: Transaction, prefix: string): Promise<
   await tx.delete(throttles).where(and(gte(throttles.key, prefix), lt(throttles.key, `${prefix}\uffff`)))
 }
 
+/** Counts the stored browsers of a user. */
 export const countDevices = (q: Queries, user_id: UserId): Promise<number> =>
   q.$count(q.tables.devices, eq(q.tables.devices.user_id, user_id))
 
@@ -53,6 +56,7 @@ const deviceOf = prepared((q, { devices }) =>
     ),
 )
 
+/** Returns the stored browser of a user with this device cookie. */
 export const findDevice = async (
   q: Queries,
   device: { user_id: string; device_hash: SecretHash },

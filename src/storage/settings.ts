@@ -28,6 +28,7 @@ export const putSetting = async (
   tx.changed('settings')
 }
 
+/** Removes a value of the server. */
 export const removeSetting = async (tx: Transaction, name: string): Promise<void> => {
   const { settings } = tx.tables
   await tx.delete(settings).where(eq(settings.name, name))

@@ -77,6 +77,7 @@ export const isRevoked = (
     ([client, count]) => (client === '' || client === client_id) && count > revocations,
   )
 
+/** Returns the SHA-256 of the URI, 32 bytes, as codes carry it. */
 export const redirectHash = (redirect_uri: string): Buffer => hash('sha256', redirect_uri, 'buffer')
 
 /**

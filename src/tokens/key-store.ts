@@ -16,6 +16,7 @@ export const listKeys = async (q: Queries): Promise<KeyRow[]> => {
   return rows as KeyRow[]
 }
 
+/** Stores a signing key. */
 export const insertKey = async (tx: Transaction, key: KeyRow): Promise<void> => {
   await tx.insert(tx.tables.signing_keys).values(key)
   tx.changed('keys')
@@ -70,6 +71,7 @@ export const removeKey = async (tx: Transaction, id: KeyId): Promise<KeyRow | un
   return removed as KeyRow | undefined
 }
 
+/** Removes the keys whose `expires_at` is not after `now` (ms). */
 export const removeExpiredKeys = async (tx: Transaction, now: number): Promise<void> => {
   const { signing_keys } = tx.tables
   const removed = await tx

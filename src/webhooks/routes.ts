@@ -61,6 +61,7 @@ const listAttempts = async (context: Context, caller: Caller, id: string, query:
 
 const changes = { permission: 'webhooks:update', also: 'events:read' } as const
 
+/** Returns the admin routes of webhooks. */
 export const webhookRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createWebhook',

@@ -120,6 +120,7 @@ export const WebhookWithSecret = WebhookAnswer.extend({
 
 const timeOf = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
+/** Returns a webhook in the form of the admin API's answer; the secret is left out. */
 export const webhookAnswer = (core: Core, hook: Webhook): z.output<typeof WebhookAnswer> => ({
   id: hook.id,
   organization_id: hook.organization_id,
@@ -190,6 +191,7 @@ export const WebhookDelivery = z
     },
   })
 
+/** Returns an attempt in the form of the admin API's answer. */
 export const deliveryAnswer = (row: Omit<DeliveryRow, 'number'>): z.output<typeof WebhookDelivery> => ({
   event_id: row.event_id,
   event_type: row.event_type,

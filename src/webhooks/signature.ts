@@ -38,6 +38,7 @@ const publicText = (seed: Buffer): string => {
   return `whpk_${Buffer.from(x, 'base64url').toString('base64')}`
 }
 
+/** Encrypts a secret for one webhook. */
 export const sealWebhookSecret = ({ master }: Core, hook: Pick<Webhook, 'id'>, secret: Buffer): Buffer =>
   master.seal(secret, labelOf(hook))
 

@@ -56,6 +56,7 @@ export const findWebhookNamed = async (
 const ofOrganization = ({ tables: { webhooks } }: Queries, id: OrganizationId | undefined) =>
   id && eq(webhooks.organization_id, id)
 
+/** Returns a page of webhooks, by creation. */
 export const listWebhooks = (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -70,6 +71,7 @@ export const listWebhooks = (
     .limit(range.limit)
 }
 
+/** Counts the webhooks of the list, at most 10,001. */
 export const countWebhooks = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { webhooks } = q.tables
   const found = q
@@ -242,6 +244,7 @@ export const latestDeliveries = (q: Queries, limit: number) => {
     .limit(limit)
 }
 
+/** Counts the stored attempts of a webhook. */
 export const countDeliveries = (q: Queries, id: string): Promise<number> =>
   q.$count(q.tables.webhook_deliveries, eq(q.tables.webhook_deliveries.webhook_id, id as WebhookId))
 

@@ -46,7 +46,10 @@ export const documentWorld = async () => {
   })
   afterAll(() => publisher.stop(true))
 
-  /** Hosts below .example, and URLs with an answer, are the publisher; all others are called as in production, without the Internet. */
+  /**
+   * Hosts below .example, and URLs with an answer, are the publisher; all others are called as in production,
+   * without the Internet.
+   */
   const allowed = { outbound_allow: ['*=127.0.0.1:*'] }
   const call = outboundFetch(allowed)
   const impatient = outboundFetch(allowed, { timeout: 20 })

@@ -25,9 +25,9 @@ const ratioOf = ({ ours, theirs }: Compared): number =>
   median(ours.map((cost, round) => cost / (theirs[round] ?? Number.NaN)))
 
 /**
- * Prints the CPU time of each operation by this build as a ratio to another build's, the median of three rounds.
- * Each round restarts both builds and alternates between them in short slices, so that a change in the machine's
- * speed affects both.
+ * Prints the CPU time of each operation by this build as a ratio to another build's, the median of three
+ * rounds. Each round restarts both builds and alternates between them in short slices, so that a change in
+ * the machine's speed affects both.
  *
  * @returns the names of the operations that cost over 5 % more
  */

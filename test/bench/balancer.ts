@@ -1,6 +1,6 @@
 /**
- * Sends each request to the next of several servers, as a load balancer does: `bun test/bench/balancer.ts <port> <port of
- * a server> …`.
+ * Sends each request to the next of several servers, as a load balancer does: `bun test/bench/balancer.ts
+ * <port> <port of a server> …`.
  */
 import { connect, createServer } from 'node:net'
 import { header } from './connection.ts'

@@ -79,8 +79,8 @@ const rows = [
 ]
 
 /**
- * Checks that no cost grows with the number of rows. Both servers run at once, so that a change in the machine's speed
- * affects both.
+ * Checks that no cost grows with the number of rows. Both servers run at once, so that a change in the
+ * machine's speed affects both.
  */
 export const runLarge = async (users: number, events: number, duration: Duration): Promise<void> => {
   const instances: Instance[] = []

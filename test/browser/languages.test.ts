@@ -8,7 +8,9 @@ afterAll(async () => {
   await server.stop(true)
 })
 
-/** Returns the elements that leave the window or overflow their container, all details open. Runs in the page. */
+/**
+ * Returns the elements that leave the window or overflow their container, all details open. Runs in the page.
+ */
 const tooWide = (): string[] => {
   for (const details of document.querySelectorAll('details')) {
     // Details of one name close each other.

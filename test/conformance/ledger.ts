@@ -27,7 +27,10 @@ export const provenIds = (reports: string[]): Set<string> =>
     ),
   )
 
-/** Differences between the rules and the runner's reports, one line each; empty when each rule has a passed test. */
+/**
+ * Differences between the rules and the runner's reports, one line each; empty when each rule has a passed
+ * test.
+ */
 export const ledgerGaps = async (reports: string[]): Promise<string[]> => {
   const rules = await readRules()
   const ids = new Set(rules.map(({ id }) => id))

@@ -1,4 +1,6 @@
-/** The same API on Express: `gatehouse exec -- bun express-api.ts`, or with the variables of a real server. */
+/**
+ * The same API on Express: `gatehouse exec -- bun express-api.ts`, or with the variables of a real server.
+ */
 import { fromEnv } from '@gatehouse/resource-server'
 import { auth, getClaims } from '@gatehouse/resource-server/express'
 import express from 'express'

@@ -46,8 +46,8 @@ const claimsFor = async (client: Json, auth: openid.ClientAuth, scope: string, p
 }
 
 test('CLM-08 Grafana: groups and roles by role_attribute_path, from the ID token and from userinfo', async () => {
-  // [auth.generic_oauth] scopes = openid profile email groups, groups_attribute_path = groups, use_pkce = true,
-  // role_attribute_path = contains(groups[*], 'grafana-admins') && 'Admin' || 'Viewer', or role
+  // [auth.generic_oauth] scopes = openid profile email groups, groups_attribute_path = groups, use_pkce =
+  // true, role_attribute_path = contains(groups[*], 'grafana-admins') && 'Admin' || 'Viewer', or role
   const client = await addClient(app, 'grafana', {
     redirect_uris: ['https://grafana.example/login/generic_oauth'],
     scopes: ['openid', 'profile', 'email', 'groups'],
@@ -61,8 +61,8 @@ test('CLM-08 Grafana: groups and roles by role_attribute_path, from the ID token
 })
 
 test('CLM-08 Nextcloud: groups and quota by --mapping-groups and --mapping-quota, from the ID token', async () => {
-  // occ user_oidc:provider --scope="openid email profile groups" --mapping-groups=groups --mapping-quota=quota
-  // --mapping-uid=preferred_username --group-provisioning=1
+  // occ user_oidc:provider --scope="openid email profile groups" --mapping-groups=groups
+  // --mapping-quota=quota --mapping-uid=preferred_username --group-provisioning=1
   const client = await addClient(app, 'nextcloud', {
     redirect_uris: ['https://cloud.example/apps/user_oidc/code'],
     scopes: ['openid', 'profile', 'email', 'groups'],

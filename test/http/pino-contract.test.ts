@@ -1,7 +1,7 @@
 /**
- * The parts of a pino logger that src/http/request-log.ts uses: `pino.symbols.streamSym`, `timeSym` and `chindingsSym`. pino
- * names them in its documentation without saying what they hold. The line of a request is written through them, because
- * pino's own way costs a tenth of an answer such as the key set.
+ * The parts of a pino logger that src/http/request-log.ts uses: `pino.symbols.streamSym`, `timeSym` and
+ * `chindingsSym`. pino names them in its documentation without saying what they hold. The line of a request
+ * is written through them, because pino's own way costs a tenth of an answer such as the key set.
  */
 import { expect, test } from 'bun:test'
 import { pino } from 'pino'

@@ -153,7 +153,8 @@ export const keySets: Case[] = [
     async run({ issuer, route, verifier }) {
       const hanging: VerifierOptions['fetch'] = (_, init) =>
         new Promise((_, reject) => {
-          // In Node the signal's timer alone does not keep the process alive, as the socket of a real request does.
+          // In Node the signal's timer alone does not keep the process alive, as the socket of a real request
+          // does.
           const socket = setInterval(() => {}, 1_000)
           init?.signal?.addEventListener('abort', () => {
             clearInterval(socket)

@@ -1,4 +1,5 @@
-// Takes screenshots of every screen of the console: phone and desktop, light and dark, from the right, and contact sheets of them.
+// Takes screenshots of every screen of the console: phone and desktop, light and dark, from the right, and
+// contact sheets of them.
 //   bun test/support/console-preview.ts FOLDER [PATTERN]
 import { mkdirSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'

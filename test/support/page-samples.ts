@@ -1,3 +1,4 @@
+/** Sample data of every page and mail, for screenshots and tests. Long on purpose: one list of states. */
 import { timeOf } from '#src/links/mail-delivery.ts'
 import { isNotice, type MailContent } from '#src/mail/render.ts'
 import type { Pages } from '#src/pages/data.ts'

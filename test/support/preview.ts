@@ -1,6 +1,6 @@
 // Shows every page in every state and every mail, with sample data.
 //   bun test/support/preview.ts                  serves them (`?theme=ember`, `?accent=2b8a3e`, `?locale=ar`)
-//   bun test/support/preview.ts FOLDER [PATTERN] writes screenshots: phone and desktop, light and dark, languages, themes
+//   bun test/support/preview.ts FOLDER [PATTERN] writes screenshots in each form
 import { chromium } from 'playwright-core'
 import { names, servePages } from './page-server.ts'
 

@@ -14,8 +14,8 @@ export const openSocket = (port: number): Promise<Socket> =>
   })
 
 /**
- * Sends bytes that no HTTP client would, and reads until the server closes. `lines` are the request line and headers, `Host` when
- * it matters. Undefined: closed without an answer.
+ * Sends bytes that no HTTP client would, and reads until the server closes. `lines` are the request line and
+ * headers, `Host` when it matters. Undefined: closed without an answer.
  */
 export const askRaw = async (port: number, lines: string[], body = ''): Promise<RawAnswer | undefined> => {
   const named = lines.some(line => /^host:/i.test(line)) ? [] : ['Host: localhost']

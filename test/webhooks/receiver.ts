@@ -37,7 +37,9 @@ export const startReceiver = () => {
   return { received, state, target, url: `http://${target}/hook`, stop: () => server.stop(true) }
 }
 
-/** Throws unless the secret signed the message. The library compares its time with the clock of the system. */
+/**
+ * Throws unless the secret signed the message. The library compares its time with the clock of the system.
+ */
 export const verifyMessage = (secret: string, { raw, headers, timestamp }: Received): unknown => {
   setSystemTime(timestamp * 1000)
   try {

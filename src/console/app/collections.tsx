@@ -6,6 +6,7 @@ import { say, words } from './words.ts'
 
 const { common } = words
 
+/** Shows a button that removes an item; `label` names it for screen readers. */
 export const RemoveButton = ({ label, onClick }: { label: string; onClick(): void }) => (
   <button
     type="button"

@@ -36,6 +36,7 @@ const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
 
 const isOwnOnly = ({ permissions }: Me): boolean => permissions.every(name => name.startsWith('profile:'))
 
+/** Shows the logo of Gatehouse. */
 export const Gate = () => (
   <svg class="gate" viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="8" />
@@ -80,6 +81,7 @@ const LastAdmin = () => {
   )
 }
 
+/** Shows the console around the current screen: menu, search, account and notices. */
 export const Frame = ({ children }: { children: ComponentChildren }) => {
   const { nav } = words
   const [isOpen, setOpen] = useState(false)

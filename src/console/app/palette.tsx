@@ -7,6 +7,7 @@ import { announce, go } from './router.ts'
 import { words } from './words.ts'
 
 const isOpen = signal(false)
+/** Opens the search over all objects. */
 export const openPalette = (): void => {
   isOpen.value = true
 }
@@ -219,4 +220,5 @@ export const startPalette = (): void =>
     openPalette()
   })
 
+/** Shows the search over all objects while it is open. */
 export const Palette = () => (isOpen.value ? <Panel /> : null)

@@ -1,3 +1,6 @@
+/**
+ * Small parts that all screens share. Over 300 lines on purpose: one file is easier to search than forty.
+ */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
@@ -40,6 +43,7 @@ const shapes = {
 }
 export type IconName = keyof typeof shapes
 
+/** Shows an icon that screen readers skip. */
 export const Icon = ({ name }: { name: IconName }) => (
   <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
     <path d={shapes[name]} />
@@ -75,6 +79,7 @@ export const Heading = (props: {
   )
 }
 
+/** Shows a short state in a tone of its meaning. */
 export const Badge = ({
   tone = 'plain',
   children,
@@ -83,6 +88,7 @@ export const Badge = ({
   children: ComponentChildren
 }) => <span class={`badge ${tone}`}>{children}</span>
 
+/** Shows content in a box with an optional title. */
 export const Card = (props: {
   title?: string
   lead?: ComponentChildren
@@ -104,6 +110,7 @@ export const Card = (props: {
   </section>
 )
 
+/** Shows an ISO 8601 time relative to now; null is shown as "never". */
 export const When = ({ time }: { time: string | null }) =>
   time === null ? (
     <span class="muted">{common.never}</span>
@@ -122,6 +129,7 @@ export const Loading = ({ rows = 3 }: { rows?: number }) => (
   </div>
 )
 
+/** Shows that a list has no rows, and optionally an action. */
 export const Empty = (props: { title: string; children?: ComponentChildren; icon?: IconName }) => (
   <div class="empty">
     <Icon name={props.icon ?? 'search'} />
@@ -171,6 +179,7 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) =>
     </div>
   ) : null
 
+/** Shows a button that copies a text. */
 export const Copy = ({ text, label }: { text: string; label?: string }) => {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
@@ -199,6 +208,7 @@ export const Value = ({ text }: { text: string }) => (
 /** A keyboard can reach text that scrolls. */
 const focusable = { tabIndex: 0 }
 
+/** Shows a call as a shell command, folded. */
 export const AsCurl = ({ text }: { text: string }) => (
   <details>
     <summary>{common.asCurl}</summary>
@@ -206,6 +216,7 @@ export const AsCurl = ({ text }: { text: string }) => (
   </details>
 )
 
+/** Shows code with a button that copies it. */
 export const Code = ({ text }: { text: string }) => (
   <div class="code">
     <pre {...focusable}>{text}</pre>
@@ -333,6 +344,7 @@ export const Field = (props: {
   )
 }
 
+/** Shows a labelled checkbox. */
 export const Check = (props: {
   label: string
   hint?: string
@@ -352,6 +364,7 @@ export const Check = (props: {
   </label>
 )
 
+/** Shows a labelled choice among fixed values. */
 export const Choice = (props: {
   label: string
   value: string

@@ -34,6 +34,7 @@ const redirect_uri = `${issuer}${CALLBACK}`
 let token = ''
 export const person = signal<Person | undefined>(undefined)
 
+/** Returns the current access token; empty without a session. */
 export const accessToken = (): string => token
 
 const begin = async (path: string, more: Record<string, string>): Promise<never> => {

@@ -13,6 +13,7 @@ export const show = (text: string): void => {
   }, 4_000)
 }
 
+/** Shows the current notice, which screen readers announce. */
 export const Toast = () => (
   <div class="toast" role="status">
     {message.value && (

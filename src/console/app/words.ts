@@ -50,6 +50,7 @@ export const shownOf = (shown: number, total: number): string =>
   total > 10_000 ? say(words.common.ofMany, { shown, total: 10_000 }) : say(words.common.of, { shown, total })
 
 const numbers = new Intl.NumberFormat(language)
+/** Formats a number in the language of the page. */
 export const number = (value: number): string => numbers.format(value)
 
 const sizes = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte']
@@ -69,7 +70,9 @@ const dates = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle
 const days = new Intl.DateTimeFormat(language, { month: 'short', day: 'numeric', timeZone: 'UTC' })
 const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 
+/** Formats an ISO 8601 time as date and time. */
 export const fullDate = (time: string): string => dates.format(new Date(time))
+/** Formats an ISO 8601 time as a date. */
 export const dayOf = (time: string): string => days.format(new Date(time))
 
 const units = [

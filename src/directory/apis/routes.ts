@@ -20,6 +20,7 @@ const list = (context: Context, caller: Caller, query: ListApis) => {
   })
 }
 
+/** Returns the admin routes of APIs. */
 export const apiRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createApi',

@@ -174,6 +174,7 @@ export const ApiAnswer = z.object({ ...stored, identifier, ...writable }).meta({
   },
 })
 
+/** Returns an API in the form of the admin API's answer. */
 export const apiAnswer = ({ identifier_key: _, ...api }: Row): z.output<typeof ApiAnswer> => ({
   ...api,
   scopes: api.scopes.map(({ claims = {}, ...scope }) => ({ ...scope, claims })),

@@ -45,12 +45,14 @@ export const insertApi = async (tx: Transaction, api: Api): Promise<void> => {
   tx.changed('apis')
 }
 
+/** Stores the columns of an API. Rejects with a unique violation when the identifier is taken. */
 export const saveApi = async (tx: Transaction, { id, ...columns }: Api): Promise<void> => {
   const { apis } = tx.tables
   await tx.update(apis).set(columns).where(eq(apis.id, id))
   tx.changed('apis')
 }
 
+/** Removes an API. */
 export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promise<void> => {
   const { apis } = tx.tables
   await tx.delete(apis).where(eq(apis.id, id))
@@ -95,6 +97,7 @@ export const clientsAmong = async (
 const matching = ({ apis }: Tables, organization_id: OrganizationId | undefined) =>
   organization_id && eq(apis.organization_id, organization_id)
 
+/** Returns a page of APIs, by creation. */
 export const listApis = (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -109,6 +112,7 @@ export const listApis = (
     .limit(range.limit)
 }
 
+/** Counts the APIs of the list, at most 10,001. */
 export const countApis = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { apis } = q.tables
   const found = q

@@ -103,6 +103,7 @@ const matching = (q: Queries, { organization_id, source }: DynamicClientFilter) 
   )
 }
 
+/** Returns a page of dynamic clients, by creation. */
 export const listDynamicClients = (
   q: Queries,
   filter: DynamicClientFilter,
@@ -117,6 +118,7 @@ export const listDynamicClients = (
     .limit(range.limit)
 }
 
+/** Counts the dynamic clients of the list, at most 10,001. */
 export const countDynamicClients = (q: Queries, filter: DynamicClientFilter): Promise<number> => {
   const { dynamic_clients: t } = q.tables
   const found = q

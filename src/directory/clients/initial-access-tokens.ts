@@ -76,6 +76,7 @@ const create = (context: Core, input: CreateInitialAccessToken, by: ChangedBy) =
     return { id, organization_id, token, uses: uses_left, expires_at: iso(expires_at) }
   })
 
+/** Returns the admin routes of initial access tokens. */
 export const initialAccessTokenRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createInitialAccessToken',

@@ -4,6 +4,7 @@ import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { LogoutRow } from '#src/sessions/logout-store.ts'
 import type { Queries } from '#src/storage/store.ts'
 
+/** Returns a page of a client's logouts, by creation. */
 export const listLogouts = (q: Queries, client_id: string, range: Range): Promise<LogoutRow[]> => {
   const { logouts } = q.tables
   const { created_at, jti } = logouts
@@ -15,6 +16,7 @@ export const listLogouts = (q: Queries, client_id: string, range: Range): Promis
     .limit(range.limit)
 }
 
+/** Counts the logouts of a client, at most 10,001. */
 export const countLogouts = (q: Queries, client_id: string): Promise<number> => {
   const { logouts } = q.tables
   const found = q

@@ -46,6 +46,7 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
   })
 }
 
+/** Returns the admin routes of clients. */
 export const clientRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createClient',

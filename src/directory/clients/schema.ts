@@ -222,6 +222,7 @@ export const ClientSecret = z.object({ client_id, client_secret }).meta({
   example: { client_id: shop.client_id, client_secret: SECRET },
 })
 
+/** Returns a client in the form of the admin API's answer, without its secret. */
 export const clientAnswer = ({ secret_hash: _, ...client }: Row): z.output<typeof ClientAnswer> => ({
   ...client,
   created_at: iso(client.created_at),
@@ -254,6 +255,7 @@ const ClientItem = ClientAnswer.pick({
   },
 })
 
+/** Returns a client in the form of the list. */
 export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
   client_id: client.client_id,
   name: client.name,

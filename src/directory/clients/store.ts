@@ -121,6 +121,7 @@ export const insertClient = async (tx: Transaction, client: Client): Promise<voi
   tx.changed('clients')
 }
 
+/** Stores the columns of a client. */
 export const saveClient = async (tx: Transaction, { client_id, ...columns }: Client): Promise<void> => {
   const { clients } = tx.tables
   await tx.update(clients).set(columns).where(eq(clients.client_id, client_id))
@@ -195,6 +196,7 @@ const matching = ({ clients }: Tables, { organization_id, type, grant_type }: Cl
     grant_type && like(clients.grant_types, `%"${grant_type}"%`),
   )
 
+/** Returns a page of clients, by creation. */
 export const listClients = (q: Queries, filter: ClientFilter, range: Range): Promise<Client[]> => {
   const { clients } = q.tables
   const { created_at, client_id } = clients
@@ -206,6 +208,7 @@ export const listClients = (q: Queries, filter: ClientFilter, range: Range): Pro
     .limit(range.limit)
 }
 
+/** Counts the clients of the list, at most 10,001. */
 export const countClients = (q: Queries, filter: ClientFilter): Promise<number> => {
   const { clients } = q.tables
   const found = q

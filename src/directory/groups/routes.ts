@@ -75,6 +75,7 @@ const confirmedBy = ({ caller, client_info, query }: RouteInput<unknown, Confirm
   confirmed: query.confirm,
 })
 
+/** Returns the admin routes of groups. */
 export const groupRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createGroup',

@@ -79,6 +79,7 @@ export const saveGroup = async (
   await tx.update(groups).set({ name, description, updated_at }).where(eq(groups.id, id))
 }
 
+/** Replaces the roles that members of a group inherit. */
 export const replaceGroupRoles = async (
   tx: Transaction,
   group_id: GroupId,
@@ -179,6 +180,7 @@ export const countGroups = async (q: Queries, filter: GroupFilter, most: number)
   return Number(counted?.total ?? 0)
 }
 
+/** Returns a page of groups, by creation. */
 export const listGroups = async (
   q: Queries,
   filter: GroupFilter,

@@ -36,6 +36,7 @@ const list = (context: Context, caller: Caller, query: ListIdentityProviders) =>
   })
 }
 
+/** Returns the admin routes of identity providers. */
 export const identityProviderRoutes = (context: Context): AdminRoute[] => {
   const answer = (provider: ProviderWithRoles) => providerAnswer(provider, context.clock.now())
   return [

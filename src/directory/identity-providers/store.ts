@@ -128,6 +128,7 @@ export interface ProviderFilter {
 const matching = ({ identity_providers: t }: Tables, { organization_id, type }: ProviderFilter) =>
   and(organization_id && eq(t.organization_id, organization_id), type && eq(t.type, type))
 
+/** Returns a page of identity providers, by creation. */
 export const listProviders = async (
   q: Queries,
   filter: ProviderFilter,
@@ -143,6 +144,7 @@ export const listProviders = async (
   return withRoles(q, rows as IdentityProvider[])
 }
 
+/** Counts the identity providers of the list, at most 10,001. */
 export const countProviders = (q: Queries, filter: ProviderFilter): Promise<number> => {
   const { identity_providers: t } = q.tables
   const found = q

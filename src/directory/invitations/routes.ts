@@ -36,6 +36,7 @@ const list = (context: Context, caller: Caller, query: ListInvitations) => {
   })
 }
 
+/** Returns the admin routes of invitations. */
 export const invitationRoutes = (context: Context): AdminRoute[] => {
   const sent = ({ invitation, url }: Sent) => ({
     ...invitationAnswer(invitation, context.clock.now()),

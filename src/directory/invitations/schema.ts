@@ -144,6 +144,7 @@ const statusOf = ({ withdrawn_at, uses, max_uses, expires_at }: Invitation, now:
   return expires_at <= now ? 'expired' : 'pending'
 }
 
+/** Returns an invitation in the form of the admin API's answer; `now` (ms) decides its status. */
 export const invitationAnswer = (row: Invitation, now: number): z.output<typeof InvitationAnswer> => ({
   id: row.id,
   organization_id: row.organization_id,

@@ -8,6 +8,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type Invitation = Tables['invitations']['$inferSelect']
 
+/** Stores a new invitation. */
 export const insertInvitation = async (tx: Transaction, invitation: Invitation): Promise<void> => {
   await tx.insert(tx.tables.invitations).values(invitation)
 }
@@ -112,6 +113,7 @@ export const listAccepted = (q: Queries, id: InvitationId, limit: number) => {
     .limit(limit)
 }
 
+/** Returns a page of invitations, by creation. */
 export const listInvitations = (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -126,6 +128,7 @@ export const listInvitations = (
     .limit(range.limit)
 }
 
+/** Counts the invitations of the list, at most 10,001. */
 export const countInvitations = (
   q: Queries,
   organization_id: OrganizationId | undefined,

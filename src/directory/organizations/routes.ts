@@ -36,6 +36,7 @@ const list = (context: Context, { search, ...query }: ListOrganizations) =>
     item: organizationItem,
   })
 
+/** Returns the admin routes of organizations. */
 export const organizationRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createOrganization',

@@ -240,6 +240,7 @@ const ListedOrganization = OrganizationAnswer.extend({ user_count: count.describ
 
 type Row = Tables['organizations']['$inferSelect']
 
+/** Returns an organization in the form of the admin API's answer. */
 export const organizationAnswer = (organization: Row): z.output<typeof OrganizationAnswer> => ({
   id: organization.id,
   name: organization.name,
@@ -250,6 +251,7 @@ export const organizationAnswer = (organization: Row): z.output<typeof Organizat
   updated_at: iso(organization.updated_at),
 })
 
+/** Returns an organization in the form of the list, with `user_count`. */
 export const organizationItem = (organization: Row): z.output<typeof ListedOrganization> => ({
   ...organizationAnswer(organization),
   user_count: organization.user_count,

@@ -213,6 +213,7 @@ const contains = ({ organizations }: Tables, search: string | undefined) =>
     ? sql`${organizations.search_text} LIKE ${`%${fold(search).replace(/[%_\\]/g, '\\$&')}%`} ESCAPE '\\'`
     : undefined
 
+/** Returns a page of organizations whose name, slug or display name contains `search`, by creation. */
 export const listOrganizations = (q: Queries, search: string | undefined, range: Range) => {
   const { organizations } = q.tables
   const { created_at, id } = organizations
@@ -224,6 +225,7 @@ export const listOrganizations = (q: Queries, search: string | undefined, range:
     .limit(range.limit)
 }
 
+/** Counts the organizations that contain `search`, at most 10,001. */
 export const countOrganizations = (q: Queries, search: string): Promise<number> => {
   const { organizations } = q.tables
   return q.$count(

@@ -22,6 +22,7 @@ const list = (context: Context, caller: Caller, query: ListRegistrations) => {
   })
 }
 
+/** Returns the admin routes of registrations. */
 export const registrationRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listRegistrations',

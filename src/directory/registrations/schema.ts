@@ -30,6 +30,7 @@ const RegistrationAnswer = z
     },
   })
 
+/** Returns a waiting registration in the form of the admin API's answer. */
 export const registrationAnswer = ({
   user_id,
   created_at,

@@ -7,6 +7,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 type Waiting = Tables['waiting_users']['$inferSelect']
 
+/** Stores that a user waits for approval. */
 export const insertWaiting = async (tx: Transaction, waiting: Waiting): Promise<void> => {
   await tx.insert(tx.tables.waiting_users).values(waiting)
 }
@@ -39,6 +40,7 @@ const columns = ({ waiting_users: t, users }: Tables) => ({
 
 export type WaitingUser = Awaited<ReturnType<typeof listWaiting>>[number]
 
+/** Returns a page of disabled users who wait for approval, by registration. */
 export const listWaiting = (q: Queries, organization_id: OrganizationId | undefined, range: Range) => {
   const { waiting_users: t, users } = q.tables
   const { joined, where } = waiting(q, organization_id)
@@ -51,6 +53,7 @@ export const listWaiting = (q: Queries, organization_id: OrganizationId | undefi
     .limit(range.limit)
 }
 
+/** Counts the users who wait for approval, at most 10,001. */
 export const countWaiting = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { waiting_users: t, users } = q.tables
   const { joined, where } = waiting(q, organization_id)

@@ -22,6 +22,7 @@ const list = (context: Context, caller: Caller, query: ListRoles) => {
   })
 }
 
+/** Returns the admin routes of roles. */
 export const roleRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'createRole',

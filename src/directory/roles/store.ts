@@ -92,6 +92,7 @@ export const insertBuiltInRoles = async (
   })
 }
 
+/** Stores description and permissions of a role. */
 export const saveRole = async (
   tx: Transaction,
   { id, description, permissions, updated_at }: Role,
@@ -110,6 +111,7 @@ export const removeRole = async (tx: Transaction, id: RoleId, now: number): Prom
   tx.changed('users')
 }
 
+/** Returns a page of roles, by creation. */
 export const listRoles = (
   q: Queries,
   organization_id: OrganizationId | undefined,

@@ -66,6 +66,7 @@ const list = (context: Context, caller: Caller, query: ListSessions) => {
   })
 }
 
+/** Returns the admin routes of sessions. */
 export const sessionRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listSessions',

@@ -6,6 +6,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type Link = Tables['links']['$inferSelect']
 
+/** Stores a single-use link. */
 export const insertLink = async (tx: Transaction, link: Link): Promise<void> => {
   await tx.insert(tx.tables.links).values(link)
 }
@@ -19,6 +20,7 @@ interface LinkKey {
 const matching = ({ links }: Tables, { link_hash, kind, now }: LinkKey) =>
   and(eq(links.link_hash, link_hash), eq(links.kind, kind), gt(links.expires_at, now))
 
+/** Returns a link by its hash, even if it has expired. */
 export const findLink = async (q: Queries, key: LinkKey): Promise<Link | undefined> => {
   const [link] = await q.select().from(q.tables.links).where(matching(q.tables, key))
   return link

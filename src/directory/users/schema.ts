@@ -200,6 +200,7 @@ export const CreatedUser = z
     example: UserAnswer.meta()?.example,
   })
 
+/** Returns a user in the form of the admin API's answer. */
 export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   id: user.id,
   username: user.username,

@@ -178,6 +178,7 @@ export const saveUser = async (tx: Transaction, { seq, ...user }: UserRow): Prom
   tx.changed('users')
 }
 
+/** Replaces the directly assigned roles of a user. */
 export const replaceUserRoles = async (
   tx: Transaction,
   user_id: UserId,

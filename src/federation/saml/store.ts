@@ -9,6 +9,7 @@ export interface StoredKey {
 
 const NAME = 'saml_key'
 
+/** Returns the stored key pair of the SAML service provider, sealed. */
 export const findSamlKey = (q: Queries): Promise<StoredKey | undefined> => getSetting(q, NAME)
 
 /** Keeps an existing key: another process may have stored one first. */

@@ -10,6 +10,7 @@ import type { Call } from '#src/http/call.ts'
 import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
 import { authorizationUrlOf, verifySocialCallback } from './upstream.ts'
 
+/** Returns the routes of logins through OpenID Connect and OAuth 2.0 providers. */
 export const socialRoutes = (context: Context) => {
   const at =
     (handle: (call: Call, provider: SocialProvider) => Promise<Response>): PageHandler =>

@@ -61,8 +61,8 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used.')
   const user = await findSubject(tx, code)
   if (!user) return refuseUsed(context, tx, call, code)
-  // A client that presents its own code with a wrong verifier may be an attacker who injected it, so one guess
-  // is all it gets. A wrong secret never gets here: the client is authenticated first.
+  // A client that presents its own code with a wrong verifier may be an attacker who injected it, so one
+  // guess is all it gets. A wrong secret never gets here: the client is authenticated first.
   const fault = findFault(code, call, now) ?? (await findExclusion(tx, client, user.organization_id))
   if (fault) {
     await endSessionOf(context, tx, call, code)

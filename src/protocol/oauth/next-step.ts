@@ -101,8 +101,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
- * enrol, attributes, offer_passkey, consent, issue, in this order, each only while it is required. A passkey is
- * offered only at an authentication within this flow.
+ * enrol, attributes, offer_passkey, consent, issue, in this order, each only while it is required. A passkey
+ * is offered only at an authentication within this flow.
  *
  * A new password or factor requires an authentication within this flow or just before it, so that a stolen
  * cookie is not enough, and follows the second factor.

@@ -73,7 +73,9 @@ export const chooseResource = (
 const offers = ({ scopes }: Pick<TargetApi, 'scopes'>, name: string, held: ReadonlySet<string>): boolean =>
   scopes.some(scope => scope.name === name && (scope.role === null || held.has(scope.role)))
 
-/** Returns the APIs with the scope that offer it to people who hold these roles; undefined when no API has it. */
+/**
+ * Returns the APIs with the scope that offer it to people who hold these roles; undefined when no API has it.
+ */
 export const apisOffering = <A extends Pick<TargetApi, 'scopes'>>(
   apis: readonly A[],
   name: string,

@@ -7,9 +7,10 @@ export const identifier = (name: string): string => `"${name.replaceAll('"', '""
 const MANY = 100_000
 
 /**
- * Compares each index with its table and returns a finding for each that differs. Both are read in order, and the
- * sums of a hash of each entry are compared, so the time grows with the size alone. `PRAGMA integrity_check` looks
- * each row up in each index, which costs three times as much per row once the indexes exceed the page cache.
+ * Compares each index with its table and returns a finding for each that differs. Both are read in order, and
+ * the sums of a hash of each entry are compared, so the time grows with the size alone. `PRAGMA
+ * integrity_check` looks each row up in each index, which costs three times as much per row once the indexes
+ * exceed the page cache.
  *
  * @param rows number of rows by table
  * @param onProgress is told of each large table before it is read

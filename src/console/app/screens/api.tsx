@@ -244,6 +244,7 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
   )
 }
 
+/** Screen of one API. */
 export const ApiScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Api>(`/apis/${encodeURIComponent(id)}`)
   const [isAsked, setAsked] = useState(false)

@@ -10,6 +10,7 @@ import type { Api } from './api.tsx'
 
 const { apis } = words
 
+/** Screen of the list of APIs. */
 export const ApisScreen = () => {
   const organizationOf = useOrganizations()
   const list = useList<Api>('/apis', { limit: 50 })

@@ -208,6 +208,7 @@ const Safety = ({ client }: { client: Client }) => {
   )
 }
 
+/** Screen of one application. */
 export const ClientScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Client>(`/clients/${encodeURIComponent(id)}`)
   const back = { href: '/console/clients', label: words.nav.clients }

@@ -18,6 +18,7 @@ export const kindNames = {
   service: words.clients.service,
 }
 
+/** Screen of the list of applications. */
 export const ClientsScreen = () => {
   const organizationOf = useOrganizations()
   const list = useList<ListedClient>('/clients', { limit: 50 })

@@ -185,6 +185,7 @@ const useBlocked = (organization_id: string) => {
   return { organization: loaded.data, problem, blocked, setBlocked }
 }
 
+/** Screen of the list of dynamic clients. */
 export const DynamicClientsScreen = () => {
   const own = person.value?.organization_id ?? ''
   const [wanted, setWanted] = useState('')

@@ -57,6 +57,7 @@ const Arrivals = ({ count }: { count: number }) => {
   )
 }
 
+/** Screen of the audit log. */
 export const EventsScreen = () => {
   const [filters, setFilters] = useState(
     () => Object.fromEntries(names.map(name => [name, query.value.get(name) ?? ''])) as Filters,

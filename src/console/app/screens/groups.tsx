@@ -26,6 +26,7 @@ import { say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']
 
+/** Screen of the list of groups. */
 export const GroupsScreen = () => {
   const organizationOf = useOrganizations()
   const list = useList<Group>('/groups', { limit: 50 })
@@ -205,6 +206,7 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
   )
 }
 
+/** Screen of one group. */
 export const GroupScreen = ({ id }: { id: string }) => {
   const organizationOf = useOrganizations()
   const loaded = useObject<Group>(`/groups/${id}`)

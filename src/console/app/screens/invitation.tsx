@@ -99,6 +99,7 @@ const Facts = ({ invitation }: { invitation: Detail }) => {
   )
 }
 
+/** Screen of one invitation. */
 export const InvitationScreen = ({ id }: { id: string }) => {
   const path = `/invitations/${encodeURIComponent(id)}`
   const loaded = useObject<Detail>(path)

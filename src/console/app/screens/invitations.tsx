@@ -20,6 +20,7 @@ const text = words.invitations
 
 const tones = { pending: 'good', accepted: 'plain', expired: 'warn', withdrawn: 'plain' } as const
 
+/** Shows the status of an invitation. */
 export const StatusBadge = ({ of: { status } }: { of: Pick<Invitation, 'status'> }) => (
   <Badge tone={tones[status]}>{text.statuses[status]}</Badge>
 )
@@ -38,6 +39,7 @@ export const LinkOnce = ({ sent, onClose }: { sent: Sent; onClose(): void }) => 
   />
 )
 
+/** Shows that an invitation was mailed. */
 export const tellSent = ({ email }: Sent): void => show(say(text.mailed, { email: email ?? '' }))
 
 const DAY = 86_400
@@ -181,6 +183,7 @@ const Invite = (props: { onSent(sent: Sent): void; onClose(): void }) => {
   )
 }
 
+/** Screen of the list of invitations. */
 export const InvitationsScreen = () => {
   const list = useList<Invitation>('/invitations', { limit: 50 })
   const [isNew, setNew] = useState(false)

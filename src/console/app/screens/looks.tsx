@@ -228,6 +228,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   )
 }
 
+/** Screen of the colours, pictures and CSS of an organization. */
 export const LooksScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Organization>(`/organizations/${encodeURIComponent(id)}`)
   const organization = loaded.data

@@ -82,6 +82,7 @@ const Made = ({ client }: { client: Client }) => (
   </>
 )
 
+/** Screen that registers an application. */
 export const NewClientScreen = () => {
   const [kind, setKind] = useState<Kind>('web')
   const [values, setValues] = useState<Values>({ name: '', asks: true })

@@ -13,6 +13,7 @@ const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 const newPassword = (): string =>
   `${[...crypto.getRandomValues(new Uint32Array(16))].map(n => letters[n % letters.length]).join('')}-Aa7`
 
+/** Screen that creates a user. */
 export const NewUserScreen = () => {
   const [values, setValues] = useState({
     username: '',

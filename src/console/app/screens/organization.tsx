@@ -112,6 +112,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   )
 }
 
+/** Screen of one organization. */
 export const OrganizationScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Organization>(`/organizations/${encodeURIComponent(id)}`)
   const [isAsked, setAsked] = useState(false)

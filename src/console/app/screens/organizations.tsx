@@ -16,6 +16,7 @@ const slugOf = (name: string): string =>
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+|-+$/g, '')
 
+/** Screen of the list of organizations. */
 export const OrganizationsScreen = () => {
   const [search, setSearch] = useState('')
   const list = useList<Organization>('/organizations', { search: useSettled(search.trim()), limit: 50 })

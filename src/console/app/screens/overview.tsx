@@ -150,6 +150,7 @@ const HealthCard = () => {
   )
 }
 
+/** First screen: next steps, statistics and findings. */
 export const OverviewScreen = () => {
   const [first] = person.value?.name.split(' ') ?? []
   return (

@@ -52,6 +52,7 @@ const bodyOf = ({ kind, name, alias, ...given }: Draft) => {
   return { ...common, ...known, client_id, client_secret }
 }
 
+/** Screen of the list of identity providers. */
 export const ProvidersScreen = () => {
   const list = useList<Provider>('/identity-providers', { limit: 50 })
   const [draft, setDraft] = useState<Draft>()

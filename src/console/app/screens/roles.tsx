@@ -32,6 +32,7 @@ type Role = (typeof RoleAnswer)['_output']
 const { permissions } = consoleLimits()
 const resources = [...new Set(permissions.map(name => name.split(':')[0] ?? ''))]
 
+/** Screen of the list of roles. */
 export const RolesScreen = () => {
   const organizationOf = useOrganizations()
   const list = useList<Role>('/roles', { limit: 100 })
@@ -189,6 +190,7 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   )
 }
 
+/** Screen of one role. */
 export const RoleScreen = ({ id }: { id: string }) => {
   const organizationOf = useOrganizations()
   const loaded = useObject<Role>(`/roles/${id}`)

@@ -7,6 +7,7 @@ import { ListCard } from '../list.tsx'
 import { Confirm, Empty, Heading, Refused, When } from '../parts.tsx'
 import { programOf, say, words } from '../words.ts'
 
+/** Screen of the list of sessions. */
 export const SessionsScreen = () => {
   const [filters, setFilters] = useState({ user_id: '', client_id: '' })
   const [isAsked, setAsked] = useState(false)

@@ -58,6 +58,7 @@ const addresses = [
   [words.settings.reference, '/api/v1/docs'],
 ] as const
 
+/** Screen of the server's settings. */
 export const SettingsScreen = () => {
   const loaded = useObject<ServerSettings>('/settings')
   return (

@@ -36,6 +36,7 @@ const Few = <T,>(props: {
   )
 }
 
+/** Shows a group as a row that links to it. */
 export const GroupRow = ({ group, about }: { group: Group; about: string }) => (
   <li>
     <a class="row link" href={`/console/groups/${group.id}`}>

@@ -1,3 +1,4 @@
+/** The screen of one user. Over 300 lines on purpose: its cards share the user and the actions. */
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
@@ -348,6 +349,7 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
   )
 }
 
+/** Screen of one user. */
 export const UserScreen = ({ id }: { id: string }) => {
   const loaded = useObject<UserAnswer>(`/users/${id}`)
   const groups = useGroups(id)

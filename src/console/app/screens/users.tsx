@@ -123,6 +123,7 @@ const states = [
   ['unverified', words.users.unverified],
 ] as const
 
+/** Screen of the list of users. */
 export const UsersScreen = () => {
   const [search, setSearch] = useState('')
   const [state, setState] = useState('')

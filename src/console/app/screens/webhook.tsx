@@ -176,6 +176,7 @@ const Safety = ({ webhook }: { webhook: Webhook }) => {
   )
 }
 
+/** Screen of one webhook. */
 export const WebhookScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Webhook>(`/webhooks/${encodeURIComponent(id)}`)
   const back = { href: '/console/webhooks', label: words.nav.webhooks }

@@ -12,8 +12,10 @@ export type WebhookWithSecret = Webhook & { secret: string | null }
 
 const text = words.webhooks
 
+/** Splits a typed text at white space into its parts. */
 export const linesOf = (typed: string): string[] => typed.split(/\s+/).filter(Boolean)
 
+/** Shows whether a webhook works, fails or is disabled. */
 export const StateBadge = ({ of: { enabled, disabled_reason, failing_since } }: { of: Webhook }) =>
   disabled_reason ? (
     <Badge tone="bad">{text.reasons[disabled_reason]}</Badge>
@@ -41,6 +43,7 @@ export const SecretDialog = ({ secret, onClose }: { secret: string; onClose(): v
   </Dialog>
 )
 
+/** Screen of the list of webhooks. */
 export const WebhooksScreen = () => {
   const list = useList<Webhook>('/webhooks', { limit: 50 })
   const [draft, setDraft] = useState<{ name: string; url: string; events: string }>()

@@ -41,6 +41,7 @@ const selectPasskey = prepared((q, { factors }) =>
     .where(eq(factors.credential_id, placeholder('credential_id'))),
 )
 
+/** Returns the passkey with this credential id (base64url), of any user. */
 export const findPasskey = async (q: Queries, credential_id: string): Promise<Factor | undefined> =>
   (await selectPasskey(q, { credential_id }))[0]
 
