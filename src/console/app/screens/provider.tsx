@@ -129,6 +129,7 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
   )
 }
 
+/** Screen of one identity provider. */
 export const ProviderScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Provider>(`/identity-providers/${encodeURIComponent(id)}`)
   const [isAsked, setAsked] = useState(false)
