@@ -1,7 +1,7 @@
 /**
- * `bun run release:rehearse [VERSION]` runs the steps of .github/workflows/release.yml on a clean clone of the
- * latest commit, as a tag would, and publishes nothing: actions and steps that need the forge are named only.
- * Without a version, that of package.json.
+ * `bun run release:rehearse [VERSION]` runs the steps of .github/workflows/release.yml on a clean clone of
+ * the latest commit, as a tag would, and publishes nothing: actions and steps that need the forge are named
+ * only. Without a version, that of package.json.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -79,8 +79,8 @@ const argumentsOf = ({ seed, port = 0, url, internal_url, tls, auto_login }: Gat
 ]
 
 /**
- * Returns the command that runs the image. The issuer names the port of this machine, so the container listens
- * on the same one.
+ * Returns the command that runs the image. The issuer names the port of this machine, so the container
+ * listens on the same one.
  */
 const containerCommand = async (image: string, options: ProcessOptions): Promise<string[]> => {
   if (options.tls)

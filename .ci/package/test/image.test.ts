@@ -41,7 +41,9 @@ test('the image for arm64 has the loader and the libraries of its platform', asy
   expect(stdout.match(/ARM aarch64/g)).toHaveLength(2)
 })
 
-/** Options without which podman cannot run containers here: limits it would raise, and this host's network. */
+/**
+ * Options without which podman cannot run containers here: limits it would raise, and this host's network.
+ */
 const limits = [
   '--runtime=runc',
   'run',
