@@ -109,7 +109,7 @@ const startLogin = async session => {
   })
 }
 
-/** Takes the URL to which the browser returned; returns the claims of the user. */
+/** Takes the URL of the callback; returns the claims of the user. */
 const finishLogin = async (url, session) => {
   const tokens = await client.authorizationCodeGrant(config, new URL(url), {
     pkceCodeVerifier: session.verifier,
@@ -118,7 +118,7 @@ const finishLogin = async (url, session) => {
   return { user: tokens.claims(), id_token: tokens.id_token }
 }
 
-/** Returns the URL to send the browser to, which ends the login at the issuer too. */
+/** Returns the URL that also ends the login at the issuer. */
 const startLogout = session =>
   client.buildEndSessionUrl(config, {
     id_token_hint: session.id_token,${

@@ -115,6 +115,7 @@ const Article = ({ page }: { page: GuidePage }) => {
   )
 }
 
+/** Screen of one page of the guide. */
 export const GuidePageScreen = ({ id }: { id: string }) => {
   const page = guideSections.flatMap(({ pages }) => pages).find(({ subject }) => subject === id)
   const back = { href: '/console/guide', label: words.nav.guide }
