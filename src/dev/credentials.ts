@@ -23,8 +23,8 @@ export const isExposed = (server: {
   )
 
 /**
- * Returns the credentials of a server: the documented ones on this machine, random ones beyond it. A kept data
- * directory keeps its own.
+ * Returns the credentials of a server: the documented ones on this machine, random ones beyond it. A kept
+ * data directory keeps its own.
  *
  * @throws ConfigError for a directory with documented credentials, when the server is exposed
  */

@@ -26,8 +26,8 @@ const POLICY = {
 export const CONTROL_HEADER = 'gatehouse-control'
 
 /**
- * Checks before each request in development mode, whose secrets may be public: a web page of another origin must
- * not reach the server through a name that it controls (DNS rebinding), nor send requests below /dev/.
+ * Checks before each request in development mode, whose secrets may be public: a web page of another origin
+ * must not reach the server through a name that it controls (DNS rebinding), nor send requests below /dev/.
  */
 export const gateOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
