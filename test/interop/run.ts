@@ -179,9 +179,9 @@ const run = async (command: string[], home: string, more?: Record<string, string
 const stored = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' }
 const WHO = /Alice Example is logged in with the scopes/
 
-/** A provider of the TypeScript SDK whose person is Chromium, and a listener for the answer. */
-const openProvider = () => {
-  const answer = Promise.withResolvers<URLSearchParams>()
+/** A provider of the TypeScript SDK whose person is Chromium, and a listener for its answers. */
+const openProvider = (clientMetadataUrl?: string) => {
+  let answer = Promise.withResolvers<URLSearchParams>()
   const listener = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -194,6 +194,7 @@ const openProvider = () => {
   const redirectUrl = `http://127.0.0.1:${listener.port}/callback`
   const kept: { client?: Json; tokens?: Json; verifier?: string; discovery?: Json } = {}
   const provider = {
+    ...(clientMetadataUrl && { clientMetadataUrl }),
     redirectUrl,
     clientMetadata: {
       client_name: 'Test client',
@@ -212,10 +213,71 @@ const openProvider = () => {
     saveDiscoveryState: (state: Json) => void Object.assign(kept, { discovery: state }),
     discoveryState: () => kept.discovery,
   }
-  return { provider, answer: answer.promise, stop: () => listener.stop(true) }
+  const nextAnswer = async () => {
+    const parameters = await answer.promise
+    answer = Promise.withResolvers()
+    return parameters
+  }
+  return { provider, kept, nextAnswer, stop: () => listener.stop(true) }
 }
 
+type Provider = ReturnType<typeof openProvider>['provider']
+
 const self = { name: 'test', version: '1.0.0' }
+
+/** The versions of the SDK: `open` connects, `finish` passes the answer of an authorization. */
+const versions = {
+  '@modelcontextprotocol/sdk 1.x': {
+    // With a refresh token this client refreshes with the scopes that it has, and gives up.
+    stepsUpAlone: false,
+    connect: (mcp_url: string, authProvider: Provider) => {
+      const transport = new StreamableHTTPClientTransport(new URL(mcp_url), { authProvider })
+      const client = new Client(self)
+      const finish = (answer: URLSearchParams) => transport.finishAuth(answer.get('code') ?? '')
+      return { client, open: () => client.connect(transport), finish }
+    },
+  },
+  '@modelcontextprotocol/client 2.x': {
+    stepsUpAlone: true,
+    connect: (mcp_url: string, authProvider: Provider) => {
+      const transport = new v2.StreamableHTTPClientTransport(new URL(mcp_url), { authProvider })
+      const client = new v2.Client(self)
+      const finish = (answer: URLSearchParams) => transport.finishAuth(answer)
+      return { client, open: () => client.connect(transport), finish }
+    },
+  },
+}
+
+/** Logs in, calls a tool, steps up for the other one, and refreshes. */
+const useSdk = async (
+  { stepsUpAlone, connect }: (typeof versions)[keyof typeof versions],
+  mcp_url: string,
+  clientMetadataUrl?: string,
+): Promise<void> => {
+  const { provider, kept, nextAnswer, stop } = openProvider(clientMetadataUrl)
+  const first = connect(mcp_url, provider)
+  await assert.rejects(first.open(), /Unauthorized/)
+  await first.finish(await nextAnswer())
+  assert.equal(kept.client?.client_id === clientMetadataUrl, clientMetadataUrl !== undefined)
+  const { client, open, finish } = connect(mcp_url, provider)
+  await open()
+  const use = async (name: string) => ((await client.callTool({ name })) as Json).content[0].text
+  assert.match(await use('whoami'), WHO)
+
+  if (!stepsUpAlone) kept.tokens = { ...kept.tokens, refresh_token: undefined }
+  await assert.rejects(use('roll'), /Unauthorized/)
+  await finish(await nextAnswer())
+  assert.match(await use('roll'), /The die shows/)
+  assert.deepEqual(kept.tokens?.scope.split(' ').sort(), [...MCP_SCOPES].sort())
+
+  const before = kept.tokens?.refresh_token
+  assert.ok(before)
+  kept.tokens = { ...kept.tokens, access_token: 'no token' }
+  assert.match(await use('whoami'), WHO)
+  assert.notEqual(kept.tokens?.refresh_token, before)
+  await client.close()
+  await stop()
+}
 
 const clientsOf = ({ url, mcp_url, name: home }: Target): Record<string, () => Promise<void>> => {
   const inspector = (tool: string, ...args: string[]) => [
@@ -233,30 +295,15 @@ const clientsOf = ({ url, mcp_url, name: home }: Target): Record<string, () => P
     ],
   ]
   return {
-    '@modelcontextprotocol/sdk 1.x': async () => {
-      const { provider, answer, stop } = openProvider()
-      const open = () => new StreamableHTTPClientTransport(new URL(mcp_url), { authProvider: provider })
-      const first = open()
-      await assert.rejects(new Client(self).connect(first), /Unauthorized/)
-      await first.finishAuth((await answer).get('code') ?? '')
-      const client = new Client(self)
-      await client.connect(open())
-      assert.match(((await client.callTool({ name: 'whoami' })) as Json).content[0].text, WHO)
-      await client.close()
-      await stop()
-    },
-    '@modelcontextprotocol/client 2.x': async () => {
-      const { provider, answer, stop } = openProvider()
-      const open = () => new v2.StreamableHTTPClientTransport(new URL(mcp_url), { authProvider: provider })
-      const first = open()
-      await assert.rejects(new v2.Client(self).connect(first), /Unauthorized/)
-      await first.finishAuth(await answer)
-      const client = new v2.Client(self)
-      await client.connect(open())
-      assert.match(((await client.callTool({ name: 'whoami' })) as Json).content[0].text, WHO)
-      await client.close()
-      await stop()
-    },
+    ...Object.fromEntries(
+      Object.entries(versions).flatMap(([name, version]) => [
+        [`${name}, by registration, with step-up and refresh`, () => useSdk(version, mcp_url)],
+        [
+          `${name}, by the metadata document of Claude Code, with step-up and refresh`,
+          () => useSdk(version, mcp_url, DOCUMENT),
+        ],
+      ]),
+    ),
     'mcp-remote, by registration': async () => {
       const transport = new StdioClientTransport({
         command: node,
