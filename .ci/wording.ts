@@ -5,9 +5,9 @@ import { Glob } from 'bun'
  * subject or verb, and says things directly. `.github/CONTRIBUTING.md` has the rules.
  */
 const OPENING =
-  /^(?:What|Whoever|Whose|Whence|Whom|Who|Whether|How|Where|Of|Upon|Nobody|So that|As long|So many|Here,? for)\b/
+  /^(?:What|Whoever|Whose|Whence|Whom|Who|Whether|How|Where|Of|Upon|Nobody|Somebody|One that|Those (?:of|that)|Begins the ids|So that|As long|So many|Here,? for)\b/
 const ANYWHERE =
-  /\b(?:whoever|whence|whomever|upon|anew|of ours|of theirs|is none|are none|so many|as good as|belongs into|takes? along|has run out|in vain|goes by|nobody's|somebody's|whatever it)\b/i
+  /\b(?:whoever|whence|whomever|upon|anew|of ours|of theirs|is none|are none|so many|as good as|belongs into|takes? along|has run out|in vain|goes by|nobody's|somebody's|whatever it|counts for nothing|as of then|by hand, not|is told|tells it|the beginnings of)\b/i
 
 const COMMENT = /\/\*\*?([\s\S]*?)\*\/|(?<=^|\s)\/\/ ?(.*)$/gm
 
@@ -34,7 +34,7 @@ const commentsOf = (source: string): { line: number; text: string }[] => {
   }))
 }
 
-/** The first word of each sentence; `e.g.` and the like end none. */
+/** Returns the sentences of a text; a colon ends one too. */
 const sentencesOf = (text: string): string[] =>
   text.replace(/`[^`]*`/g, '`x`').split(/(?<=[.!?:;])\s+(?=[A-Z`])/)
 
@@ -68,13 +68,24 @@ const paragraphsOf = (page: string): { line: number; text: string }[] => {
   return blocks.filter(({ text }) => text.length > 25)
 }
 
+/** Returns the titles of tests and of their groups, with their lines. */
+const titlesOf = (source: string): { line: number; text: string }[] =>
+  source.split('\n').flatMap((line, i) =>
+    [...line.matchAll(/\b(?:test|describe)(?:\.\w+)?\((['`])(.+?)\1,/g)].map(match => ({
+      line: i + 1,
+      text: match[2] ?? '',
+    })),
+  )
+
 const code = [...new Glob('{src,test}/**/*.{ts,tsx}').scanSync(), '.drizzle.ts'].sort()
-const pages = [...new Glob('templates/guide/*.md').scanSync()].sort()
+const pages = ['templates/guide/*.md', '.github/*.md', 'src/**/README.md', 'test/**/*.md', 'README.md']
+  .flatMap(glob => [...new Glob(glob).scanSync({ dot: true })])
+  .sort()
 const textsOf = (file: string, source: string) => {
   if (file.endsWith('.md')) return paragraphsOf(source)
   // The description of a field may begin with a question word: it completes the field's name.
   const messages = messagesOf(source).filter(({ text }) => !/^(?:Whether|Who|How|Where)\b/.test(text))
-  return file.startsWith('src') ? [...commentsOf(source), ...messages] : commentsOf(source)
+  return [...commentsOf(source), ...(file.startsWith('src') ? messages : titlesOf(source))]
 }
 const findings: string[] = []
 for (const file of [...code, ...pages])

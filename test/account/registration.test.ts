@@ -286,7 +286,7 @@ describe('PEO-12 mails of registration are bounded', () => {
     expect(count).toBe(10)
   })
 
-  test('for a network, which is told to wait', async () => {
+  test('for a network, whose answer has the wait', async () => {
     const browser = openBrowser(app, { ip: '203.0.113.7' })
     const form = await openForm(browser)
     const statuses = []

@@ -288,7 +288,7 @@ describe('CMD-04 control', () => {
     expect(await types()).toContain('session.revoked')
   })
 
-  test('CMD-04 discovery tells it where an organization allows it', async () => {
+  test('CMD-04 discovery names the support if an organization allows it', async () => {
     const told = async () =>
       (await get(app, '/.well-known/oauth-authorization-server')).body.client_id_metadata_document_supported
     expect(await told()).toBe(true)

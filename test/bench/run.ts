@@ -187,6 +187,6 @@ if (options.write !== undefined)
   writeFileSync(
     options.write,
     written(
-      '`bun run bench` printed this: CPU time of the whole server process for one operation, beside the same operation of oidc-provider. Compare the ratios; the times are those of one machine.',
+      '`bun run bench` printed this: CPU time of the whole server process for one operation, compared with the same operation of oidc-provider. Compare the ratios; the times are those of one machine.',
     ),
   )

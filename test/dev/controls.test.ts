@@ -79,7 +79,7 @@ describe('dev 7: mint', () => {
     expect([await answer('admin'), await answer('alice')]).toEqual([200, 403])
   })
 
-  test('a wrong call is told its mistake', async () => {
+  test('the answer to a wrong call names its mistake', async () => {
     await using server = await startGatehouse()
     await expect(server.mint({ organization: 'nowhere' })).rejects.toThrow(
       /organization: The slug of an organization/,

@@ -113,7 +113,7 @@ describe('the pages of development mode', () => {
     expect(await error.text()).toContain('&lt;b&gt;')
   })
 
-  test('RUN-18 a client without the page’s redirect URI is told to register it', async () => {
+  test('RUN-18 a client without the page’s redirect URI gets the advice to register it', async () => {
     for (const client_id of ['elsewhere', 'unknown']) {
       const answer = await get(`/dev/try?client_id=${client_id}`)
       expect([answer.status, await answer.text()]).toEqual([

@@ -194,7 +194,7 @@ describe('CMD-10 an assertion is refused', () => {
     expect((await ask(more, await assert(limited, {}, rs))).status).toBe(200)
   })
 
-  test('CMD-10 that names another client, or comes beside a secret or without its type', async () => {
+  test('CMD-10 that names another client, or comes with a secret or without its type', async () => {
     const good = () => assert(client)
     await refused(await good(), { client_id: 'shop' })
     await refused(await good(), { client_id: client.client_id, client_secret: 'x' }, 'invalid_request')

@@ -64,7 +64,7 @@ test('MCP-03 a preflight allows MCP-Protocol-Version, also of the documents', as
   }
 })
 
-test('MCP-04 only a request for the internal host is told internal endpoints', async () => {
+test('MCP-04 only a request for the internal host gets internal endpoints', async () => {
   const contained = await startApp({ internal_url: 'http://gatehouse:8080' })
   const endpointFor = async (host: string) => {
     const answer = await contained.call(paths[0] ?? '', { headers: { host } })

@@ -44,7 +44,7 @@ test('PAG-22 a refused form puts the focus on its first wrong field', async () =
   expect(Object.values(focused).filter(([wrong, focus]) => wrong !== focus)).toEqual([])
 })
 
-test('PAG-21 a password generator is told the rules', async () => {
+test('PAG-21 a password generator gets the rules', async () => {
   const [password] = (await inputsOf(find('set-up.empty'))).filter(({ name }) => name === 'password')
   expect(password?.passwordrules).toBe(
     'minlength: 12; required: upper; required: lower; required: digit; required: special;',

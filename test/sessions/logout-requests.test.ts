@@ -75,7 +75,7 @@ test('BCL-13 the request is a form, posted to the registered URI with its query'
 })
 
 describe('BCL-14 the end of a login', () => {
-  test('BCL-14 is told to each client with a session, at once, and to no other', async () => {
+  test('BCL-14 is sent to each client with a session, at once, and to no other', async () => {
     const [shop, wiki] = [await addListener('shop'), await addListener('wiki')]
     await addListener('idle')
     await addClient(app, 'deaf')
@@ -95,7 +95,7 @@ describe('BCL-14 the end of a login', () => {
     expect(sids()).not.toContain(sidOf(elsewhere))
   })
 
-  test('BCL-14 on the page of the account is told too', async () => {
+  test('BCL-14 on the page of the account is sent too', async () => {
     const shop = await addListener('shop')
     const browser = openBrowser(app)
     const { code } = await logInTo(browser, 'shop', 'ada')
@@ -164,7 +164,7 @@ describe('BCL-08 the person ends', () => {
   })
 })
 
-test('BCL-15 the refresh tokens of a session that is told have ended', async () => {
+test('BCL-15 the refresh tokens of a reported session have ended', async () => {
   const shop = await addListener('shop')
   const [ended, other] = [await grantTokens(app, shop, user), await grantTokens(app, shop, user)]
   await app.admin('DELETE', `/sessions/sess_${sidOf(ended)}`)

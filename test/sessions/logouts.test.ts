@@ -139,7 +139,7 @@ describe('every end of a session', () => {
     'deletion of the client': () => app.admin('DELETE', '/clients/shop'),
   }
   for (const [name, end] of Object.entries(ends))
-    test(`BCL-08 ${name} is told once`, async () => {
+    test(`BCL-08 ${name} is reported once`, async () => {
       const tokens = await grantTokens(app, shop, user)
       await end(tokens)
       await deliver()
@@ -147,7 +147,7 @@ describe('every end of a session', () => {
       expect(sids()).toEqual([sessionOf(tokens)])
     })
 
-  test('BCL-08 deletion of the organization is told', async () => {
+  test('BCL-08 deletion of the organization is reported', async () => {
     const { id: organization_id } = await addOrganization(app, 'acme')
     const client = await addClient(app, 'acme-shop', { organization_id, backchannel_logout_uri: URI })
     const eve = await addUser(app, 'eve', { organization_id })
@@ -158,7 +158,7 @@ describe('every end of a session', () => {
     expect(sids()).toEqual([sessionOf(tokens)])
   })
 
-  test('BCL-08 an expiry is told where the client asks for it', async () => {
+  test('BCL-08 an expiry is reported if the client asks for it', async () => {
     await grantTokens(app, shop, user)
     const keen = await addClient(app, 'keen', {
       backchannel_logout_uri: 'https://keen.example/',

@@ -109,10 +109,10 @@ export const writable = {
   attributes: FreeAttributes,
   claims,
   allowed_roles: set(line(128, 1), 100).describe(
-    'Names of roles whose holders may use the client, beside members of `allowed_groups`; both empty: everyone.',
+    'Names of roles whose holders may use the client, in addition to members of `allowed_groups`; both empty: everyone.',
   ),
   allowed_groups: set(line(128, 1), 100).describe(
-    'Names of groups whose members may use the client, beside holders of `allowed_roles`; both empty: everyone.',
+    'Names of groups whose members may use the client, in addition to holders of `allowed_roles`; both empty: everyone.',
   ),
 }
 

@@ -138,7 +138,7 @@ export const sessionEnd = (
 ): number | null => (session_ttl === undefined ? null : now + session_ttl)
 
 /**
- * Begins the session that the code names, which uses up the code; undefined when the code was used before.
+ * Begins the session that the code names, which uses up the code; undefined when the code is already used.
  */
 const beginSession = async (
   context: Context,

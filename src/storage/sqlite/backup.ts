@@ -19,7 +19,7 @@ import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
 import { openUntrusted } from './schema-check.ts'
 
-/** Is told what a long command does next. */
+/** Receives the next stage of a long command. */
 export type OnProgress = (text: string) => void
 
 /** Result of a verified copy. */

@@ -13,7 +13,7 @@ const MANY = 100_000
  * exceed the page cache.
  *
  * @param rows number of rows by table
- * @param onProgress is told of each large table before it is read
+ * @param onProgress receives the name of each large table before it is read
  */
 export const indexFindings = (
   db: Database,

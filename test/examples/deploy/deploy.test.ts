@@ -61,7 +61,7 @@ test('the image runs as nobody, as does the unit, which requests no capability',
     expect(unit.split('\n')).toContain(line)
 })
 
-test('the service manager is told when the server is ready', async () => {
+test('the service manager gets a message when the server is ready', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   const said = join(folder, 'said')
   writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $@" >> ${said}\n`, {

@@ -106,7 +106,7 @@ test('H-04 an organization whose share of the queue is full gets 503; others are
   expect((await comeBack(app, trip, encoded)).status).toBe(200)
 }, 20_000)
 
-test('H-04 one network fills only its share of the queue, whatever it sends', async () => {
+test('H-04 one network fills only its share of the queue', async () => {
   expect(await end('<a/>')).toBe('bad_shape')
   await app.events()
   const held = end(LOOP)
