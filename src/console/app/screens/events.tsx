@@ -120,7 +120,7 @@ export const EventsScreen = () => {
           {isLive && !stream.isOpen && mayFollow ? words.log.connecting : words.log.live}
         </button>
       </Heading>
-      <div class="filters">
+      <div class="filters many">
         <Choice
           label={words.log.event}
           value={filters.type}

@@ -69,7 +69,7 @@ export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
     <Card
       title={words.nav.dynamicClients}
       lead={text.policiesLead}
-      aside={<a href="/console/dynamic-clients">{words.common.all}</a>}
+      aside={<a href="/console/dynamic-clients">{words.nav.dynamic}</a>}
     >
       <div class="pair">
         <Choice

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { useAction } from '../action.ts'
+import type { Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
@@ -15,6 +16,42 @@ type Settings = Organization['settings']
 
 const DEFAULT = 'org_default'
 
+const Names = (props: {
+  values: Organization
+  problem: Problem | undefined
+  onChange(change: Partial<Organization>): void
+}) => {
+  const { values, problem, onChange } = props
+  return (
+    <Card title={words.organization.names}>
+      <Field
+        name="display_name"
+        label={words.organization.shown}
+        value={values.display_name}
+        problem={problem}
+        onValue={display_name => onChange({ display_name })}
+      />
+      <div class="pair">
+        <Field
+          name="name"
+          label={words.organization.internal}
+          value={values.name}
+          problem={problem}
+          onValue={name => onChange({ name })}
+        />
+        <Field
+          name="slug"
+          label={words.organization.slug}
+          spellcheck={false}
+          value={values.slug}
+          problem={problem}
+          onValue={slug => onChange({ slug })}
+        />
+      </div>
+    </Card>
+  )
+}
+
 const Form = ({ organization, loaded }: { organization: Organization; loaded: Loaded<Organization> }) => {
   const path = `/organizations/${organization.id}`
   const edit = useEdit<Organization>(path, organization, loaded.etag, loaded)
@@ -23,85 +60,66 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
   return (
     <EditForm edit={edit} path={path} stored={organization}>
-      <Card title={words.organization.names}>
-        <Field
-          name="display_name"
-          label={words.organization.shown}
-          value={values.display_name}
-          problem={problem}
-          onValue={display_name => set({ display_name })}
-        />
-        <div class="pair">
-          <Field
-            name="name"
-            label={words.organization.internal}
-            value={values.name}
+      <div class="columns">
+        <div class="stack">
+          <Names values={values} problem={problem} onChange={set} />
+          <Card title={words.organization.logins}>
+            <Check
+              label={words.organization.mfa}
+              hint={words.organization.mfaHint}
+              checked={settings.mfa_required ?? false}
+              onChecked={mfa_required => choose({ mfa_required })}
+            />
+            <Check
+              label={words.organization.passkey}
+              hint={words.organization.passkeyHint}
+              checked={settings.passkey_required ?? false}
+              onChecked={passkey_required => choose({ passkey_required })}
+            />
+            <Check
+              label={words.organization.stepUp}
+              hint={words.organization.stepUpHint}
+              checked={settings.step_up === 'all'}
+              onChecked={isOn => choose({ step_up: isOn ? 'all' : null })}
+            />
+            <Check
+              label={words.organization.selfDelete}
+              checked={settings.self_deletion ?? false}
+              onChecked={self_deletion => choose({ self_deletion })}
+            />
+            <div class="pair">
+              <Field
+                name="settings.session_ttl"
+                label={words.organization.ttl}
+                hint={words.organization.ttlHint}
+                autocomplete="off"
+                spellcheck={false}
+                value={settings.session_ttl ?? ''}
+                problem={problem}
+                onValue={value => choose({ session_ttl: value === '' ? null : value })}
+              />
+              <Choice
+                label={words.organization.passwords}
+                value={settings.password_policy?.preset ?? ''}
+                options={[
+                  ['', words.organization.usual],
+                  ['nist', words.organization.nist],
+                ]}
+                onValue={preset => choose({ password_policy: preset === 'nist' ? { preset } : null })}
+              />
+            </div>
+          </Card>
+        </div>
+        <div class="stack">
+          <Joining key={`joining ${edit.version}`} settings={settings} problem={problem} onChange={choose} />
+          <DynamicPolicies
+            key={`dynamic ${edit.version}`}
+            settings={settings}
             problem={problem}
-            onValue={name => set({ name })}
-          />
-          <Field
-            name="slug"
-            label={words.organization.slug}
-            spellcheck={false}
-            value={values.slug}
-            problem={problem}
-            onValue={slug => set({ slug })}
+            onChange={choose}
           />
         </div>
-      </Card>
-      <Card title={words.organization.logins}>
-        <Check
-          label={words.organization.mfa}
-          hint={words.organization.mfaHint}
-          checked={settings.mfa_required ?? false}
-          onChecked={mfa_required => choose({ mfa_required })}
-        />
-        <Check
-          label={words.organization.passkey}
-          hint={words.organization.passkeyHint}
-          checked={settings.passkey_required ?? false}
-          onChecked={passkey_required => choose({ passkey_required })}
-        />
-        <Check
-          label={words.organization.stepUp}
-          hint={words.organization.stepUpHint}
-          checked={settings.step_up === 'all'}
-          onChecked={isOn => choose({ step_up: isOn ? 'all' : null })}
-        />
-        <Check
-          label={words.organization.selfDelete}
-          checked={settings.self_deletion ?? false}
-          onChecked={self_deletion => choose({ self_deletion })}
-        />
-        <div class="pair">
-          <Field
-            name="settings.session_ttl"
-            label={words.organization.ttl}
-            hint={words.organization.ttlHint}
-            autocomplete="off"
-            spellcheck={false}
-            value={settings.session_ttl ?? ''}
-            problem={problem}
-            onValue={value => choose({ session_ttl: value === '' ? null : value })}
-          />
-          <Choice
-            label={words.organization.passwords}
-            value={settings.password_policy?.preset ?? ''}
-            options={[
-              ['', words.organization.usual],
-              ['nist', words.organization.nist],
-            ]}
-            onValue={preset => choose({ password_policy: preset === 'nist' ? { preset } : null })}
-          />
-        </div>
-      </Card>
-      <Joining key={`joining ${edit.version}`} settings={settings} problem={problem} onChange={choose} />
-      <DynamicPolicies
-        key={`dynamic ${edit.version}`}
-        settings={settings}
-        problem={problem}
-        onChange={choose}
-      />
+      </div>
       <Definitions
         key={`attributes ${edit.version}`}
         definitions={settings.user_attributes ?? []}
@@ -147,7 +165,7 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
           </button>
         )}
       </Heading>
-      <div class="narrow stack">
+      <div class="stack">
         <Form organization={organization} loaded={loaded} />
         <AsCode section="organizations" path={`/organizations/${organization.id}`} object={organization} />
       </div>
