@@ -56,7 +56,9 @@ test('refuses a database that a newer version has upgraded', () => {
   using db = new Database(':memory:')
   migrate(db, second)
   expect(() => migrate(db, first)).toThrow(
-    new StorageError(':memory: was upgraded by a newer version (0001_b.sql). Use that version.'),
+    new StorageError(
+      ':memory: was upgraded by a newer version (0001_b.sql). Use that version, or restore a backup from before the upgrade.',
+    ),
   )
 })
 
