@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
+import { AppError } from '#src/lib/app-error.ts'
 import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
 import { iso } from '#src/lib/text.ts'
 import { changeMasterKey } from '#src/operations/instance-key.ts'
@@ -57,7 +58,10 @@ export const keysRotate = (options: Options): Promise<void> =>
 /** Withdraws a key at once; its tokens become invalid. */
 export const keysRevoke = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => {
-    await revokeKey(instance, id)
+    await revokeKey(instance, id).catch(error => {
+      if (!(error instanceof AppError) || error.code !== 'not_found') throw error
+      throw new Error('no such key: `gatehouse keys list` prints all')
+    })
     await show(instance)
   })
 

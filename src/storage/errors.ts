@@ -50,6 +50,12 @@ const passing = has(
   /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)|40001|40P01|25006|28\w{3}|3D000|42501|53\w{3}|55000|55P03|57014|58\w{3}|XX\w{3})/,
 )
 
+const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
+
+/** Returns the message of a failure; SQLite reports a full disk as an I/O error where it opens a file. */
+export const failureText = (error: unknown): string =>
+  `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`
+
 /** Returns the 503 for a failure of the store, with `Retry-After` of 1 s. */
 export const unavailable = (cause: unknown): AppError =>
   new AppError('temporarily_unavailable', 'The database is temporarily unavailable. Try again in a moment.', {

@@ -78,7 +78,11 @@ describe('keys', () => {
     expect((await run(data_dir, 'keys', 'revoke', revoked)).stdout).not.toContain(revoked)
     await until(async () => !(await published(server)).includes(revoked))
     expect((await server.admin('GET', '/roles')).status).toBeOneOf([200, 401])
-    expect(await run(data_dir, 'keys', 'revoke', revoked)).toMatchObject({ code: 1, stdout: '' })
+    expect(await run(data_dir, 'keys', 'revoke', revoked)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'gatehouse: no such key: `gatehouse keys list` prints all\n',
+    })
 
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
     const file = path('key.pem')

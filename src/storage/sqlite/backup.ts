@@ -14,7 +14,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { requireNoLog, sync } from '#src/storage/data-dir.ts'
-import { isBusy, StorageError } from '#src/storage/errors.ts'
+import { failureText, isBusy, StorageError } from '#src/storage/errors.ts'
 import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
 import { openUntrusted } from './schema-check.ts'
@@ -28,8 +28,6 @@ export interface Copied {
   /** Rows by table. */
   rows: Record<string, number>
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 const remove = (path: string): void => {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(path + suffix, { force: true })
@@ -81,7 +79,7 @@ export const withReadOnly = <T>(
     return use(db)
   } catch (error) {
     if (error instanceof StorageError || isDamage(error)) throw error
-    throw new StorageError(`${path} cannot be read: ${reasonOf(error)}.`, isBusy(error) ? 75 : 78)
+    throw new StorageError(`${path} cannot be read: ${failureText(error)}.`, isBusy(error) ? 75 : 78)
   }
 }
 
@@ -124,7 +122,7 @@ export const makeFile = async (
   } catch (error) {
     discard(partial)
     if (error instanceof StorageError) throw error
-    throw new StorageError(`${target} cannot be written: ${reasonOf(error)}.`, 1)
+    throw new StorageError(`${target} cannot be written: ${failureText(error)}.`, 1)
   }
 }
 
@@ -142,7 +140,7 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
       db.run('VACUUM INTO ?', [partial])
     } catch (error) {
       if (!isDamage(error)) throw error
-      throw new StorageError(`${source} is damaged: ${reasonOf(error)}. Restore a backup.`)
+      throw new StorageError(`${source} is damaged: ${failureText(error)}. Restore a backup.`)
     }
   }
   return makeFile(target, copy, onProgress)
@@ -199,7 +197,7 @@ export const withBackup = async <T>(
     }
     return await use(copied)
   } catch (error) {
-    if (!(error instanceof StorageError)) throw new StorageError(`${source}: ${reasonOf(error)}.`, 1)
+    if (!(error instanceof StorageError)) throw new StorageError(`${source}: ${failureText(error)}.`, 1)
     throw new StorageError(error.message.replaceAll(partial, source), error.exit_code)
   } finally {
     discard(partial)

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite'
 import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
-import { StorageError, unavailable } from '#src/storage/errors.ts'
+import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
 import { putSetting, removeSetting } from '#src/storage/settings.ts'
 import type { Store, Topic, Transaction } from '#src/storage/store.ts'
 import { checkpointer, PAGE } from './checkpoint.ts'
@@ -86,9 +86,7 @@ const openReader = (path: string): Database => {
 const unusable = (path: string, error: unknown): StorageError =>
   error instanceof StorageError
     ? error
-    : new StorageError(
-        `${path} cannot be used as database: ${error instanceof Error ? error.message : error}.`,
-      )
+    : new StorageError(`${path} cannot be used as database: ${failureText(error)}.`)
 
 /** Calls `notify` after commits of other processes. */
 const watchOthers = (db: Database, notify: () => void) => {
