@@ -16,6 +16,7 @@ import { consoleRoutes } from './console/routes.ts'
 import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
 import { originOf } from './directory/clients/store.ts'
 import { organizationAsset } from './directory/organizations/assets.ts'
+import { userPicture } from './directory/users/picture.ts'
 import { federationRoutes } from './federation/routes.ts'
 import { openSamlKey } from './federation/saml/key.ts'
 import { asAppError, errorAnswer, json } from './http/answer.ts'
@@ -250,6 +251,7 @@ const operationalRoutes = (context: Context, routes: AdminRoute[], metrics: () =
         accentAsset(call.path) ??
         context.themes.asset(call.path) ??
         (await organizationAsset(context, call.path)) ??
+        (await userPicture(context, call.path)) ??
         unmatched(context, [], call)
       )
     },

@@ -166,3 +166,24 @@ addEventListener('pageshow', ({ persisted }) => {
 
 // The answer to a client, which the form posts once.
 document.querySelector('form[data-send]')?.requestSubmit()
+
+// A large photo is made small and square here, which also turns it as its metadata says; the server alone would
+// refuse it.
+for (const form of document.querySelectorAll('[data-picture]')) {
+  const input = form.querySelector('[type=file]')
+  input.addEventListener('change', async () => {
+    const [file] = input.files
+    const image = file && (await createImageBitmap(file).catch(() => undefined))
+    if (!image) return
+    const side = Math.min(image.width, image.height)
+    const size = Math.min(side, 512)
+    const canvas = Object.assign(document.createElement('canvas'), { width: size, height: size })
+    const [x, y] = [(image.width - side) / 2, (image.height - side) / 2]
+    canvas.getContext('2d').drawImage(image, x, y, side, side, 0, 0, size, size)
+    const blob = await new Promise(resolve => canvas.toBlob(resolve, file.type, 0.9))
+    if (!blob) return
+    const chosen = new DataTransfer()
+    chosen.items.add(new File([blob], file.name, { type: blob.type }))
+    input.files = chosen.files
+  })
+}

@@ -3,6 +3,7 @@ import type { Context } from '#src/context.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
+import { pictureContent } from '#src/directory/users/picture.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { deleteUser } from '#src/directory/users/service.ts'
 import { roleNames } from '#src/directory/users/store.ts'
@@ -92,6 +93,7 @@ export const postDownload =
       user: {
         ...userAnswer({ ...user, roles: await roleNames(q, user.id) }),
         ...(user.pending_email && { pending_email: user.pending_email }),
+        ...(user.picture && { picture: await pictureContent(q, user.picture) }),
       },
       organization: { id: organization.id, name: organization.display_name },
       factors: (await listFactors(q, user.id)).map(({ id, type, name, created_at, last_used_at }) => ({

@@ -42,6 +42,7 @@ export const getAccount =
           ...pageUserOf(user),
           email_verified: user.email_verified,
           organization: organization.display_name,
+          ...(user.picture && { picture: user.picture }),
         },
         ...(await listSignedIn(context, call, viewer)),
         ...(context.config.console === 'on' &&

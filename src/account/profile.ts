@@ -10,7 +10,8 @@ import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import type { AccountProfilePage } from '#src/pages/data.ts'
+import { type AccountProfilePage, pageUserOf } from '#src/pages/data.ts'
+import type { PictureFault } from '#src/pages/picture.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
@@ -28,21 +29,23 @@ interface Refused {
   seconds?: number
 }
 
-const profilePage = (
+/** Renders the page of the profile, with what was refused. */
+export const profilePage = (
   context: Context,
   call: Call,
   viewer: Viewer,
-  refused?: Refused,
-  options: RenderOptions = { status: refused ? 400 : 200 },
+  given: Refused | { picture_error: PictureFault } | undefined = undefined,
+  options: RenderOptions = { status: given ? 400 : 200 },
 ): Response => {
   const { user, organization } = viewer
+  const refused = given && 'errors' in given ? given : undefined
   const definitions = settingsOf(organization).user_attributes
   const again = refused && { form: refused.form, errors: refused.attribute_errors }
   const attributes = attributeFields(definitions, user.attributes, again)
   const { values = user, errors, seconds } = refused ?? {}
-  const told = noticeOf(call, ['saved', 'verification_sent'])
+  const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
   // The form shows the pending address with the same words.
-  const notice = refused || (told === 'verification_sent' && user.pending_email) ? undefined : told
+  const notice = given || (told === 'verification_sent' && user.pending_email) ? undefined : told
   return render(
     'account-profile',
     {
@@ -53,6 +56,10 @@ const profilePage = (
         : { fixed_email: user.email }),
       ...(user.pending_email && { pending_email: user.pending_email }),
       username: user.username,
+      user: pageUserOf(user),
+      picture_action: '/account/picture',
+      ...(user.picture && { picture: user.picture }),
+      ...(given && 'picture_error' in given && { picture_error: given.picture_error }),
       values: { first_name: values.first_name, last_name: values.last_name, email: values.email },
       ...(errors && { errors }),
       ...(seconds && { seconds }),

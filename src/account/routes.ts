@@ -10,6 +10,7 @@ import { postLink, postUnlink } from './identities.ts'
 import { getInvitationPage, postInvitation } from './invitation.ts'
 import { postLanguage } from './language.ts'
 import { getAccount, getSignedOut, postAccountLogout } from './overview.ts'
+import { postPicture } from './picture.ts'
 import { getProfile, postProfile } from './profile.ts'
 import {
   getAddFactor,
@@ -47,6 +48,7 @@ export const accountRoutes = (context: Context) => {
     'POST /account/change-password': postAccountPassword(context),
     'GET /account/continue': getContinue(context, continuing),
     'GET /account/profile': getProfile(context),
+    'POST /account/picture': postPicture(context),
     'GET /account/applications': getApplications(context),
     'POST /account/applications/disconnect': postDisconnect(context),
     'GET /account/history': getHistory(context),

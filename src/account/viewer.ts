@@ -129,8 +129,12 @@ interface AccountForm {
  *
  * @throws PageError 403 when the form was not issued to this login, 400 `expired` when the login owes a step
  */
-export const openForm = async (context: Context, call: Call): Promise<AccountForm> => {
-  const { login, login_hash, form } = await openAnyForm(context, call)
+export const openForm = async (
+  context: Context,
+  call: Call,
+  read?: (request: Request) => Promise<ReadonlyMap<string, string>>,
+): Promise<AccountForm> => {
+  const { login, login_hash, form } = await openAnyForm(context, call, read)
   const flow = await flowOf(context, accountRequest(login.organization_id))
   const next = await decide(context, { call, login_hash }, flow, login.id)
   if (next.step !== 'issue') throw expired()
@@ -176,9 +180,13 @@ export const openFreshForm = async (
 }
 
 /** As {@link openForm}, for a user who only signs out: accepts a login that owes a step. */
-export const openAnyForm = async (context: Context, { request }: Call) => {
+export const openAnyForm = async (
+  context: Context,
+  { request }: Call,
+  read = async (posted: Request): Promise<ReadonlyMap<string, string>> => parseForm(await readForm(posted)),
+) => {
   checkOrigin(context.config, request)
-  const form = parseForm(await readForm(request))
+  const form = await read(request)
   const login_hash = loginHash(context, request)
   const login_id = shownLogin(context, login_hash, form)
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []

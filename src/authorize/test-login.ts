@@ -185,7 +185,7 @@ const testLogin = async (
       scope: formatScope(scopes),
       id_token: isOpenId ? tested(idTokenOf(context, client, { ...grant, ...identity })) : null,
       access_token: tested(accessTokenOf(context, client, grant)),
-      userinfo: isOpenId && !api ? visible(await userinfoOf(q, client, user, scopes)) : null,
+      userinfo: isOpenId && !api ? visible(await userinfoOf(context, q, client, user, scopes)) : null,
       hidden: [...hidden].sort(),
     }
   })

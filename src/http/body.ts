@@ -82,6 +82,30 @@ const readText = async (request: Request, limit: number, type: string, within: n
 export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_TIMEOUT): Promise<string> =>
   readText(request, limit, 'application/x-www-form-urlencoded', within)
 
+/** Maximum bytes of a form with a file. */
+const UPLOAD_BODY = 1024 * 1024
+
+/**
+ * Reads a form with files (https://www.rfc-editor.org/rfc/rfc7578). A file that was not chosen is empty.
+ *
+ * @throws AppError 400, 408, 413, 415
+ */
+export const readUpload = async (
+  request: Request,
+): Promise<{ form: Map<string, string>; files: Map<string, Buffer> }> => {
+  const bytes = await withTimeout(readBytes(request, UPLOAD_BODY).catch(refuseTruncated), BODY_TIMEOUT)
+  if (mediaType(request) !== 'multipart/form-data')
+    throw new AppError('unsupported_media_type', 'The content type must be multipart/form-data.')
+  const headers = { 'content-type': request.headers.get('content-type') ?? '' }
+  const data = await new Response(new Uint8Array(bytes), { headers }).formData().catch(refuseTruncated)
+  const form = new Map<string, string>()
+  const files = new Map<string, Buffer>()
+  for (const [name, value] of data)
+    if (typeof value === 'string') form.set(name, value)
+    else files.set(name, Buffer.from(await value.arrayBuffer()))
+  return { form, files }
+}
+
 /**
  * Reads a JSON body, by default of the admin API. `within` is in ms.
  *

@@ -10,17 +10,23 @@ import { authenticateBearer, claimedClient } from './bearer.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 import { furtherClaims } from './further-claims.ts'
 
-type Subject = Pick<Holder, 'id' | 'updated_at' | 'attributes'> & ClaimsUser
+type Subject = Pick<Holder, 'id' | 'updated_at' | 'attributes' | 'picture'> & ClaimsUser
 
 /** Returns the answer of the UserInfo endpoint for a user's token with these scopes. */
 export const userinfoOf = async (
+  { config }: Context,
   q: Queries,
   client: Parameters<typeof furtherClaims>[1],
   user: Subject,
   scopes: readonly string[],
 ) => {
   const updated_at = Math.floor(user.updated_at / SECOND)
-  return userinfoClaims({ ...user, updated_at }, scopes, await furtherClaims(q, client, user.id, scopes))
+  const picture = user.picture && `${config.url}${user.picture}`
+  return userinfoClaims(
+    { ...user, picture, updated_at },
+    scopes,
+    await furtherClaims(q, client, user.id, scopes),
+  )
 }
 
 /** UserInfo endpoint: https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
@@ -33,7 +39,7 @@ export const userinfo = (context: Context) =>
     const { client, scopes, holder } = await authenticateBearer(context, request, form)
     if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
     if (!holder) throw insufficient('The access token belongs to a client and speaks for no user.')
-    return oauthJson(await context.store.read(q => userinfoOf(q, client, holder, scopes)))
+    return oauthJson(await context.store.read(q => userinfoOf(context, q, client, holder, scopes)))
   })
 
 const insufficient = (description: string): AppError =>

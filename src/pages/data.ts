@@ -486,6 +486,11 @@ export interface AccountProfilePage extends AccountFrame {
   verify_action?: string
   /** The new address that awaits verification; posting `discard` cancels the change. */
   pending_email?: string
+  user: PageUser
+  /** Path of the picture. A file posts `picture`, the button `remove`, as multipart/form-data. */
+  picture?: string
+  picture_action: string
+  picture_error?: MessageCode<'account-profile.picture.error.'>
   notice?: MessageCode<'account-profile.notice.'>
 }
 
@@ -535,7 +540,7 @@ interface SessionRow extends Place {
  * client posts `session_id` to `session_action`, and signing out of this browser posts to `logout_action`.
  */
 export interface AccountPage extends AccountFrame {
-  user: PageUser & { email_verified: boolean; organization: string }
+  user: PageUser & { email_verified: boolean; organization: string; picture?: string }
   /** The current browser first, each with the sessions that started from it. */
   logins: (Place & {
     id: string

@@ -60,6 +60,7 @@ const selectHolder = prepared((q, { sessions, users }) =>
       first_name: users.first_name,
       last_name: users.last_name,
       attributes: users.attributes,
+      picture: users.picture,
       updated_at: users.updated_at,
     })
     .from(sessions)

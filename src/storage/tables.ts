@@ -154,6 +154,8 @@ export const tables = (kit: Kit) => {
       password_hash: text('password_hash'),
       password_temporary: bool('password_temporary').notNull().default(false),
       password_changed_at: ms('password_changed_at').notNull(),
+      /** Path of the uploaded picture, of which `pictures` has the content. */
+      picture: text('picture'),
       created_at: created_at(),
       updated_at: updated_at(),
       last_login: ms('last_login'),
@@ -186,6 +188,23 @@ export const tables = (kit: Kit) => {
       index('users_all_email').on(t.enabled, t.email_verified, t.email_fold, t.seq),
       index('users_all_last_login').on(t.enabled, t.email_verified, t.last_login, t.seq),
     ],
+  )
+
+  /** Pictures that users have uploaded, without metadata. */
+  const pictures = table(
+    'pictures',
+    {
+      user_id: id<UserId>('user_id')
+        .primaryKey()
+        .references(() => users.id, cascade),
+      organization_id: organization_id(),
+      /** SHA-256 of user, type and body, 32 hexadecimal digits. */
+      hash: text('hash').notNull(),
+      /** File extension in the URL: png, jpg or webp. */
+      type: text('type').notNull(),
+      body: bytes('body').notNull(),
+    },
+    t => [uniqueIndex('pictures_hash').on(t.hash)],
   )
 
   /**
@@ -1028,6 +1047,7 @@ export const tables = (kit: Kit) => {
     login_domains,
     roles,
     users,
+    pictures,
     user_roles,
     user_attributes,
     groups,

@@ -85,6 +85,7 @@ test('API-24 operation ids are unique and stable', () => {
     'previewLooks',
     'regenerateClientSecret',
     'removeGroupMember',
+    'removeUserPicture',
     'replayWebhook',
     'resendInvitation',
     'resetUserPassword',

@@ -30,7 +30,11 @@ export interface Browser {
   readonly received: string[]
   get(path: string, headers?: Record<string, string>): Promise<Page>
   /** Posts as a form of this site does; `headers` overrides the headers of such a post. */
-  post(path: string, fields: Fields, headers?: Record<string, string>): Promise<Page>
+  post(
+    path: string,
+    fields: Fields | Uint8Array<ArrayBuffer>,
+    headers?: Record<string, string>,
+  ): Promise<Page>
   /** Fills and sends the page's form (the one with `action`, or the first). */
   submit(page: Page, fields?: Record<string, string>, action?: string): Promise<Page>
   /** Follows redirects within this site. */
@@ -130,7 +134,10 @@ export const openBrowser = (
         origin: app.context.config.url,
         ...headers,
       },
-      body: typeof fields === 'string' ? fields : new URLSearchParams(fields).toString(),
+      body:
+        typeof fields === 'string' || fields instanceof Uint8Array
+          ? fields
+          : new URLSearchParams(fields).toString(),
     })
 
   const submit: Browser['submit'] = (page, fields = {}, action) => {

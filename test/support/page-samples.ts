@@ -273,6 +273,8 @@ const security: Pages['account-security'] = {
 const { add_url: _, ...full } = security
 
 const profile: Pages['account-profile'] = {
+  user: ada,
+  picture_action: '/account/picture',
   ...frame,
   action: '/account/profile',
   username: ada.username,
@@ -973,6 +975,13 @@ export const samples: Sample[] = [
     state: 'throttled',
     status: 429,
     data: { ...profile, errors: { email: 'throttled' }, seconds: 3600 },
+  },
+  { page: 'account-profile', state: 'picture', data: { ...profile, picture: logo } },
+  {
+    page: 'account-profile',
+    state: 'refused-picture',
+    status: 400,
+    data: { ...profile, picture_error: 'pixels' },
   },
   { page: 'account-profile', state: 'attributes', data: { ...profile, attributes } },
   { page: 'attributes', state: 'empty', data: missing },

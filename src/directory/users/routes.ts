@@ -11,6 +11,7 @@ import { countByAttributes, listByAttributes } from './attribute-search-store.ts
 import { asShown } from './attributes.ts'
 import { getUser, judgeChange } from './change.ts'
 import { countAllUsers, keysetOf } from './list-store.ts'
+import { setPicture } from './picture.ts'
 import { judgePassword, resetPassword } from './reset-password.ts'
 import { judgeNew } from './rules.ts'
 import {
@@ -183,6 +184,17 @@ export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute
     errors: [404, 409],
     handle: ({ caller, params, query, client_info }) =>
       deleteUser(context, params.user_id, byCaller(caller, client_info, query.confirm)),
+  }),
+  route({
+    id: 'removeUserPicture',
+    method: 'DELETE',
+    path: '/users/:user_id/picture',
+    permission: 'users:update',
+    summary: 'Remove the picture that a user has uploaded',
+    status: 204,
+    errors: [404],
+    handle: ({ caller, params, client_info }) =>
+      setPicture(context, params.user_id, undefined, byCaller(caller, client_info)),
   }),
   route({
     id: 'revokeUserSessions',

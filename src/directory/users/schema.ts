@@ -140,6 +140,7 @@ export const UpdateUser = z
     ...z.object(writable).partial().shape,
     ...readOnlyStored,
     last_login: readOnly(z.string().nullable()),
+    picture: readOnly(z.string()),
     password: z
       .never('Use reset-password to set a password.')
       .optional()
@@ -169,6 +170,12 @@ export const UserAnswer = z
     ...stored,
     ...writable,
     last_login: time.nullable().describe('Time of the last login; null before the first one.'),
+    picture: z
+      .string()
+      .optional()
+      .describe(
+        'Path of the uploaded picture; absent without one. Its URL is the claim `picture` of userinfo.',
+      ),
   })
   .meta({
     id: 'User',
@@ -215,6 +222,7 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   created_at: iso(user.created_at),
   updated_at: iso(user.updated_at),
   last_login: user.last_login === null ? null : iso(user.last_login),
+  ...(user.picture && { picture: user.picture }),
 })
 
 const MAX_FILTERS = 10

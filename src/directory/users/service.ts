@@ -100,6 +100,7 @@ export const createUser = async (
         username,
         email,
         pending_email: null,
+        picture: null,
         first_name,
         last_name,
         enabled,

@@ -166,6 +166,8 @@ export const userinfoClaims = (
   user: ClaimsUser & {
     readonly updated_at: number
     readonly attributes: Readonly<Record<string, unknown>>
+    /** URL of the uploaded picture, which precedes the attribute. */
+    readonly picture?: string | null
   },
   scopes: readonly string[],
   { mapped, memberships }: Further = NO_FURTHER,
@@ -174,6 +176,7 @@ export const userinfoClaims = (
   const hasAttributes = Object.keys(attributes).length > 0
   const profile = () => ({
     ...(hasAttributes && Object.fromEntries(texts(attributes, profileAttributes))),
+    ...(user.picture && { picture: user.picture }),
     name: `${user.first_name} ${user.last_name}`.trim(),
     preferred_username: user.username,
     given_name: user.first_name,

@@ -301,6 +301,14 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
         <button type="button" onClick={() => void makeLink()}>
           {words.user.makeLink}
         </button>
+        {user.picture && (
+          <button
+            type="button"
+            onClick={() => void quick.run('DELETE', `/users/${user.id}/picture`, words.user.pictureRemoved)}
+          >
+            {words.user.removePicture}
+          </button>
+        )}
         <button type="button" onClick={() => setStep('sign_out')}>
           {words.user.signOutAction}
         </button>

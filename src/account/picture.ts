@@ -1,0 +1,40 @@
+import type { Context } from '#src/context.ts'
+import { setPicture } from '#src/directory/users/picture.ts'
+import { seeOther } from '#src/http/answer.ts'
+import { readUpload } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { loginHash } from '#src/http/cookies.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { cleanPhoto } from '#src/pages/photo.ts'
+import { listLogins } from '#src/sessions/logins.ts'
+import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { profilePage } from './profile.ts'
+import { openForm, permit } from './viewer.ts'
+
+/** Takes the picture of the user, or removes it (`remove`). */
+export const postPicture =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    // A file of a stranger is not read.
+    const hash = loginHash(context, call.request)
+    const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
+    if (logins.length === 0) throw new PageError('expired', 403, { retry_url: '/account/profile' })
+    let file: Buffer | undefined
+    const { viewer, form } = await openForm(context, call, async request => {
+      const upload = await readUpload(request)
+      file = upload.files.get('picture')
+      return upload.form
+    })
+    permit(viewer, 'profile:update')
+    const { user } = viewer
+    await chargeBrowser(context, call, { organization_id: user.organization_id, kind: 'commit' })
+    const by = { actor: { id: user.id, email: user.email }, client_info: call }
+    if (form.has('remove')) {
+      await setPicture(context, user.id, undefined, by)
+      return seeOther('/account/profile?notice=picture_removed')
+    }
+    const picture = file?.length ? cleanPhoto(file) : 'form'
+    if (typeof picture === 'string') return profilePage(context, call, viewer, { picture_error: picture })
+    await setPicture(context, user.id, picture, by)
+    return seeOther('/account/profile?notice=saved')
+  }

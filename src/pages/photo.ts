@@ -1,0 +1,201 @@
+import { crc32 } from 'node:zlib'
+import type { Picture, PictureFault } from './picture.ts'
+
+/*
+ * Pictures of people, cleaned without decoding: the containers of the three formats are rebuilt from the
+ * parts that a decoder needs. Metadata, thumbnails, animation and bytes after the end are dropped, and no
+ * decoder can be attacked.
+ */
+
+/** Maximum bytes of an uploaded picture. */
+const PHOTO_LIMIT = 256 * 1024
+/** Maximum width and height in pixels. */
+const PHOTO_PIXELS = 1024
+/** Maximum scans of a JPEG. A decoder goes over the whole picture for each; usual files have at most ten. */
+const MAX_SCANS = 64
+
+/** Refuses a picture with the reason. */
+class Refused extends Error {
+  readonly fault: PictureFault
+  constructor(fault: PictureFault) {
+    super(fault)
+    this.fault = fault
+  }
+}
+
+const check = (isGood: boolean, fault: PictureFault = 'content'): void => {
+  if (!isGood) throw new Refused(fault)
+}
+
+const checkSize = (width: number, height: number): void => {
+  check(width > 0 && height > 0)
+  check(width <= PHOTO_PIXELS && height <= PHOTO_PIXELS, 'pixels')
+}
+
+const PNG_SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
+/** Allowed bit depths by colour type: https://www.w3.org/TR/png-3/#table111 */
+const pngDepths: Record<number, number[]> = {
+  0: [1, 2, 4, 8, 16],
+  2: [8, 16],
+  3: [1, 2, 4, 8],
+  4: [8, 16],
+  6: [8, 16],
+}
+
+const checkHeader = (data: Buffer): void => {
+  check(data.length === 13)
+  checkSize(data.readUInt32BE(0), data.readUInt32BE(4))
+  const [depth = 0, colour = 0, compression, filter, interlace = 2] = data.subarray(8)
+  check(pngDepths[colour]?.includes(depth) === true && compression === 0 && filter === 0 && interlace < 2)
+}
+
+/** Keeps the chunks of the still picture: https://www.w3.org/TR/png-3/#5ChunkOrdering */
+const cleanPng = (bytes: Buffer): Buffer[] => {
+  const kept: Buffer[] = [PNG_SIGNATURE]
+  const seen = new Set<string>()
+  for (let at = 8, type = ''; type !== 'IEND'; ) {
+    const length = bytes.readUInt32BE(at)
+    const end = at + 12 + length
+    check(end <= bytes.length)
+    type = bytes.toString('latin1', at + 4, at + 8)
+    check(bytes.readUInt32BE(end - 4) === crc32(bytes.subarray(at + 4, end - 4)))
+    // The header comes first and once; a critical chunk that is not known changes how the others are read.
+    check((type === 'IHDR') === (at === 8))
+    check(/^[a-z]/.test(type) || ['IHDR', 'PLTE', 'IDAT', 'IEND'].includes(type))
+    if (type === 'IHDR') checkHeader(bytes.subarray(at + 8, end - 4))
+    if (/^[A-Z]|^tRNS$/.test(type)) kept.push(bytes.subarray(at, end))
+    seen.add(type)
+    at = end
+  }
+  check(seen.has('IDAT'))
+  return kept
+}
+
+const [SOI, EOI, SOS] = [0xd8, 0xd9, 0xda]
+/** DHT, DQT and DRI. Arithmetic coding, lossless and hierarchical frames are not for browsers. */
+const jpegTables = [0xc4, 0xdb, 0xdd]
+const jpegFrames = [0xc0, 0xc1, 0xc2]
+/** Tells how the colours are coded: https://www.itu.int/rec/T-REC-T.872 section 6.5.3 */
+const isAdobe = (marker: number, segment: Buffer): boolean =>
+  marker === 0xee && segment.length === 16 && segment.toString('latin1', 4, 9) === 'Adobe'
+
+/** Returns the index of the marker after the entropy-coded data; restarts are part of the data. */
+const endOfScan = (bytes: Buffer, from: number): number => {
+  for (let at = bytes.indexOf(0xff, from); at >= 0; at = bytes.indexOf(0xff, at + 1)) {
+    const next = bytes[at + 1] ?? 0
+    if (next !== 0 && next !== 0xff && !(next >= 0xd0 && next <= 0xd7)) return at
+  }
+  throw new Refused('content')
+}
+
+/** Keeps tables, one frame and its scans (ITU-T T.81 section B.2). */
+const cleanJpeg = (bytes: Buffer): Buffer[] => {
+  const kept: Buffer[] = [bytes.subarray(0, 2)]
+  let frames = 0
+  let scans = 0
+  for (let at = 2; ; ) {
+    check(bytes.readUInt8(at) === 0xff)
+    const marker = bytes.readUInt8(at + 1)
+    if (marker === 0xff) {
+      at += 1
+      continue
+    }
+    if (marker === EOI) break
+    check(marker >= 0xc0 && marker !== SOI)
+    let end = at + 2 + bytes.readUInt16BE(at + 2)
+    check(end > at + 3 && end <= bytes.length)
+    const segment = bytes.subarray(at, end)
+    const isFrame = jpegFrames.includes(marker)
+    if (isFrame) {
+      checkSize(segment.readUInt16BE(7), segment.readUInt16BE(5))
+      frames += 1
+    }
+    if (marker === SOS) {
+      check(frames === 1)
+      scans += 1
+      end = endOfScan(bytes, end)
+    }
+    if (isFrame || marker === SOS || jpegTables.includes(marker) || isAdobe(marker, segment))
+      kept.push(bytes.subarray(at, end))
+    else check(marker === 0xfe || (marker >= 0xe0 && marker <= 0xef))
+    at = end
+  }
+  check(frames === 1 && scans > 0 && scans <= MAX_SCANS)
+  return [...kept, Buffer.from([0xff, EOI])]
+}
+
+const chunkOf = (type: string, data: Buffer): Buffer => {
+  const head = Buffer.alloc(8)
+  head.write(type, 'latin1')
+  head.writeUInt32LE(data.length, 4)
+  return Buffer.concat([head, data, Buffer.alloc(data.length % 2)])
+}
+
+/** Returns width and height in the bitstream: https://www.rfc-editor.org/rfc/rfc9649#section-2.5 */
+const webpSize = (type: string, data: Buffer): [number, number] => {
+  if (type === 'VP8L') {
+    check(data.readUInt8(0) === 0x2f)
+    const bits = data.readUInt32LE(1)
+    check(bits >>> 29 === 0)
+    return [(bits & 0x3fff) + 1, ((bits >>> 14) & 0x3fff) + 1]
+  }
+  // A key frame, with its start code: https://www.rfc-editor.org/rfc/rfc6386#section-9.1
+  check((data.readUInt8(0) & 1) === 0 && data.readUIntBE(3, 3) === 0x9d012a)
+  return [data.readUInt16LE(6) & 0x3fff, data.readUInt16LE(8) & 0x3fff]
+}
+
+/** Keeps the bitstream of a still picture, and its alpha channel: RFC 9649 section 2.7. */
+const cleanWebp = (bytes: Buffer): Buffer[] => {
+  const total = bytes.readUInt32LE(4) + 8
+  check(total <= bytes.length)
+  const parts = new Map<string, Buffer>()
+  for (let at = 12; at + 8 <= total; ) {
+    const type = bytes.toString('latin1', at, at + 4)
+    const end = at + 8 + bytes.readUInt32LE(at + 4)
+    check(end <= total && type !== 'ANIM' && type !== 'ANMF' && !parts.has(type))
+    parts.set(type, bytes.subarray(at + 8, end))
+    at = end + (end % 2)
+  }
+  const lossy = parts.get('VP8 ')
+  const whole = parts.get('VP8L')
+  const type = lossy ? 'VP8 ' : 'VP8L'
+  const data = lossy ?? whole
+  if (!data || (lossy && whole)) throw new Refused('content')
+  const [width, height] = webpSize(type, data)
+  checkSize(width, height)
+  const alpha = lossy && parts.get('ALPH')
+  const canvas = Buffer.alloc(10)
+  canvas.writeUInt8(0x10)
+  canvas.writeUIntLE(width - 1, 4, 3)
+  canvas.writeUIntLE(height - 1, 7, 3)
+  const kept = alpha ? [chunkOf('VP8X', canvas), chunkOf('ALPH', alpha)] : []
+  const body = Buffer.concat([Buffer.from('WEBP', 'latin1'), ...kept, chunkOf(type, data)])
+  return [chunkOf('RIFF', body)]
+}
+
+const formats = {
+  png: { begins: (bytes: Buffer) => bytes.subarray(0, 8).equals(PNG_SIGNATURE), clean: cleanPng },
+  jpg: { begins: (bytes: Buffer) => bytes.readUIntBE(0, 3) === 0xffd8ff, clean: cleanJpeg },
+  webp: {
+    begins: (bytes: Buffer) =>
+      bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP',
+    clean: cleanWebp,
+  },
+} as const
+
+/**
+ * Returns a picture of a person (PNG, JPEG or WebP) without metadata, or the reason for refusing it. The type
+ * is that of the content.
+ */
+export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
+  if (bytes.length > PHOTO_LIMIT) return 'bytes'
+  if (bytes.length < 16) return 'content'
+  const found = Object.entries(formats).find(([, { begins }]) => begins(bytes))
+  if (!found) return 'content'
+  try {
+    return { type: found[0] as keyof typeof formats, bytes: Buffer.concat(found[1].clean(bytes)) }
+  } catch (error) {
+    // Reading beyond the end throws, too.
+    return error instanceof Refused ? error.fault : 'content'
+  }
+}
