@@ -8,7 +8,7 @@ import { listFactors, listFactorTypes } from '#src/directory/users/factors/store
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { DAY } from '#src/lib/duration.ts'
-import type { UserId } from '#src/lib/ids.ts'
+import { CONSOLE_CLIENT, type UserId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
@@ -148,8 +148,8 @@ const mayEnrol = async (
   factors: readonly FactorType[],
 ): Promise<boolean> => {
   const { length } = factors
-  const { mfa_required, passkey_required } = settingsOf(flow.organization)
-  if ((length === 0 && mfa_required) || (passkey_required && !factors.includes('passkey'))) return true
+  const required = requiredLevel(flow)
+  if (required > 1 && !factors.some(type => levelWith(type) >= required)) return true
   if (isRecovered(flow, user_id)) return true
   return length < MAX_FACTORS && mayChangeProfile(store, user_id)
 }
@@ -194,22 +194,27 @@ const owesAttributes = async (
 
 const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor_due || enrol_due
 
+/** Returns the level that the organization requires for this request, 1 to 3. */
+const requiredLevel = ({ organization, client }: Flow): number => {
+  const { mfa_required, passkey_required, console_acr } = settingsOf(organization)
+  const ofEach = passkey_required ? levelWith('passkey') : mfa_required ? levelWith('totp') : 1
+  return client?.client_id === CONSOLE_CLIENT ? Math.max(ofEach, levelOf(console_acr ?? '')) : ofEach
+}
+
 /** Returns the steps that a user with this login and these factors still owes in this flow. */
 export const owedBy = (
   { config }: Core,
   flow: Flow,
   { acr, user_id }: Pick<StepUser, 'acr' | 'user_id'>,
   factors: readonly FactorType[],
-): RequiredFactor => {
-  const { mfa_required, passkey_required } = settingsOf(flow.organization)
-  return requiredFactor({
+): RequiredFactor =>
+  requiredFactor({
     acr,
     factors,
     wanted: wantedLevel(flow.request.acr_values, supportedAcrs(config)),
-    required: passkey_required ? levelWith('passkey') : mfa_required ? levelWith('totp') : 1,
+    required: requiredLevel(flow),
     recovered: isRecovered(flow, user_id),
   })
-}
 
 /** True when a recovery code stood in for this user's lost passkey in this flow. */
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id

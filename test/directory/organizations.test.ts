@@ -255,6 +255,7 @@ describe('settings', () => {
       allowed_domains: [],
       registration: 'off',
       step_up: undefined,
+      console_acr: undefined,
       password_policy,
       user_attributes: [],
       client_registration: 'off',

@@ -147,6 +147,9 @@ export const Settings = z
       step_up: nullable(oneOf(['all'])).describe(
         '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default only in the console.',
       ),
+      console_acr: nullable(oneOf(['2', 'phr'])).describe(
+        'Authentication context class that a login to the console needs: `2`: two factors; `phr`: a passkey, which needs https and a host name. Who lacks the factor adds it at the next login.',
+      ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
         '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those with such a token of the organization; default `off`. A narrower value ends the sessions of the others.',

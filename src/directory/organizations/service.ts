@@ -86,16 +86,20 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
 }
 
 /** Returns the problem of requiring passkeys where browsers have none. */
-const passkeyProblems = ({ config }: Pick<Core, 'config'>, { passkey_required }: Settings): Detail[] =>
-  passkey_required && !offersPasskeys(config)
-    ? [
-        {
-          field: 'settings.passkey_required',
-          code: 'not_allowed',
-          message: 'Passkeys need an https URL with a host name, or localhost.',
-        },
-      ]
-    : []
+const passkeyProblems = (
+  { config }: Pick<Core, 'config'>,
+  { passkey_required, console_acr }: Settings,
+): Detail[] =>
+  offersPasskeys(config)
+    ? []
+    : [
+        ...(passkey_required ? ['passkey_required'] : []),
+        ...(console_acr === 'phr' ? ['console_acr'] : []),
+      ].map(name => ({
+        field: `settings.${name}`,
+        code: 'not_allowed',
+        message: 'Passkeys need an https URL with a host name, or localhost.',
+      }))
 
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 

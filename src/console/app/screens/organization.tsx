@@ -99,6 +99,18 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
                 onValue={value => choose({ session_ttl: value === '' ? null : value })}
               />
               <Choice
+                label={words.organization.consoleAcr}
+                value={settings.console_acr ?? ''}
+                options={[
+                  ['', words.organization.consoleAny],
+                  ['2', words.organization.consoleTwo],
+                  ['phr', words.organization.consolePasskey],
+                ]}
+                name="settings.console_acr"
+                problem={problem}
+                onValue={value => choose({ console_acr: (value || null) as '2' | 'phr' | null })}
+              />
+              <Choice
                 label={words.organization.passwords}
                 value={settings.password_policy?.preset ?? ''}
                 options={[
