@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { describeScope } from '#src/directory/apis/texts.ts'
-import { isNameTaken } from '#src/directory/clients/store.ts'
+import { isMisleading } from '#src/directory/clients/names.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { host } from '#src/pages/view.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
@@ -11,10 +11,9 @@ import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from '
 import { exitOf, show } from './step-pages.ts'
 
 /**
- * Returns a client as the consent page shows it. A dynamic client that uses a registered client's name is
- * shown without it.
+ * Returns a client as the consent page shows it. A dynamic client with a misleading name is shown without it.
  */
-const consentClient = async ({ store }: Context, { request, client, organization }: StoredFlow) => {
+const consentClient = async (context: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }
   const { client_id, description, redirect_uris, name, from_document } = client
   const { logo, client_uri, policy_uri, tos_uri } = client
@@ -25,9 +24,9 @@ const consentClient = async ({ store }: Context, { request, client, organization
       ...(logo && { logo }),
       links: { client_uri, policy_uri, tos_uri },
     }
-  const isTaken = await store.read(q => isNameTaken(q, organization.id, name))
+  const isHidden = await isMisleading(context, organization, name)
   return {
-    name: isTaken ? host(from_document ? client_id : request.redirect_uri) : name,
+    name: isHidden ? host(from_document ? client_id : request.redirect_uri) : name,
     ...(from_document && { host: host(client_id) }),
     unverified: redirect_uris.every(isLoopback) ? ('loopback' as const) : ('web' as const),
   }

@@ -74,11 +74,12 @@ type Call = Parameters<Outbound>[1]
 
 /**
  * True when `outbound_allow` names host and port of the URL for this organization. The host may then be
- * private and plain http. Development mode uses `*=localhost:*`, which no setting can express.
+ * private and plain http. Development mode uses `*=localhost:*` and `*=localhost:8080`, which no setting can
+ * express.
  */
 export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: CalledFor): boolean => {
   const target = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
-  const entries = [`${slug}=${target}`, `*=${url.hostname}:*`]
+  const entries = [`${slug}=${target}`, `*=${target}`, `*=${url.hostname}:*`]
   if (id === DEFAULT_ORGANIZATION) entries.push(target)
   return outbound_allow.some(entry => entries.includes(entry))
 }

@@ -78,6 +78,16 @@ export interface Started extends DevFile {
 
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
+/**
+ * Returns the settings with the port. A server for this machine alone may call each port of it, such as
+ * applications under test; one that others reach calls only itself, since they may name addresses.
+ */
+const listening = (config: Config, port: number | undefined, exposed: boolean): Config => ({
+  ...config,
+  url: config.url.replace(/:0$/, `:${port}`),
+  outbound_allow: [...config.outbound_allow, ...HOSTS.map(host => `*=${host}:${exposed ? port : '*'}`)],
+})
+
 /** Only the cost of password hashes is reduced: the passwords of development are public or random. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
@@ -104,7 +114,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
       fetch: async (request, server) => (await answer.promise)(request, server),
     }),
   )
-  const config = { ...given, url: given.url.replace(/:0$/, `:${listener.port}`) }
+  const config = listening(given, listener.port, exposed)
 
   const clock = devClock()
   const store = await openStore(config, { durable: options.data_dir !== undefined })
@@ -240,7 +250,6 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
     host: options.host ?? '127.0.0.1',
     url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
     internal_url: options.internal_url ?? base.internal_url,
-    outbound_allow: [...(base.outbound_allow ?? []), ...HOSTS.map(host => `*=${host}:*`)],
   }
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(

@@ -109,13 +109,35 @@ describe('CMD-02 consent', () => {
     expect(again.html).toContain('/oauth/consent')
   })
 
-  test('CMD-02 a name that a client of the organization has, and a missing one, are the host', async () => {
-    for (const client_name of ['sHOP', undefined]) {
-      const client = publish({ client_name })
-      const { page } = await open(client)
-      expect(page.html).toContain(`Allow ${new URL(client.client_id).host} to use your account?`)
-    }
+  test.each([
+    undefined,
+    'sHOP',
+    ' Sh op ',
+    'Shop\u200b',
+    'Ｓｈｏｐ',
+    'Ѕһор',
+    'Sh0p!',
+    'Shöp',
+    '\u2060\u3164',
+    'Gatehouse console',
+    'GATEHOUSE',
+    'claude.ai',
+    'https://claude.ai/',
+    'Log in at ｃlaude．ai now',
+  ])('CMD-02 the name %p, which is missing or misleads, is the host', async client_name => {
+    const client = publish({ client_name })
+    const { page } = await open(client)
+    expect(page.html).toContain(`Allow ${new URL(client.client_id).host} to use your account?`)
+    expect(page.html).not.toContain(`${client_name} `)
   })
+
+  test.each(['Shop assistant', 'Claude', '助手', 'Помощник', 'Version 2.0'])(
+    'CMD-02 the name %p is shown',
+    async client_name => {
+      const { page } = await open(publish({ client_name }))
+      expect(page.html).toContain(`Allow ${client_name} to use your account?`)
+    },
+  )
 
   test('CMD-02 is asked again when redirect URIs or keys have changed, and not for a new name', async () => {
     const client = publish()

@@ -130,6 +130,22 @@ test('RUN-54 an exposed server reads its own fake provider', async () => {
   expect(away.headers.get('location')).toStartWith(`${server.url}/dev/openid/authorize?`)
 })
 
+test('RUN-54 an exposed server calls no other port of this machine', async () => {
+  let asked = 0
+  using local = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ asked: ++asked }) })
+  const allows = async (options: StartOptions) => {
+    await using server = await started(options)
+    const admin = adminAt(server.url, server.credentials.admin_client_secret)
+    const issuer = `http://127.0.0.1:${local.port}`
+    const provider = { type: 'oidc', alias: 'local', name: 'Local', issuer, client_id: 'any' }
+    await admin('POST', '/identity-providers', provider)
+    await fetch(server.at('/oauth/social/local'), { redirect: 'manual' })
+    return asked
+  }
+  expect(await allows({ host: '0.0.0.0' })).toBe(0)
+  expect(await allows({})).toBeGreaterThan(0)
+})
+
 test('RUN-54 names and addresses of this machine keep the documented credentials and the picker', async () => {
   await using server = await started({ host: '::1', dev_hosts: ['localhost', 'App.localhost', '127.0.0.2'] })
   expect(server.credentials.password).toBe(DEV_PASSWORD)

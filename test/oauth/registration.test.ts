@@ -40,6 +40,26 @@ const clients: Record<string, Json> = {
     scope: '',
     ...common,
   },
+  'Inspector, command line': {
+    client_name: 'MCP Inspector',
+    redirect_uris: ['http://127.0.0.1:6276/oauth/callback'],
+    token_endpoint_auth_method: 'none',
+    scope: '',
+    ...common,
+  },
+  'Claude Code': {
+    client_name: 'Claude Code',
+    redirect_uris: ['http://localhost:3118/callback'],
+    token_endpoint_auth_method: 'none',
+    ...common,
+  },
+  'Gemini CLI': {
+    client_name: 'Gemini CLI MCP Client',
+    redirect_uris: ['http://localhost:7777/oauth/callback'],
+    token_endpoint_auth_method: 'none',
+    scope: 'tools.read',
+    ...common,
+  },
   'mcp-remote': {
     client_name: 'MCP CLI Proxy',
     redirect_uris: ['http://localhost:17211/oauth/callback'],

@@ -165,22 +165,15 @@ export const listStartable = async (q: Queries, organization_id: OrganizationId)
   return found.flat().filter(client => serves(client, organization_id))
 }
 
-/** True when the organization has registered a client of this name, in any case. */
-export const isNameTaken = async (
-  q: Queries,
-  organization_id: OrganizationId,
-  name: string,
-): Promise<boolean> => {
+/** Returns the names of the clients that the organization has registered. */
+export const findClientNames = cached('clients', async (q, organization_id): Promise<readonly string[]> => {
   const { clients } = q.tables
-  const [found] = await q
-    .select({ client_id: clients.client_id })
+  const rows = await q
+    .selectDistinct({ name: clients.name })
     .from(clients)
-    .where(
-      and(eq(clients.organization_id, organization_id), sql`lower(${clients.name}) = ${name.toLowerCase()}`),
-    )
-    .limit(1)
-  return found !== undefined
-}
+    .where(eq(clients.organization_id, organization_id as OrganizationId))
+  return rows.map(({ name }) => name)
+})
 
 /** Filters of the list; absent ones match all clients. */
 export interface ClientFilter {

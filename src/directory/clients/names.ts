@@ -1,0 +1,36 @@
+import type { Core } from '#src/context.ts'
+import type { Organization } from '#src/directory/organizations/store.ts'
+import { CONSOLE_NAME } from '#src/lib/ids.ts'
+import { fold } from '#src/lib/text.ts'
+import { findClientNames } from './store.ts'
+
+/**
+ * Letters that look like a Latin one in common fonts:
+ * https://www.unicode.org/reports/tr39/#Confusable_Detection
+ */
+const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
+
+/**
+ * Returns what is left of a name to a quick look: small Latin letters without accents, spaces, punctuation
+ * and invisible characters.
+ */
+const lookOf = (name: string): string =>
+  fold(name)
+    .normalize('NFD')
+    .replace(/[\p{M}\p{C}\p{Z}\p{P}\p{Default_Ignorable_Code_Point}]/gu, '')
+    .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
+
+/**
+ * True for the name of a dynamic client that people may take for the organization, an application that it
+ * registered, the console, or a host.
+ */
+export const isMisleading = async (
+  { store }: Core,
+  { id, name, display_name }: Pick<Organization, 'id' | 'name' | 'display_name'>,
+  given: string,
+): Promise<boolean> => {
+  const look = lookOf(given)
+  const known = [name, display_name, CONSOLE_NAME, ...(await findClientNames(store, id))]
+  const isHost = /[\p{L}\p{N}][.。]\p{L}{2,}/u.test(fold(given))
+  return look === '' || isHost || known.some(other => lookOf(other) === look)
+}
