@@ -27,7 +27,8 @@ await $`git clone -q ${root} ${clone}`
 const inClone = (command: string[], env: Record<string, string> = {}): void => {
   const { success } = Bun.spawnSync(command, {
     cwd: clone,
-    env: { ...process.env, ...env },
+    // Steps configure Git for their container.
+    env: { ...process.env, GIT_CONFIG_GLOBAL: join(clone, '../gitconfig'), ...env },
     stdout: 'inherit',
     stderr: 'inherit',
   })

@@ -23,7 +23,7 @@ const person = { client_id: 'shop', redirect_uri, username: 'ada', password: 'Co
 /** Packs the same files under another version. */
 const repacked = async (as: string): Promise<string> => {
   const at = place()
-  await $`dpkg-deb -R ${file} ${at}/tree && sed -i s/^Version:.*/Version:\ ${as}/ ${at}/tree/DEBIAN/control`
+  await $`dpkg-deb -R ${file} ${at}/tree && sed -i ${`s/^Version:.*/Version: ${as}/`} ${at}/tree/DEBIAN/control`
   await $`dpkg-deb --root-owner-group -Zgzip -z1 -b ${at}/tree ${at}/gatehouse.deb`.quiet()
   return `${at}/gatehouse.deb`
 }
@@ -50,7 +50,7 @@ test('dpkg installs it with its user, and a person logs in', async () => {
     '700',
     env.GATEHOUSE_DATA_DIR,
   ])
-  const server = await start([...asUser(), 'serve'], env)
+  const server = await start([...asUser(), 'serve'], { ...env, GATEHOUSE_PORT: '0' })
   await $`echo ${person.password} | ${asUser()} user create ada --email ada@example.com --password`
     .env({ ...process.env, ...env })
     .quiet()
@@ -65,12 +65,12 @@ test('dpkg installs it with its user, and a person logs in', async () => {
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
   expect(await logIn(server.url, person)).toBe('ada')
   await server.stop()
-  const next = await start([...asUser(), 'serve'], env)
+  const next = await start([...asUser(), 'serve'], { ...env, GATEHOUSE_PORT: '0' })
   expect(await logIn(next.url, person)).toBe('ada')
   await next.stop()
   expect(readFileSync(settings(), 'utf8')).toEndWith('log_level: warn\n')
   expect((await dpkg('-s', 'gatehouse')).stdout).toContain(`Version: ${version}+next`)
-}, 120_000)
+}, 300_000)
 
 test('removal keeps settings and data, a purge the data', async () => {
   expect(await dpkg('-r', 'gatehouse')).toMatchObject({ code: 0 })

@@ -1,5 +1,5 @@
 /** The container image, by podman where it can run containers, else in a root of its own. */
-import { expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
@@ -9,6 +9,7 @@ import { version } from '../../../package.json'
 import { built, developAndLogIn, inRoot, logIn, place, run } from './support.ts'
 
 const tag = `gatehouse:${version}`
+afterAll(() => run(['podman', 'rmi', '--force', tag, 'gatehouse:latest']))
 
 /** Unpacks image and layers. */
 const unpacked = async (architecture: string): Promise<{ root: string; config: Json }> => {

@@ -31,7 +31,7 @@ let at: string
 beforeAll(async () => {
   at = place()
   expect(await install(at, launcher, platform('linux-x64'))).toMatchObject({ code: 0 })
-}, 60_000)
+}, 300_000)
 const command = () => join(at, 'node_modules/.bin/gatehouse')
 
 test('npm installs launcher and executable without scripts and registry, and a person logs in', async () => {

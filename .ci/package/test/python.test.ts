@@ -14,7 +14,7 @@ let at: string
 beforeAll(async () => {
   at = place()
   await $`python3 -m venv --system-site-packages ${at}`.quiet()
-}, 60_000)
+}, 300_000)
 
 test('pip installs the wheel without an index, and a person logs in', async () => {
   expect(await install(at, wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })

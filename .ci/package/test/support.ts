@@ -32,6 +32,12 @@ export const executable = (): Promise<string> => {
   return unpacked
 }
 
+/** Servers that a failed test has left. */
+const started = new Set<Bun.Subprocess>()
+process.on('exit', () => {
+  for (const child of started) child.kill('SIGKILL')
+})
+
 /** A running server. */
 export interface Running {
   url: string
@@ -50,6 +56,7 @@ export const start = async (command: string[], env: Record<string, string> = {})
     stdout: 'pipe',
     stderr: 'pipe',
   })
+  started.add(child)
   const reader = child.stdout.getReader()
   let text = ''
   while (!text.includes('\n')) {
@@ -59,8 +66,9 @@ export const start = async (command: string[], env: Record<string, string> = {})
   }
   const { url } = JSON.parse(text.split('\n', 1)[0] ?? '')
   const stop = async () => {
-    // unshare ignores SIGTERM; its end sends one to the server.
-    child.kill(command[0] === 'unshare' ? 'SIGKILL' : 'SIGTERM')
+    // unshare ignores SIGTERM, and ends with the server that is its child.
+    const [inner = ''] = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')
+    process.kill(command[0] === 'unshare' ? Number(inner) : child.pid, 'SIGTERM')
     await child.exited
   }
   return { url, stop }
