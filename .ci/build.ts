@@ -9,6 +9,8 @@ const args = process.argv.slice(2)
 const given = args.indexOf('--outfile')
 const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dist/gatehouse')
 // With --splitting a command evaluates the modules that it imports, not those of all commands.
-await $`${process.execPath} build --compile --bytecode --format=esm --minify --splitting --sourcemap --no-compile-autoload-dotenv --no-compile-autoload-bunfig --define __dirname='"/"' --outfile ${outfile} ${args} src/main.ts`
+const { exitCode } =
+  await $`${process.execPath} build --compile --bytecode --format=esm --minify --splitting --sourcemap --no-compile-autoload-dotenv --no-compile-autoload-bunfig --define __dirname='"/"' --outfile ${outfile} ${args} src/main.ts`.nothrow()
+if (exitCode !== 0) process.exit(exitCode)
 // The executable holds the source maps. Bun writes them beside it too, one file a chunk.
 for (const map of new Glob('*.map').scanSync(dirname(outfile))) rmSync(join(dirname(outfile), map))

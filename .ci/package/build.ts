@@ -77,8 +77,20 @@ try {
   for (const format of ['cyclonedx', 'spdx'])
     await $`bun ${main} sbom --format ${format} > ${join(out, `gatehouse-${project.version}.${format}.json`)}`
   await checksums()
+} catch (error) {
+  // Packages without checksums.txt would look finished.
+  rmSync(out, { recursive: true, force: true })
+  const { stderr, message } = error as Error & { stderr?: Buffer }
+  console.error(`package: ${(stderr && errorIn(String(stderr))) || message}; nothing is left in ${out}`)
+  process.exitCode = 1
 } finally {
   rmSync(scratches, { recursive: true })
+}
+
+/** Returns the line that says why a command failed. */
+function errorIn(output: string): string | undefined {
+  const lines = output.trim().split('\n')
+  return lines.find(line => /fail|error|unable/i.test(line)) ?? lines.at(-1)
 }
 
 /** Packs the executable with licence, README and manual page: .zip for Windows, else .tar.gz. */

@@ -37,4 +37,4 @@ const built = await Bun.build({
 if (!built.success) throw new AggregateError(built.logs, 'the server could not be bundled')
 await Bun.write(`${target}/index.d.ts`, await Bun.file(`${target}/process.d.ts`).text())
 await Bun.write(`${target}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`)
-await $`cp ${root}/LICENSE ${target}`
+await $`cp ${import.meta.dir}/README.md ${root}/LICENSE ${target}`

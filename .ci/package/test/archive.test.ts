@@ -1,7 +1,7 @@
 /** The archive, and the executable in it. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { copyFileSync, renameSync } from 'node:fs'
+import { copyFileSync, existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { version } from '../../../package.json'
@@ -35,13 +35,20 @@ test('a person logs in to the executable of the archive; it says version, commit
   expect(stdout).toBe(`${version} (${commit}, Bun ${Bun.version})\n`)
 })
 
-test('a build in another folder has the same bytes', async () => {
+test('a build in another folder has the same bytes; one without a network says so and leaves nothing', async () => {
   const at = place()
   await $`git clone -q ${ROOT} ${at}`
   await $`bun install --frozen-lockfile --ignore-scripts && bun run build --outfile ${at}/gatehouse`
     .cwd(at)
     .quiet()
   await $`cmp ${at}/gatehouse ${await executable()}`
+
+  // The runtime of another platform comes from a registry.
+  const command = ['unshare', '--net', 'bun', 'run', '--silent', 'package', 'windows-x64']
+  const { code, stderr } = await run(command, { cwd: at, env: { BUN_INSTALL_CACHE_DIR: place() } })
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^package: Failed to download 'bun-windows-x64-[^\n]+; nothing is left in [^\n]+\n$/)
+  expect(existsSync(join(at, 'dist/packages'))).toBe(false)
   await $`rm -rf ${at}`
 })
 
