@@ -32,7 +32,7 @@ const consentClient = async (context: Context, { request, client, organization }
   }
 }
 
-/** Shows the requested scopes that the person can give for approval or denial. */
+/** Asks the person to approve or deny those requested scopes that they can grant. */
 export const consentPage = async (
   context: Context,
   browser: BrowserSession,

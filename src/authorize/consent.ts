@@ -20,6 +20,7 @@ export const postConsent =
     const { flow, next, logins } = await settle(context, browser, chooseLogin(opened, login_id))
     // The page is out of date: the user has logged out since, or another step is due.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
+    // A denial is not stored: the user may decide otherwise at the next request.
     if (decision === 'deny') return refuseAuthorization(context, call, flow, 'access_denied')
     return advance(context, browser, { ...flow, approved: true }, 'post', logins)
   }

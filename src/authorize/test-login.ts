@@ -116,7 +116,7 @@ const requestOf = async (context: Context, client: Client, user: UserRow, { scop
   return parseAuthorizeRequest({ values, irregular: new Map() }, client, target, apis)
 }
 
-/** Claims that show attributes of the same name without a mapping. */
+/** Claims that carry the attribute of the same name even when no mapping names them. */
 const OF_ATTRIBUTES = [...profileAttributes, 'phone_number', 'phone_number_verified', 'address']
 
 /** Returns the claims that show an attribute which is visible to nobody. */

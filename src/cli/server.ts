@@ -52,6 +52,7 @@ export const serveAlone = async (
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
   // Several servers may share a PostgreSQL database.
   const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
+  // Without a handler SIGHUP ends the process, so it is installed without a certificate too.
   process.on('SIGHUP', async () => {
     listener.reload()
     ;(await app.promise).context.places.drop()

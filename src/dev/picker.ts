@@ -27,8 +27,8 @@ const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
   `${PICK}?${new URLSearchParams({ request: handle, csrf_token, user: user_id })}`
 
 /**
- * Replaces the login form with a list of users, each with a stable `data-testid`. With `auto_login` a
- * `login_hint` logs in at once. `?form` in the page's URL, as in the link below the list, shows the
+ * Replaces the login form with a list of users, each with a stable `data-testid`. With `auto_login` the user
+ * of a `login_hint` is logged in at once. `?form` in the page's URL, as in the link below the list, shows the
  * production form.
  */
 export const loginPicker =

@@ -100,7 +100,10 @@ export const readOnlyProblems = (changed: string[], writable: object): Detail[] 
     .filter(name => !Object.hasOwn(writable, name))
     .map(field => ({ field, code: 'read_only', message: 'This field cannot be changed.' }))
 
-/** Returns the organization of a new resource: the one in the body, else the caller's own. */
+/**
+ * Returns the organization of a new resource: the one in the body, else the caller's own, so that callers of
+ * a tenant need not know its id.
+ */
 export const organizationFor = (caller: Caller, wanted?: string): OrganizationId =>
   scopeOf(caller, wanted) ?? caller.organization_id
 

@@ -57,7 +57,10 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     : throttled(context, call, undefined, attempt))
 }
 
-/** Ends the session. Its access tokens stay valid until they expire, and the login continues. */
+/**
+ * Ends the session, for a used token too: a client that lost the answer with the next one can still log out.
+ * Access tokens of the session stay valid until they expire, and the login continues.
+ */
 const release = (
   context: Context,
   { session_id, user_id, client_id, email, organization_id }: RefreshGrant,

@@ -105,7 +105,10 @@ const requireIdle = ({ backups }: Context): void => {
   if (backups.size > 0) throw conflict('A backup is being made.')
 }
 
-/** Routes that list and start backups. No route downloads one. */
+/**
+ * Routes that list and start backups. No route downloads one: a stolen token must not give all users and
+ * password hashes away.
+ */
 export const backupRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listBackups',

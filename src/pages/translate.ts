@@ -25,8 +25,8 @@ const language = (locale: string) => {
 export const languageName = (locale: string): string => language(locale).name
 
 /**
- * Sets each text off from the words around it: names, addresses and paths from the left would otherwise mix
- * with a sentence from the right. Counts stay as they are, for the plural rules.
+ * Isolates each text parameter: a left-to-right name, address or path would otherwise mix with the words of
+ * a right-to-left sentence. Counts stay as they are, for the plural rules.
  * https://www.unicode.org/reports/tr9/#Explicit_Directional_Isolates
  */
 const isolated = (params: Params): Params =>

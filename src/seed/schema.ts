@@ -142,7 +142,9 @@ const Webhook = z
     id: chosenId<WebhookId>('hook'),
     organization,
     ...webhook,
-    secret: secret('Begins `whsec_`, for `v1a` `whsk_`; without it a new one is made.').optional(),
+    secret: secret(
+      'Begins with `whsec_`, or with `whsk_` for the signature `v1a`; default: a new one.',
+    ).optional(),
   })
   .refine(({ signature, secret }) => secret === undefined || secretOfText(signature, secret) !== undefined, {
     path: ['secret'],

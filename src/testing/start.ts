@@ -251,6 +251,7 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
     url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
     internal_url: options.internal_url ?? base.internal_url,
   }
+  // GATEHOUSE_URL may be set for a production server: its address alone must not begin a development server.
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
       `${config.url} is not this machine: development mode is for tests. Add --public-issuer if only you can reach it (containers).`,

@@ -68,8 +68,9 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
 }
 
 /**
- * Publishes the next key of an algorithm: `given` or a new one. Returns false while another key is published
- * and does not sign yet, and when the algorithm has no key.
+ * Publishes the next key of an algorithm: `given` or a new one. Returns false when the algorithm has no key,
+ * and while another key is published and does not sign yet: a rotation that is asked for twice, or by two
+ * copies, makes one key.
  */
 export const rotateKey = async (base: Core, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))

@@ -47,7 +47,7 @@ for (const locale of ['de', 'pl', 'ar'])
     120_000,
   )
 
-testInChromium('a page in a language from the right is the mirror of one from the left', async () => {
+testInChromium('a page in a right-to-left language mirrors one in a left-to-right language', async () => {
   const { page, close } = await openPage({ viewport: { width: 390, height: 844 } })
   const places = async (locale: string) => {
     await page.goto(`${server.url}account.usual?locale=${locale}`)
@@ -71,7 +71,7 @@ testInChromium('a page in a language from the right is the mirror of one from th
   await close()
 })
 
-testInChromium('an address runs from the left on a page that runs from the right', async () => {
+testInChromium('an address runs left to right on a right-to-left page', async () => {
   const { page, close } = await openPage()
   await page.goto(`${server.url}error.redirect?locale=ar`)
   const directions = await page.evaluate(() =>

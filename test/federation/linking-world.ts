@@ -13,7 +13,7 @@ export const startLinking = async (options: Parameters<typeof startFederated>[0]
   await addProvider(app, 'closed', { allow_registration: false, client_id: 'closed' })
   await create(app, '/roles', { name: 'reader', permissions: ['users:read'] })
   let made = 0
-  /** Each login has its own IP address and user. */
+  /** Opens a browser with an IP address of its own. */
   const fresh = (): Browser => openBrowser(app, { ip: `198.51.100.${made++ & 255}` })
   const somebody = (): Required<Pick<UpstreamUser, 'sub' | 'email'>> => {
     const sub = `person-${made++}`

@@ -86,7 +86,7 @@ const refusals = () => {
       "INSERT INTO migrations VALUES ('9999_later.sql', 'x')",
       'a newer version (9999_later.sql)',
     ],
-    ['another build', "UPDATE migrations SET hash = 'x'", 'created with a different 0000_schema.sql'],
+    ['another build', "UPDATE migrations SET hash = 'x'", 'its migration 0000_schema.sql differs'],
   ])('a database of %s', async (_, statement, said) => {
     const { url, drop } = await temporaryPostgres()
     await ask(url, statement)

@@ -1,4 +1,4 @@
-// Takes screenshots of every screen of the console: phone and desktop, light and dark, from the right, and
+// Takes screenshots of every screen of the console: phone and desktop, light and dark, right to left, and
 // contact sheets of them.
 //   bun test/support/console-preview.ts FOLDER [PATTERN]
 import { mkdirSync, readdirSync } from 'node:fs'

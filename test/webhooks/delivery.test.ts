@@ -116,7 +116,7 @@ describe('a delivery', () => {
     expect(await of(all.id)).toEqual(['user.created', 'user.created', 'role.created'])
   })
 
-  test('WHK-05 of a deleted user is left out, but that it was deleted', async () => {
+  test('WHK-05 of a deleted user is left out, except the deletion', async () => {
     const user = await addUser(app, 'gone')
     await app.admin('DELETE', `/users/${user.id}`)
     await deliver()

@@ -51,7 +51,7 @@ export const useEdit = <T extends object>(
     /** Increases when changes are discarded or saved. It is the `key` of parts that have their own state. */
     version,
     reset: clear,
-    /** Accepts the object as another person saved it. */
+    /** Discards the changes and loads what another person saved. */
     takeTheirs: () => {
       loaded.reload()
       clear()

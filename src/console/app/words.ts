@@ -32,7 +32,7 @@ export const words: Words<typeof english> = (await (languages[language] ?? loadE
 
 const plurals = new Intl.PluralRules(language)
 
-/** Returns a text isolated from the words around it, in languages from the right. */
+/** Returns a text isolated from the words around it, in right-to-left languages. */
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
 /** Returns a text with its `{name}`s filled in; `count` chooses the form. */

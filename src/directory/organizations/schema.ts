@@ -152,7 +152,7 @@ export const Settings = z
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
-        '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those with such a token of the organization; default `off`. A narrower value ends the sessions of the others.',
+        '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the others.',
       ),
       client_metadata_documents: nullable(oneOf(['off', 'allowlist', 'any'])).describe(
         '`any`: applications whose client_id is the URL of their metadata document may log in its users; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the others.',

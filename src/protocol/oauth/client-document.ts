@@ -67,8 +67,8 @@ const readMethods = (document: object, keys: Keys): Methods => {
 }
 
 /**
- * Reads the metadata document of a client, which names itself. Unknown members, and grants that such a
- * client cannot have, are left out, not refused.
+ * Reads the metadata document of a client, whose `client_id` must be the document's own URL. Unknown members,
+ * and grants that such a client cannot have, are left out, not refused.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-4
  *
  * @param client_id the URL of the document

@@ -86,7 +86,7 @@ const pendingIn = async (
       )
     if (hashOf(text) !== hash)
       throw new StorageError(
-        `${where}: was created with a different ${name} than that of this version. Restore a backup.`,
+        `${where}: its migration ${name} differs from the one in this version. Restore a backup.`,
       )
   }
   return Object.entries(migrations).sort().slice(applied.length)
