@@ -9,6 +9,7 @@ export const eventTypes = [
   'user.approved',
   'user.password_changed',
   'user.password_reset',
+  'user.code_sent',
   'user.login',
   'user.login_failed',
   'user.logout',

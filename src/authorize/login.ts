@@ -48,7 +48,7 @@ export const postLogin =
   }
 
 /** Redirects to the login page of another organization, which asks for the password again. */
-const continueAt = async (
+export const continueAt = async (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,

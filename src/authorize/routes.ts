@@ -6,6 +6,7 @@ import { postAttributes } from './attributes.ts'
 import { getAuthorize, getStoredPost, postAuthorize } from './authorize.ts'
 import { postChangePassword } from './change-password.ts'
 import { postConsent } from './consent.ts'
+import { getEmailCode, postEmailCode } from './email-code.ts'
 import { postEnrol } from './enrol.ts'
 import { postExcluded } from './excluded.ts'
 import { browserSessionOf, findFlow } from './flow.ts'
@@ -33,6 +34,8 @@ export const browserRoutes = (context: Context) => {
     'POST /oauth/login': postLogin(context),
     'GET /oauth/reset-password': getResetPassword(context),
     'POST /oauth/reset-password': postResetPassword(context),
+    'GET /oauth/email-code': getEmailCode(context),
+    'POST /oauth/email-code': postEmailCode(context),
     'GET /oauth/sign-up': getSignUp(context),
     'POST /oauth/sign-up': postSignUp(context),
     'POST /oauth/passkey': postPasskey(context),

@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { hasTenants } from '#src/directory/organizations/store.ts'
+import { hasTenants, settingsOf } from '#src/directory/organizations/store.ts'
 import { allowsRegistration } from '#src/directory/registrations/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
@@ -54,7 +54,7 @@ export const show = <Page extends keyof Pages>(
   )
 
 /** Before the login a dynamic client's own name is not shown, only the host of its redirect URI. */
-const clientName = ({ client, request }: StoredFlow) =>
+export const clientName = ({ client, request }: StoredFlow) =>
   client && {
     client_name: client.from_document
       ? host(client.client_id)
@@ -190,6 +190,10 @@ export const loginPage = async (
       ...((await asksOrganization(context, flow)) && { organization: keptSlug(browser.call) }),
       providers,
       ...(context.mail && { reset_url: `/oauth/reset-password?${reset}` }),
+      ...(context.mail &&
+        settingsOf(flow.organization).email_code !== 'off' && {
+          code_url: `/oauth/email-code?request=${flow.handle}`,
+        }),
       ...(allowsRegistration(context, flow.organization) && {
         sign_up_url: `/oauth/sign-up?request=${flow.handle}`,
       }),

@@ -21,6 +21,8 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly confirm?: Confirmation
   /** True once the user asked to choose among the logins of this browser. */
   readonly choose?: boolean
+  /** The name to which a code by mail was sent, as it was typed. */
+  readonly code_for?: string | undefined
   /** Set in a flow without a client whose user wants to add a factor. */
   readonly enrol?: boolean
   /** Set in a flow without a client that may use up an invitation: the hash of its link, and its address. */
@@ -94,7 +96,7 @@ export const chooseAgain = async (
   await tx
     .update(t)
     .set({
-      request: { ...request, choose },
+      request: { ...request, choose, code_for: undefined },
       login_id: null,
       selected: !choose,
       proof: null,
@@ -102,6 +104,19 @@ export const chooseAgain = async (
       recovered_by: null,
       round: sql`${t.round} + 1`,
     })
+    .where(eq(t.request_hash, request_hash))
+}
+
+/** Remembers the name to which a code by mail was sent. */
+export const setCodeFor = async (
+  tx: Transaction,
+  { request_hash, request }: Pick<Pending, 'request_hash' | 'request'>,
+  code_for: string,
+): Promise<void> => {
+  const { authorization_requests: t } = tx.tables
+  await tx
+    .update(t)
+    .set({ request: { ...request, code_for } })
     .where(eq(t.request_hash, request_hash))
 }
 

@@ -1,3 +1,4 @@
+import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, startDelivery } from '#src/delivery/queue.ts'
 import { invitationUrl } from '#src/directory/invitations/service.ts'
@@ -19,8 +20,10 @@ import type { MailRow } from '#src/mail/store.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { translator } from '#src/pages/translate.ts'
 import { viewTools } from '#src/pages/view.ts'
+import { CODE_LIFETIME, createEmailCode } from '#src/sign-in/email-codes.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
+import { isBare, mailBrandOf, originDetails, timeOf } from './mail-texts.ts'
 
 /** True when the user may reset the password by mail. A user without a password needs a verified address. */
 export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
@@ -57,53 +60,6 @@ const urlOf = async (
   if (kind === 'reset_password') return createResetLink(context, tx, user)
   return kind === 'verify_email' ? createVerifyLink(context, tx, user, data.email ?? '') : undefined
 }
-
-/**
- * False for a name that mail programs would show as a link, or that carries a message. Users choose their
- * names and can have mail sent to others.
- */
-const isBare = (name: string): boolean =>
-  name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
-
-/** False for an organization name that contains an address or a line break; its administrators choose it. */
-const isBareBrand = (name: string): boolean =>
-  !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)
-
-/** Shown instead of an organization name that mail programs would turn into a link. */
-const NEUTRAL_BRAND = 'Gatehouse'
-
-const mailBrandOf = ({ display_name }: Organization): string =>
-  isBareBrand(display_name) ? display_name : NEUTRAL_BRAND
-
-/** Formats a time in the first zone that exists; users and browsers name zones. */
-export const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
-  const known = zones.find((zone): zone is string => typeof zone === 'string' && isZone(zone))
-  return new Intl.DateTimeFormat(locale, {
-    year: 'numeric',
-    month: 'long',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: '2-digit',
-    timeZone: known ?? 'UTC',
-    timeZoneName: 'short',
-    numberingSystem: 'latn',
-  })
-    .format(ms)
-    .replaceAll('-', NON_BREAKING_HYPHEN)
-}
-
-const NON_BREAKING_HYPHEN = '\u2011'
-
-const isZone = (zone: string): boolean => {
-  try {
-    return Boolean(new Intl.DateTimeFormat('en', { timeZone: zone }))
-  } catch {
-    return false
-  }
-}
-
-const placeOf = (place: string | undefined, ip_address: string): string =>
-  place ? `${place} (${ip_address})` : ip_address
 
 /**
  * A notice to a former address, or about a webhook, has no link to the account: its recipient may not own it.
@@ -200,6 +156,50 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
 }
 
 /**
+ * Sends a code to a user who may sign in with one, and records it. The code belongs to the request of the
+ * browser that asked.
+ */
+const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
+  const { kind, organization_id, locale, data } = mail
+  const { identifier = '', request = '', user_agent = '', ip_address = '' } = data
+  const { user, code } = await context.store.write(async tx => {
+    const user = await findUserForLogin(tx, organization_id, identifier)
+    const code = user && (await createEmailCode(context, tx, user, hashSecret(request)))
+    if (code)
+      await record(context, tx, {
+        type: 'user.code_sent',
+        actor: anonymousActor,
+        target_id: user.id,
+        target_type: 'user',
+        organization_id,
+        client_info: { user_agent, ip_address },
+        subject_id: user.id,
+      })
+    return { user, code }
+  })
+  const organization = await findOrganization(context.store, organization_id)
+  if (!user || !code || !organization || !context.mail) return
+  const name = viewTools(locale, translator(locale)).displayName(pageUserOf(user))
+  const expires_at = context.clock.now() + CODE_LIFETIME
+  const query = new URLSearchParams({ request, code })
+  const message = renderMail({
+    kind,
+    locale,
+    brand: mailBrandOf(organization),
+    accent: settingsOf(organization).accent_color,
+    name: isBare(name) ? name : user.email,
+    code,
+    data: {
+      username: user.username,
+      time: timeOf(locale, expires_at, [user.attributes.zoneinfo, data.time_zone]),
+    },
+    details: await originDetails(context, locale, data),
+    url: `${context.config.url}/oauth/email-code?${query}`,
+  })
+  await context.mail.send({ to: user.email, ...message })
+}
+
+/**
  * Renders a queued mail and hands it to the mail server. Its link is created here, so that it is valid from
  * now on and exists only in the mail.
  */
@@ -207,6 +207,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
   if (kind === 'invitation') return deliverInvitation(context, mail)
   if (kind === 'registration') return deliverRegistration(context, mail)
+  if (kind === 'sign_in_code') return deliverCode(context, mail)
   // One write: otherwise a change of the user in between would leave a link that should have been revoked.
   const { user, url } = await context.store.write(async tx => {
     const user = context.mail && (await recipientOf(tx, mail))
@@ -214,11 +215,8 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   })
   const organization = await findOrganization(context.store, organization_id)
   if (!user || !organization || !context.mail) return
-  const { user_agent, ip_address = '', application = '' } = data
-  const tools = viewTools(locale, translator(locale))
-  const locate = await context.places.open()
   const to = data.to ?? user.email
-  const name = tools.displayName(pageUserOf(user))
+  const name = viewTools(locale, translator(locale)).displayName(pageUserOf(user))
   const message = renderMail({
     kind,
     locale,
@@ -233,14 +231,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
     },
     is_change: kind === 'verify_email' && user.email !== data.email,
     // A former address may have been mistyped and belong to a stranger.
-    ...(isNotice(kind) &&
-      to === user.email && {
-        details: {
-          device: user_agent && tools.device(user_agent),
-          place: placeOf(locate(ip_address, locale), ip_address),
-          application: isBare(application) ? application : '',
-        },
-      }),
+    ...(isNotice(kind) && to === user.email && { details: await originDetails(context, locale, data) }),
     url: url ?? buttonUrl(context, kind, organization),
   })
   await context.mail.send({ to, ...message })

@@ -11,7 +11,10 @@ import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, remove
 export const LINK_LIFETIME = 30 * MINUTE
 
 /** Time after which an unsent mail is dropped, by kind. */
-const SEND_WITHIN: Partial<Record<MailKind, number>> = { reset_password: LINK_LIFETIME }
+const SEND_WITHIN: Partial<Record<MailKind, number>> = {
+  reset_password: LINK_LIFETIME,
+  sign_in_code: 10 * MINUTE,
+}
 const SEND_WITHIN_DEFAULT = 2 * DAY
 
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
@@ -50,7 +53,8 @@ export const enqueueMail = async (
   })
 }
 
-const originOf = ({ user_agent, ip_address, application, time_zone }: NoticeOrigin) =>
+/** Returns the origin of a mail's cause as the mail's data. */
+export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: NoticeOrigin) =>
   Object.fromEntries(
     Object.entries({ user_agent, ip_address, application, time_zone }).filter(([, value]) => value),
   ) as Record<string, string>
@@ -70,7 +74,7 @@ export const enqueueNotice = (
   enqueueMail(
     context,
     tx,
-    { kind, organization_id, user_id, data: { ...originOf(client_info), ...data } },
+    { kind, organization_id, user_id, data: { ...mailOrigin(client_info), ...data } },
     client_info,
   )
 

@@ -55,6 +55,8 @@ export interface MailContent {
   is_change?: boolean
   /** Origin of the reported change; empty and undefined ones are left out. */
   details?: Partial<Record<keyof typeof labels, string | undefined>>
+  /** A code to type, set off from the text. */
+  code?: string
   /** Target of the button. */
   url?: string | undefined
 }
@@ -65,6 +67,7 @@ const linkButtons = {
   verify_email: 'mail.verify_email.button',
   invitation: 'mail.invitation.button',
   registration: 'mail.invitation.button',
+  sign_in_code: 'mail.sign_in_button',
   registration_known: 'mail.sign_in_button',
   registration_approved: 'mail.sign_in_button',
 } as const

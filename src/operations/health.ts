@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { latestEvent } from '#src/audit/store.ts'
 import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
-import { offersRegistration, usedThemes } from '#src/directory/organizations/store.ts'
+import { offersEmailCodes, offersRegistration, usedThemes } from '#src/directory/organizations/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
@@ -107,7 +107,11 @@ const scheme: Check = ({ config, now }) => {
 
 const mail: Check = async ({ config: { smtp_url, mail_from }, withStore }) => {
   if (!smtp_url || !mail_from) {
-    const lost = (await withStore(offersRegistration).catch(() => false)) ? ', and nobody can register' : ''
+    const is = (offer: typeof offersRegistration) => withStore(offer).catch(() => false)
+    const lost = [
+      (await is(offersRegistration)) ? ', and nobody can register' : '',
+      (await is(offersEmailCodes)) ? ', and no code to sign in arrives' : '',
+    ].join('')
     if (!smtp_url) return warn(`no mail can be sent${lost}: set smtp_url and mail_from`)
     if (lost) return warn(`mail has no sender${lost}: set mail_from`)
   }

@@ -38,6 +38,7 @@ type Expiring =
   | 'upstream_requests'
   | 'used_assertions'
   | 'links'
+  | 'email_codes'
   | 'initial_access_tokens'
   | 'throttles'
 
@@ -57,6 +58,7 @@ export const removals: Removal[] = [
   expired('upstream_requests', tx => tx.tables.upstream_requests.state_hash),
   expired('used_assertions', tx => tx.tables.used_assertions.assertion_hash),
   expired('links', tx => tx.tables.links.link_hash),
+  expired('email_codes', tx => tx.tables.email_codes.user_id),
   expired('initial_access_tokens', tx => tx.tables.initial_access_tokens.id),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),

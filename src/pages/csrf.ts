@@ -20,6 +20,7 @@ export type CsrfPurpose =
   | 'link_account'
   | 'set_up'
   | 'sign_in'
+  | 'email_code'
   | 'recover'
   | 'reset_password'
   | 'verify_email'

@@ -78,6 +78,8 @@ export interface LoginPage extends Common {
   providers?: { name: string; url: string; kind: string }[]
   /** Without it the page says that an administrator can help. */
   reset_url?: string
+  /** Present where a code by mail is a way to sign in. */
+  code_url?: string
   /** Present where people may register themselves. */
   sign_up_url?: string
   passkey?: { action: string; options: string; recover_url: string }
@@ -189,6 +191,19 @@ export interface EnrolPasskeyPage extends EnrolForm {
 /** Offers a passkey after a password. The second form, `later_action`, declines. */
 export interface OfferPasskeyPage extends EnrolPasskeyPage {
   later_action: string
+}
+
+/** Posts `username`, to which a code is sent; then, with `again_url`, posts `code`. */
+export interface EmailCodePage extends Common {
+  action: string
+  request: string
+  csrf_token: string
+  login_url: string
+  username?: string
+  /** Present once a code was asked for. `given` is the code of the mail's link, to be sent by the button. */
+  again_url?: string
+  given?: string
+  error?: FormError<MessageCode<'email-code.error.'> | 'throttled' | 'busy'>
 }
 
 /** Posts `username` and `recovery_code`: recovery without a password. */
@@ -621,6 +636,7 @@ export interface Pages {
   'enrol-totp': EnrolTotpPage
   'enrol-passkey': EnrolPasskeyPage
   'offer-passkey': OfferPasskeyPage
+  'email-code': EmailCodePage
   recover: RecoverPage
   'recovery-codes': RecoveryCodesPage
   'select-account': SelectAccountPage

@@ -64,6 +64,7 @@ export interface RenderOptions {
 const headingOf = (page: Exclude<keyof Pages, 'error'>, data: Pages[keyof Pages]): MessageKey => {
   if (page === 'reset-password' && isShownOnce(page, data)) return 'reset-password.sent_title'
   if (page === 'sign-up' && isShownOnce(page, data)) return 'sign-up.sent_title'
+  if ('again_url' in data) return 'email-code.sent_title'
   if ('passkey_options' in data) return 'change-password.either'
   if (page === 'verify-email' && isShownOnce(page, data)) return 'verify-email.done_title'
   return `${page}.title`

@@ -2,6 +2,7 @@
 export type MailKind =
   | 'reset_password'
   | 'verify_email'
+  | 'sign_in_code'
   | 'invitation'
   | 'registration'
   | 'registration_known'

@@ -924,6 +924,23 @@ export const tables = (kit: Kit) => {
     t => [primaryKey({ columns: [t.invitation_id, t.user_id] }), index('invitation_uses_user').on(t.user_id)],
   )
 
+  /** Codes sent by mail as a way to sign in, one for each user. */
+  const email_codes = table(
+    'email_codes',
+    {
+      user_id: id<UserId>('user_id')
+        .primaryKey()
+        .references(() => users.id, cascade),
+      /** HMAC of the code, keyed with the master key and bound to the request. */
+      code_hash: text('code_hash').notNull(),
+      /** The authorization request whose browser asked for the code. */
+      request_hash: text('request_hash').$type<SecretHash>().notNull(),
+      tries: int('tries').notNull(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [index('email_codes_expires').on(t.expires_at)],
+  )
+
   /** Disabled users who have registered themselves and wait for an administrator's approval. */
   const waiting_users = table(
     'waiting_users',
@@ -1078,6 +1095,7 @@ export const tables = (kit: Kit) => {
     invitations,
     invitation_uses,
     waiting_users,
+    email_codes,
     throttles,
     events,
     purges,

@@ -244,6 +244,7 @@ describe('settings', () => {
       session_ttl: undefined,
       mfa_required: false,
       passkey_required: false,
+      email_code: 'off',
       self_deletion: false,
       logo: undefined,
       logo_dark: undefined,

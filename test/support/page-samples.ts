@@ -1,5 +1,5 @@
 /** Sample data of every page and mail, for screenshots and tests. Long on purpose: one list of states. */
-import { timeOf } from '#src/links/mail-delivery.ts'
+import { timeOf } from '#src/links/mail-texts.ts'
 import { isNotice, type MailContent } from '#src/mail/render.ts'
 import type { Pages } from '#src/pages/data.ts'
 import { setUpOf } from '#src/sign-in/totp.ts'
@@ -127,6 +127,13 @@ const challenge = { challenge: 'c2lnbiB0aGlz', rpId: 'id.northwind.example', use
 const creation = JSON.stringify({ ...challenge, rp: {}, user: { id: '' } })
 const enrolForm = { brand, ...form, action: '/oauth/enrol', user: ada, cancel_url: '/oauth/enrol', other }
 const set_up = setUpOf('JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', brand.name, ada.username)
+const emailCode: Pages['email-code'] = {
+  brand,
+  ...form,
+  action: '/oauth/email-code',
+  login_url: '/oauth/login',
+}
+const askedCode = { ...emailCode, username: 'ada', again_url: '/again' }
 const recover: Pages['recover'] = { brand, ...form, action: '/oauth/recover', login_url: '/oauth/login' }
 const secondFactor: Pages['second-factor'] = {
   brand,
@@ -541,6 +548,25 @@ export const samples: Sample[] = [
     state: 'usual',
     data: { ...enrolForm, later_action: '/oauth/offer-passkey', options: creation },
   },
+  {
+    page: 'login',
+    state: 'email-code',
+    data: {
+      ...login,
+      code_url: '/oauth/email-code?request=request-8Qx',
+      passkey: { action: '/oauth/passkey', recover_url: '/recover', options: JSON.stringify(challenge) },
+    },
+  },
+  { page: 'email-code', state: 'usual', data: emailCode },
+  {
+    page: 'email-code',
+    state: 'throttled',
+    status: 429,
+    data: { ...emailCode, username: 'ada', error: { code: 'throttled', seconds: 600 } },
+  },
+  { page: 'email-code', state: 'asked', data: askedCode },
+  { page: 'email-code', state: 'link', data: { ...askedCode, given: '483910' } },
+  { page: 'email-code', state: 'refused', status: 401, data: { ...askedCode, error: { code: 'wrong' } } },
   { page: 'recover', state: 'usual', data: recover },
   {
     page: 'recover',
@@ -1054,6 +1080,7 @@ export const samples: Sample[] = [
 export const mailKinds: Record<MailKind, boolean> = {
   reset_password: true,
   verify_email: true,
+  sign_in_code: true,
   invitation: true,
   registration: true,
   registration_known: true,
@@ -1082,7 +1109,8 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
     count: '7',
     webhook: 'Orbit Notes',
   },
-  ...(isNotice(kind) &&
+  ...(kind === 'sign_in_code' && { code: '483910' }),
+  ...((isNotice(kind) || kind === 'sign_in_code') &&
     kind !== 'webhook_disabled' && {
       details: {
         device: 'Firefox on Linux',

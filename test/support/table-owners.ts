@@ -22,6 +22,7 @@ export const owners: Record<string, string> = {
   invitations: 'directory/invitations/store.ts',
   invitation_uses: 'directory/invitations/store.ts',
   waiting_users: 'directory/registrations/store.ts',
+  email_codes: 'directory/users/email-code-store.ts',
   factors: 'directory/users/factors/store.ts',
   recovery_codes: 'directory/users/factors/store.ts',
   groups: 'directory/groups/store.ts',

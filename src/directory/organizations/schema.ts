@@ -128,6 +128,9 @@ export const Settings = z
       passkey_required: nullable(flag).describe(
         'Whether each user needs a passkey at every login, alone or after another way in; authenticator apps do not suffice. Needs https and a host name.',
       ),
+      email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
+        'Whether a code sent by mail is a way to sign in, as one factor: `users`: for users without permissions beyond `profile:*`; `all`: for all; default `off`. The address must be verified. Needs a mail server.',
+      ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
       logo: nullable(picture).describe(`${PICTURE} Answers contain its URL.`),

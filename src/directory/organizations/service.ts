@@ -85,6 +85,22 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     : refuse('Registration needs a mail server: smtp_url and mail_from are not set.')
 }
 
+/** Returns the problem of turning on codes by mail without a mail server. */
+const emailCodeProblems = (
+  { mail }: Pick<Core, 'mail'>,
+  { email_code = 'off' }: Settings,
+  old?: Settings,
+): Detail[] =>
+  email_code === 'off' || email_code === old?.email_code || mail
+    ? []
+    : [
+        {
+          field: 'settings.email_code',
+          code: 'not_allowed',
+          message: 'Codes by mail need a mail server: smtp_url and mail_from are not set.',
+        },
+      ]
+
 /** Returns the problem of requiring passkeys where browsers have none. */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,
@@ -118,6 +134,7 @@ export const createOrganization = (
       ...problems,
       ...registrationProblems(context, {}, settings),
       ...passkeyProblems(context, settings),
+      ...emailCodeProblems(context, settings),
     ])
     const organization = {
       id,
@@ -175,6 +192,7 @@ export const judgeChange = async (
       ...registrationProblems(context, organization.settings, settings),
       // A stored setting is never judged again.
       ...passkeyProblems(context, change.settings ?? {}),
+      ...emailCodeProblems(context, settings, organization.settings),
     ],
   }
 }

@@ -84,6 +84,9 @@ export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boo
 export const offersRegistration = (store: Store): Promise<boolean> =>
   anyPolicy(store, 'registration open domains approval')
 
+/** True when an organization lets people sign in with a code by mail. */
+export const offersEmailCodes = (store: Store): Promise<boolean> => anyPolicy(store, 'email_code users all')
+
 /** True when an organization allows clients with a metadata document. */
 export const acceptsDocuments = (store: Store): Promise<boolean> =>
   anyPolicy(store, 'client_metadata_documents allowlist any')
@@ -116,6 +119,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     session_ttl,
     mfa_required,
     passkey_required,
+    email_code,
     self_deletion,
     logo,
     logo_dark,
@@ -140,6 +144,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     session_ttl: session_ttl ? parseDuration(session_ttl) : undefined,
     mfa_required: mfa_required ?? false,
     passkey_required: passkey_required ?? false,
+    email_code: email_code ?? 'off',
     self_deletion: self_deletion ?? false,
     logo: logo ?? undefined,
     logo_dark: logo_dark ?? undefined,

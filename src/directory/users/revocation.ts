@@ -5,6 +5,7 @@ import type { SessionFilter } from '#src/sessions/filter-store.ts'
 import { endUserLogins } from '#src/sessions/login-store.ts'
 import { type RevokedBy, revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
 import { cancelPendingEmail } from './store.ts'
 
@@ -22,6 +23,7 @@ export const revokePendingLinks = async (
 ): Promise<void> => {
   await removeSignInLinks(tx, user_id, organization_id)
   await cancelPendingEmail(tx, user_id, organization_id)
+  await removeEmailCode(tx, user_id)
 }
 
 /**

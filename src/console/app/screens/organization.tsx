@@ -5,10 +5,11 @@ import type { Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { Card, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { say, words } from '../words.ts'
 import { Definitions } from './attributes.tsx'
+import { LoginSettings } from './login-settings.tsx'
 import { DynamicPolicies, Joining } from './organization-access.tsx'
 
 type Organization = (typeof OrganizationAnswer)['_output']
@@ -63,64 +64,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
       <div class="columns">
         <div class="stack">
           <Names values={values} problem={problem} onChange={set} />
-          <Card title={words.organization.logins}>
-            <Check
-              label={words.organization.mfa}
-              hint={words.organization.mfaHint}
-              checked={settings.mfa_required ?? false}
-              onChecked={mfa_required => choose({ mfa_required })}
-            />
-            <Check
-              label={words.organization.passkey}
-              hint={words.organization.passkeyHint}
-              checked={settings.passkey_required ?? false}
-              onChecked={passkey_required => choose({ passkey_required })}
-            />
-            <Check
-              label={words.organization.stepUp}
-              hint={words.organization.stepUpHint}
-              checked={settings.step_up === 'all'}
-              onChecked={isOn => choose({ step_up: isOn ? 'all' : null })}
-            />
-            <Check
-              label={words.organization.selfDelete}
-              checked={settings.self_deletion ?? false}
-              onChecked={self_deletion => choose({ self_deletion })}
-            />
-            <div class="pair">
-              <Field
-                name="settings.session_ttl"
-                label={words.organization.ttl}
-                hint={words.organization.ttlHint}
-                autocomplete="off"
-                spellcheck={false}
-                value={settings.session_ttl ?? ''}
-                problem={problem}
-                onValue={value => choose({ session_ttl: value === '' ? null : value })}
-              />
-              <Choice
-                label={words.organization.consoleAcr}
-                value={settings.console_acr ?? ''}
-                options={[
-                  ['', words.organization.consoleAny],
-                  ['2', words.organization.consoleTwo],
-                  ['phr', words.organization.consolePasskey],
-                ]}
-                name="settings.console_acr"
-                problem={problem}
-                onValue={value => choose({ console_acr: (value || null) as '2' | 'phr' | null })}
-              />
-              <Choice
-                label={words.organization.passwords}
-                value={settings.password_policy?.preset ?? ''}
-                options={[
-                  ['', words.organization.usual],
-                  ['nist', words.organization.nist],
-                ]}
-                onValue={preset => choose({ password_policy: preset === 'nist' ? { preset } : null })}
-              />
-            </div>
-          </Card>
+          <LoginSettings settings={settings} problem={problem} onChange={choose} />
         </div>
         <div class="stack">
           <Joining key={`joining ${edit.version}`} settings={settings} problem={problem} onChange={choose} />

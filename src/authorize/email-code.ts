@@ -1,0 +1,168 @@
+import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { seeOther } from '#src/http/answer.ts'
+import type { Call } from '#src/http/call.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { mailOrigin } from '#src/mail/outbox.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { redeemEmailCode } from '#src/sign-in/email-codes.ts'
+import { accountName, confirmProof, MAX_IDENTIFIER, proveByName } from '#src/sign-in/password.ts'
+import { askForMail } from './ask-for-mail.ts'
+import { proceedAs } from './authentication-result.ts'
+import {
+  type BrowserSession,
+  browserSessionOf,
+  findFlow,
+  openStep,
+  type StoredFlow,
+  stepToken,
+} from './flow.ts'
+import { continueAt } from './login.ts'
+import { homeOf } from './login-organization.ts'
+import { clientName, type Retry, show } from './step-pages.ts'
+import { setCodeFor } from './store.ts'
+
+const PATH = '/oauth/email-code'
+
+/** RFC 8176 has no value for a code by mail; it is a one-time password (`otp`). */
+const EMAIL_CODE = { acr: '1', amr: ['otp'] }
+
+/** The page that asks for a name, or for the code once one was asked for. */
+const page = (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  retry?: Retry<'email-code'>,
+): Response => {
+  const { searchParams } = new URL(browser.call.request.url)
+  const { code_for, login_hint } = flow.request
+  const isAsked = code_for !== undefined && !searchParams.has('again')
+  const username = code_for ?? login_hint
+  return show(
+    context,
+    'email-code',
+    browser,
+    flow,
+    {
+      action: PATH,
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'email_code'),
+      login_url: `/oauth/login?request=${flow.handle}`,
+      ...(username !== undefined && { username }),
+      ...(isAsked && {
+        again_url: `${PATH}?request=${flow.handle}&again=1`,
+        given: searchParams.get('code')?.match(/^\d{6}$/)?.[0] ?? '',
+      }),
+    },
+    retry,
+  )
+}
+
+/** Refuses a code where the organization has none, and as confirmation of who is signed in. */
+const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFlow): void => {
+  if (!mail || request.confirm || settingsOf(organization).email_code === 'off')
+    throw new PageError('not_found', 404)
+}
+
+/** The link of the mail leads here, too; in another browser the page says where the code belongs. */
+export const getEmailCode =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const browser = browserSessionOf(context, call)
+    const { searchParams } = new URL(call.request.url)
+    const flow = await findFlow(context, browser, searchParams.get('request') ?? '').catch(error => {
+      throw searchParams.has('code') ? new PageError('other_browser', 400) : error
+    })
+    onlyWhereOffered(context, flow)
+    return page(context, browser, flow)
+  }
+
+/** Handles `username`, to which a code is sent, and then `code`. */
+export const postEmailCode =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { browser, flow, form } = await openStep(context, call, 'email_code')
+    onlyWhereOffered(context, flow)
+    const username = form.get('username')
+    return username === undefined
+      ? enterCode(context, browser, flow, form.get('code') ?? '')
+      : sendCode(context, browser, flow, username.trim())
+  }
+
+/**
+ * Sends a code by mail. The answer and the work are the same for every name: the user is looked up when the
+ * mail is sent.
+ */
+const sendCode = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  username: string,
+): Promise<Response> => {
+  const { call } = browser
+  const refuse = (
+    error: { code: 'missing' | 'throttled'; seconds?: number },
+    options: Omit<Retry<'email-code'>, 'data'>,
+  ) =>
+    page(
+      context,
+      browser,
+      { ...flow, request: { ...flow.request, code_for: undefined } },
+      {
+        data: { username, error },
+        ...options,
+      },
+    )
+  if (username === '') return refuse({ code: 'missing' }, { status: 400 })
+  const home = await homeOf(context, flow, username)
+  if (home) return continueAt(context, browser, flow, home, username)
+  const { id: organization_id } = flow.organization
+  const identifier = username.slice(0, MAX_IDENTIFIER).toWellFormed()
+  const application = clientName(flow)?.client_name
+  const data = { ...mailOrigin({ ...originFrom(call), application }), identifier, request: flow.handle }
+  const mail = { kind: 'sign_in_code', organization_id, user_id: null, data } as const
+  const recipient = `code:${accountName({ organization_id, identifier })}`
+  const wait = await askForMail(context, call, mail, recipient)
+  if (wait > 0) {
+    const seconds = Math.ceil(wait / SECOND)
+    return refuse(
+      { code: 'throttled', seconds },
+      { status: 429, headers: { 'retry-after': String(seconds) } },
+    )
+  }
+  await context.store.write(tx => setCodeFor(tx, flow.pending, identifier))
+  return seeOther(`${PATH}?request=${flow.handle}`)
+}
+
+const originFrom = ({ user_agent, ip_address, time_zone }: Call) => ({ user_agent, ip_address, time_zone })
+
+/** Logs in with the code, as one factor, within the budgets of passwords. */
+const enterCode = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  code: string,
+): Promise<Response> => {
+  const identifier = flow.request.code_for
+  if (identifier === undefined) return page(context, browser, flow)
+  const { user, refusal } = await proveByName(
+    context,
+    { organization_id: flow.organization.id, identifier, client_info: browser.call },
+    {
+      work: 'commit',
+      check: async found => {
+        const { request_hash } = flow.pending
+        const isRight = await context.store.write(tx =>
+          redeemEmailCode(context, tx, found, request_hash, code),
+        )
+        return isRight ? undefined : 'wrong_email_code'
+      },
+    },
+  )
+  if (refusal) {
+    const { status, headers, code: reason, seconds } = refusal
+    const error = { code: reason === 'invalid_credentials' ? 'wrong' : reason, seconds } as const
+    return page(context, browser, flow, { data: { error }, status, headers })
+  }
+  return proceedAs(context, browser, flow, { user, ...EMAIL_CODE, confirm: tx => confirmProof(tx, user) })
+}

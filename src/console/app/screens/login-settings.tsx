@@ -1,0 +1,85 @@
+import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
+import type { Problem } from '../api.ts'
+import { Card, Check, Choice, Field } from '../parts.tsx'
+import { words } from '../words.ts'
+
+type Settings = (typeof OrganizationAnswer)['_output']['settings']
+
+/** Card of the settings for logins. */
+export const LoginSettings = (props: {
+  settings: Settings
+  problem: Problem | undefined
+  onChange(change: Partial<Settings>): void
+}) => {
+  const { settings, problem, onChange } = props
+  return (
+    <Card title={words.organization.logins}>
+      <Check
+        label={words.organization.mfa}
+        hint={words.organization.mfaHint}
+        checked={settings.mfa_required ?? false}
+        onChecked={mfa_required => onChange({ mfa_required })}
+      />
+      <Check
+        label={words.organization.passkey}
+        hint={words.organization.passkeyHint}
+        checked={settings.passkey_required ?? false}
+        onChecked={passkey_required => onChange({ passkey_required })}
+      />
+      <Choice
+        label={words.organization.emailCode}
+        value={settings.email_code ?? 'off'}
+        options={[
+          ['off', words.organization.emailCodeOff],
+          ['users', words.organization.emailCodeUsers],
+          ['all', words.organization.emailCodeAll],
+        ]}
+        onValue={email_code => onChange({ email_code: email_code as Settings['email_code'] })}
+      />
+      <Check
+        label={words.organization.stepUp}
+        hint={words.organization.stepUpHint}
+        checked={settings.step_up === 'all'}
+        onChecked={isOn => onChange({ step_up: isOn ? 'all' : null })}
+      />
+      <Check
+        label={words.organization.selfDelete}
+        checked={settings.self_deletion ?? false}
+        onChecked={self_deletion => onChange({ self_deletion })}
+      />
+      <div class="pair">
+        <Field
+          name="settings.session_ttl"
+          label={words.organization.ttl}
+          hint={words.organization.ttlHint}
+          autocomplete="off"
+          spellcheck={false}
+          value={settings.session_ttl ?? ''}
+          problem={problem}
+          onValue={value => onChange({ session_ttl: value === '' ? null : value })}
+        />
+        <Choice
+          label={words.organization.consoleAcr}
+          value={settings.console_acr ?? ''}
+          options={[
+            ['', words.organization.consoleAny],
+            ['2', words.organization.consoleTwo],
+            ['phr', words.organization.consolePasskey],
+          ]}
+          name="settings.console_acr"
+          problem={problem}
+          onValue={value => onChange({ console_acr: (value || null) as '2' | 'phr' | null })}
+        />
+        <Choice
+          label={words.organization.passwords}
+          value={settings.password_policy?.preset ?? ''}
+          options={[
+            ['', words.organization.usual],
+            ['nist', words.organization.nist],
+          ]}
+          onValue={preset => onChange({ password_policy: preset === 'nist' ? { preset } : null })}
+        />
+      </div>
+    </Card>
+  )
+}

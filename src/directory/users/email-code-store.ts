@@ -1,0 +1,61 @@
+import { and, eq, gt, lt, sql } from 'drizzle-orm'
+import type { UserId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+/** Wrong tries after which a code is dead. */
+const MAX_TRIES = 5
+
+/** Stores the code of a user in place of an earlier one. */
+export const replaceEmailCode = async (
+  tx: Transaction,
+  { user_id, ...code }: Omit<Tables['email_codes']['$inferSelect'], 'tries'>,
+): Promise<void> => {
+  const { email_codes: t } = tx.tables
+  const set = { ...code, tries: 0 }
+  await tx
+    .insert(t)
+    .values({ user_id, ...set })
+    .onConflictDoUpdate({ target: t.user_id, set })
+}
+
+interface Typed {
+  user_id: UserId
+  request_hash: SecretHash
+  code_hash: string
+  now: number
+}
+
+/**
+ * Uses up the code of a user for a request, or counts a wrong try against it. True for exactly one caller.
+ * The work is the same for a user without a code.
+ */
+export const consumeEmailCode = async (
+  tx: Transaction,
+  { user_id, request_hash, code_hash, now }: Typed,
+): Promise<boolean> => {
+  const { email_codes: t } = tx.tables
+  const alive = and(
+    eq(t.user_id, user_id),
+    eq(t.request_hash, request_hash),
+    lt(t.tries, MAX_TRIES),
+    gt(t.expires_at, now),
+  )
+  const used = await tx
+    .delete(t)
+    .where(and(alive, eq(t.code_hash, code_hash)))
+    .returning()
+  if (used.length > 0) return true
+  await tx
+    .update(t)
+    .set({ tries: sql`${t.tries} + 1` })
+    .where(alive)
+  return false
+}
+
+/** Deletes the code of a user. */
+export const removeEmailCode = async (tx: Transaction, user_id: UserId): Promise<void> => {
+  const { email_codes: t } = tx.tables
+  await tx.delete(t).where(eq(t.user_id, user_id))
+}

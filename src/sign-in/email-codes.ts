@@ -1,0 +1,74 @@
+import { createHmac, randomInt } from 'node:crypto'
+import type { Context, Core } from '#src/context.ts'
+import { permissionsOf } from '#src/directory/access.ts'
+import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
+import { consumeEmailCode, replaceEmailCode } from '#src/directory/users/email-code-store.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { mailboxOf } from '#src/lib/email.ts'
+import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { checkThrottle, countFailure, type Limit } from './throttle.ts'
+
+const DIGITS = 6
+/** Milliseconds for which a code, and the mail that brings it, is of use. */
+export const CODE_LIFETIME = 10 * MINUTE
+
+/** Counted for all organizations together: an address that many ask for is probably being flooded. */
+const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
+
+/** Hashes a code with a key: with a plain digest six digits could be found in a copy of the database. */
+const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
+  createHmac('sha256', master.derive('email-codes'))
+    .update(`${request_hash}\0${user_id}\0${code}`)
+    .digest('base64url')
+
+/** True when a code by mail is a way to sign in for the user. */
+const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> => {
+  const organization = await readOrganization(q, user.organization_id)
+  const policy = organization ? settingsOf(organization).email_code : 'off'
+  if (policy === 'off' || !user.enabled || !user.email_verified) return false
+  if (policy === 'all') return true
+  const held = permissionsOf(await effectiveRoles(q, user.id))
+  return [...held].every(permission => permission.startsWith('profile:'))
+}
+
+/**
+ * Makes the code of a user for a request; an earlier one ends. undefined when the user may not use one, or
+ * the mailbox has had too many.
+ */
+export const createEmailCode = async (
+  context: Context,
+  tx: Transaction,
+  user: UserRow,
+  request_hash: SecretHash,
+): Promise<string | undefined> => {
+  const mailbox = { key: `code-to:${hashSecret(mailboxOf(user.email))}`, limit: PER_MAILBOX }
+  if (!(await mayUseCode(tx, user)) || (await checkThrottle(context, tx, [mailbox])) > 0) return undefined
+  await countFailure(context, tx, [mailbox])
+  const code = String(randomInt(10 ** DIGITS)).padStart(DIGITS, '0')
+  await replaceEmailCode(tx, {
+    user_id: user.id,
+    code_hash: hashOf(context, request_hash, user.id, code),
+    request_hash,
+    expires_at: context.clock.now() + CODE_LIFETIME,
+  })
+  return code
+}
+
+/**
+ * Uses up a typed code; false for a wrong one, which is counted, and for a user who may no longer use codes.
+ */
+export const redeemEmailCode = async (
+  context: Core,
+  tx: Transaction,
+  user: UserRow | undefined,
+  request_hash: SecretHash,
+  typed: string,
+): Promise<boolean> => {
+  const user_id = user?.id ?? 'usr_'
+  const code_hash = hashOf(context, request_hash, user_id, typed.replace(/\s/g, ''))
+  const isRight = await consumeEmailCode(tx, { user_id, request_hash, code_hash, now: context.clock.now() })
+  return isRight && user !== undefined && (await mayUseCode(tx, user))
+}

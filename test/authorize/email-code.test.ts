@@ -1,0 +1,277 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { addPasskeyUser, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { addClient, addOrganization, addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+await addClient(app, 'web')
+let made = 0
+let machines = 0
+const newUser = (more: Json = {}) => addUser(app, `person${++made}`, { email_verified: true, ...more })
+/** A browser with an address of its own: requests from one are counted. */
+const newBrowser = () => openBrowser(app, { ip: `198.51.100.${++machines}` })
+
+const allow = async (settings: Json, slug = 'default') =>
+  expect((await app.admin('PUT', `/organizations/${slug}`, { settings })).status).toBe(200)
+
+const letters = async () => {
+  mail.clear()
+  while ((await deliverMails(app.context)) > 0);
+  return mail.mails
+}
+
+const openPage = async (browser: Browser, url = authorizeUrl('web')) =>
+  browser.get(linkWith(await browser.get(url), '/oauth/email-code'))
+
+/** Asks for a code; returns the page that takes it, and the code of the mail. */
+const ask = async (browser: Browser, username: string, url?: string) => {
+  const answer = await browser.submit(await openPage(browser, url), { username }, '/oauth/email-code')
+  const page = await browser.follow(answer)
+  const [letter] = await letters()
+  const code = /^\d{6}$/m.exec(letter?.text ?? '')?.[0] ?? ''
+  return { page, letter, code, link: /http:\S+/.exec(letter?.text ?? '')?.[0] ?? '' }
+}
+
+const enter = (browser: Browser, page: Page, code: string) =>
+  browser.submit(page, { code }, '/oauth/email-code')
+
+const wrongOf = (code: string) => (code === '000000' ? '000001' : '000000')
+const codesOf = async ({ id }: Json) =>
+  (await app.context.store.read(async q => q.select().from(q.tables.email_codes))).filter(
+    ({ user_id }) => user_id === id,
+  )
+
+beforeEach(async () => {
+  await letters()
+  app.clock.advance(2 * HOUR)
+  await allow({ email_code: 'users', mfa_required: null, passkey_required: null })
+  await app.events()
+})
+
+describe('MCD-01 a code by mail', () => {
+  test('signs in once, as one factor, and says so', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    await app.events()
+    const { page, letter, code } = await ask(browser, user.username)
+    expect(page.heading).toBe('Check your email')
+    expect(letter).toMatchObject({ to: user.email, subject: 'Your code for Gatehouse' })
+    expect(letter?.text).toContain('Application: The web')
+    expect(letter?.text).toMatch(/until January \d+, 2026 at \d+:\d\d\s?[AP]M UTC/)
+    expect((await app.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual([
+      ['user.code_sent', null, user.id],
+    ])
+    const done = await browser.follow(await enter(browser, page, `${code.slice(0, 3)} ${code.slice(3)}`))
+    const { acr, amr } = await codeRow(app, answerOf(done).code)
+    expect([acr, amr]).toEqual(['1', ['otp']])
+    expect(await codesOf(user)).toEqual([])
+    expect(await app.events()).toEqual([])
+    expect((await enter(browser, page, code)).status).toBe(400)
+  })
+
+  test('is stored as a keyed hash', async () => {
+    const user = await newUser()
+    const { code } = await ask(newBrowser(), user.username)
+    const [row] = await codesOf(user)
+    expect(row).toMatchObject({ user_id: user.id, tries: 0 })
+    expect(JSON.stringify(row)).not.toContain(code)
+  })
+
+  test('ends after ten minutes, with another one, and with a new password', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    const first = await ask(browser, user.username)
+    app.clock.advance(10 * MINUTE)
+    expect((await enter(browser, first.page, first.code)).status).toBe(401)
+    const second = await ask(browser, user.username)
+    const third = await ask(browser, user.username)
+    expect(await codesOf(user)).toHaveLength(1)
+    if (second.code !== third.code) expect((await enter(browser, third.page, second.code)).status).toBe(401)
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: 'Another-horse-8' })
+    expect((await enter(browser, third.page, third.code)).status).toBe(401)
+    expect(await codesOf(user)).toEqual([])
+  })
+
+  test('works in no other browser, nor in another request of the same one', async () => {
+    const user = await newUser()
+    const [owner, thief] = [newBrowser(), newBrowser()]
+    const { code, link, page } = await ask(owner, user.username)
+    const elsewhere = await thief.get(link)
+    expect([elsewhere.status, elsewhere.heading]).toEqual([400, 'Open it where you asked'])
+    expect((await enter(thief, page, code)).status).toBe(403)
+    // The thief asks too, which ends the code of the owner, and does not get the new one.
+    const own = await ask(thief, user.username)
+    if (own.code !== code) expect((await enter(thief, own.page, code)).status).toBe(401)
+    expect((await enter(owner, page, own.code)).status).toBe(401)
+  })
+
+  test('completes by POST: its link fills the form in', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    const { link, code } = await ask(browser, user.username)
+    const page = await browser.get(link)
+    expect(page.forms.find(({ action }) => action === '/oauth/email-code')?.fields.code).toBe(code)
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+    expect(answerOf(await browser.submit(page, {}, '/oauth/email-code')).code).toBeString()
+  })
+
+  test('is used up by one of two requests at once', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    const { page, code } = await ask(browser, user.username)
+    const answers = await Promise.all([1, 2].map(() => enter(browser, page, code)))
+    expect(answers.filter(({ location }) => location?.includes('code='))).toHaveLength(1)
+  })
+})
+
+describe('MCD-02 a code by mail is no second factor', () => {
+  test('a user with an app, or with a passkey alone, proves it afterwards', async () => {
+    const armed = await newUser()
+    const own = openBrowser(app)
+    await enrolTotp(app, own, await openEnrolment(own, armed.username))
+    const { user } = await addPasskeyUser(app, `person${++made}`, { email_verified: true })
+    for (const { username } of [armed, user]) {
+      await letters()
+      const browser = newBrowser()
+      const { page, code } = await ask(browser, username)
+      const step = await browser.follow(await enter(browser, page, code))
+      expect(step.heading).toBe('Two-step verification')
+      expect(step.html).not.toContain('email-code')
+      expect((await browser.get('/account')).heading).toBe('Sign in')
+    }
+  })
+
+  test.each([
+    [{ mfa_required: true }, {}, 'Protect your account'],
+    [{ passkey_required: true }, {}, 'Add a passkey'],
+    [{}, { acr_values: 'phr' }, 'Add a passkey'],
+  ] as const)('what else is asked for follows: %j %j', async (settings, more, heading) => {
+    await allow(settings)
+    const user = await newUser()
+    const browser = newBrowser()
+    const { page, code } = await ask(browser, user.username, authorizeUrl('web', more))
+    expect((await browser.follow(await enter(browser, page, code))).heading).toBe(heading)
+  })
+
+  test('it confirms no change of the account', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    await signIn(browser, await browser.get('/account'), user.username)
+    app.clock.advance(HOUR)
+    const confirm = await browser.get('/account/change-password')
+    expect(confirm.heading).toBe('Confirm it’s you')
+    expect(confirm.html).not.toContain('email-code')
+    const request = new URL(confirm.url, 'http://x').searchParams.get('request') ?? ''
+    const handle = request || (confirm.forms[0]?.fields.request ?? '')
+    expect(handle).not.toBe('')
+    expect((await browser.get(`/oauth/email-code?request=${handle}`)).status).toBe(404)
+  })
+})
+
+describe('MCD-03 a code is sent', () => {
+  test('to nobody with permissions, unless the organization says so, also when they come late', async () => {
+    const admin = await newUser({ roles: ['admin'] })
+    expect((await ask(newBrowser(), admin.username)).letter).toBeUndefined()
+    await allow({ email_code: 'all' })
+    const browser = newBrowser()
+    const { page, code } = await ask(browser, admin.username)
+    await allow({ email_code: 'users' })
+    expect((await enter(browser, page, code)).status).toBe(401)
+    await allow({ email_code: 'all' })
+    const again = await ask(browser, admin.username)
+    expect(answerOf(await enter(browser, again.page, again.code)).code).toBeString()
+  })
+
+  test('only to a verified address of an enabled user', async () => {
+    const [unverified, disabled] = [
+      await newUser({ email_verified: false }),
+      await newUser({ enabled: false }),
+    ]
+    for (const user of [unverified, disabled]) {
+      expect((await ask(newBrowser(), user.username)).letter).toBeUndefined()
+      expect(await codesOf(user)).toEqual([])
+    }
+  })
+
+  test('only where the organization has them, by users of that organization', async () => {
+    const browser = newBrowser()
+    const page = await openPage(browser)
+    const { id } = await addOrganization(app, `tenant${++made}`)
+    const stranger = await newUser({ organization_id: id })
+    expect((await ask(newBrowser(), stranger.email)).letter).toBeUndefined()
+    await allow({ email_code: 'off' })
+    expect((await browser.get(authorizeUrl('web'))).html).not.toContain('/oauth/email-code')
+    expect((await browser.submit(page, { username: 'x' }, '/oauth/email-code')).status).toBe(404)
+    const silent = await startApp()
+    expect(
+      await silent.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } }),
+    ).toMatchObject({ status: 422, body: { details: [{ field: 'settings.email_code' }] } })
+  })
+})
+
+describe('guesses', () => {
+  test('MCD-04 end a code after five, also at once', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    const { page, code } = await ask(browser, user.username)
+    await Promise.all(Array.from({ length: 12 }, () => enter(browser, page, wrongOf(code))))
+    const [row] = await codesOf(user)
+    expect(row?.tries).toBe(5)
+    app.clock.advance(2 * MINUTE)
+    expect((await enter(browser, page, code)).status).toBe(401)
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+  })
+
+  test('MCD-04 up to the fifth leave it alive', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    const { page, code } = await ask(browser, user.username)
+    for (let count = 0; count < 4; count++)
+      expect((await enter(browser, page, wrongOf(code))).status).toBe(401)
+    expect(answerOf(await enter(browser, page, code)).code).toBeString()
+  })
+
+  test('MCD-05 slow the account down as wrong passwords do', async () => {
+    const user = await newUser()
+    const browser = newBrowser()
+    const { page, code } = await ask(browser, user.username)
+    for (let count = 0; count < 5; count++) await enter(browser, page, wrongOf(code))
+    expect((await enter(browser, page, code)).status).toBe(429)
+  })
+
+  test('MCD-05 mails are bounded by name and network, and by mailbox', async () => {
+    const user = await newUser()
+    const one = newBrowser()
+    const sent = []
+    for (let count = 0; count < 5; count++) sent.push((await ask(one, user.username)).letter !== undefined)
+    expect(sent).toEqual([true, true, true, false, false])
+    let total = 3
+    for (let count = 0; count < 6; count++)
+      for (const name of [user.username, user.email]) if ((await ask(newBrowser(), name)).letter) total++
+    expect(total).toBe(10)
+  })
+
+  test('MCD-06 are answered alike for names that have no user', async () => {
+    const user = await newUser()
+    const seen = []
+    for (const name of [user.username, 'nobody-at-all']) {
+      const browser = newBrowser()
+      await app.events()
+      const { page, code } = await ask(browser, name)
+      const refused = await enter(browser, page, wrongOf(code))
+      const text = (html: string) =>
+        html.replaceAll(name, 'NAME').replace(/value="[^"]*"|request=[\w-]+|<[^>]*csp[^>]*>/g, '')
+      seen.push([page.status, text(page.html), refused.status, text(refused.html)])
+      expect((await app.events()).at(-1)).toMatchObject({
+        type: 'user.login_failed',
+        metadata: { username_attempted: name },
+      })
+    }
+    expect(seen[0]).toEqual(seen[1])
+  })
+})
