@@ -43,6 +43,18 @@ describe('CMD-05 a document that cannot be used ends in a page', () => {
     ['holds a private key', { jwks: { keys: [{ ...key, d: 'd' }] } }],
     ['holds a symmetric key', { jwks: { keys: [{ kty: 'oct', k: 'k' }] } }],
     ['needs a secret', { token_endpoint_auth_method: 'client_secret_basic' }],
+    ['has jwks and jwks_uri', { jwks: { keys: [key] }, jwks_uri: 'https://bad.example/keys' }],
+    ['has keys over http', { jwks_uri: 'http://bad.example/keys' }],
+    ['has keys at a URL with a user', { jwks_uri: 'https://user@bad.example/keys' }],
+    ['has keys of a scheme that runs', { jwks_uri: 'javascript:alert(1)' }],
+    [
+      'needs an algorithm that is unknown',
+      {
+        token_endpoint_auth_method: 'private_key_jwt',
+        token_endpoint_auth_signing_alg: 'HS256',
+        jwks: { keys: [key] },
+      },
+    ],
     ['needs a key', { token_endpoint_auth_method: 'private_key_jwt' }],
     ['has no redirect URI', { redirect_uris: [] }],
     ['has no list of redirect URIs', { redirect_uris: WEB }],
