@@ -1,6 +1,8 @@
 import { gunzipSync } from 'node:zlib'
 import type { Context } from '#src/context.ts'
 import { openLooks } from '#src/directory/organizations/preview.ts'
+import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { direction, FALLBACK_LOCALE } from '#src/http/locale.ts'
@@ -107,6 +109,17 @@ const preview = async (context: Context, { request, locale }: Call): Promise<Res
   )
 }
 
+/** Answers the shell; `?organization=SLUG` leads to the same address with the id, which a login needs. */
+const page = async (context: Context, { request, locale }: Call): Promise<Response> => {
+  const { pathname, searchParams } = new URL(request.url)
+  const slug = searchParams.get('organization') ?? ''
+  const isSlug = /^[a-z0-9-]{3,64}$/.test(slug)
+  const organization = isSlug ? await findOrganizationBySlug(context.store, slug) : undefined
+  if (!organization) return shell(context, locale)
+  searchParams.set('organization', organization.id)
+  return seeOther(`${pathname}?${searchParams}`)
+}
+
 /** The console: its files, and one page for each other path below `/console`. */
 export const consoleRoutes = (context: Context) =>
   pageRoutes(
@@ -114,8 +127,8 @@ export const consoleRoutes = (context: Context) =>
     context.config.console === 'off'
       ? {}
       : {
-          'GET /console': ({ locale }) => shell(context, locale),
-          'GET /console/*': ({ locale }) => shell(context, locale),
+          'GET /console': call => page(context, call),
+          'GET /console/*': call => page(context, call),
           'POST /console/preview': call => preview(context, call),
           'GET /console/assets/:file': ({ request }, { file: name = '' }) =>
             file(name, request.headers.get('accept-encoding') ?? ''),

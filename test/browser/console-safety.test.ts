@@ -1,7 +1,9 @@
 /** Tests confirmations before a change, and fields that stay filled in when it is refused. */
 import { expect } from 'bun:test'
+import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
+import { addUser, PASSWORD } from '#test/support/people.ts'
 
 const at = inConsole()
 const { button, heading, stored } = at
@@ -39,4 +41,119 @@ testInChromium(
     expect((await stored(`/users/${id}`)).enabled).toBe(false)
   },
   60_000,
+)
+
+const userId = async (name: string): Promise<string> => (await stored(`/users?search=${name}`)).data[0].id
+
+testInChromium(
+  'CON-28 what was typed stays when the session or the permission ends during a change',
+  async () => {
+    const { page, served } = at
+    const [ada, grace] = [await userId('ada'), await userId('grace')]
+    await enterConsole(page, served.url, `/console/users/${grace}`)
+    await heading('Grace Example')
+    const name = page.getByLabel('First name')
+    await name.fill('Kept')
+    await served.app.admin('DELETE', `/users/${ada}/sessions`)
+    await button('Save changes').click()
+    const dialog = page.getByRole('dialog', { name: 'Your login has ended' })
+    const [popup] = await Promise.all([
+      page.waitForEvent('popup'),
+      dialog.getByRole('button', { name: 'Continue' }).click(),
+    ])
+    expect(await name.inputValue()).toBe('Kept')
+    await popup.locator('[name=password]').fill(PASSWORD)
+    await popup.locator('[name=password]').press('Enter')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('heading', { level: 1, name: 'Kept Example' }).waitFor()
+    expect((await stored(`/users/${grace}`)).first_name).toBe('Kept')
+
+    await page.getByLabel('Last name').fill('Also kept')
+    await addUser(served.app, 'root', { roles: ['admin'] })
+    await create(served.app, '/roles', { name: 'reader', permissions: ['users:read'] })
+    await served.app.admin('PUT', `/users/${ada}`, { roles: ['reader'] })
+    await button('Save changes').click()
+    await page.getByText('The permission users:update is required.').waitFor()
+    expect(await page.getByLabel('Last name').inputValue()).toBe('Also kept')
+    expect((await stored(`/users/${grace}`)).last_name).toBe('Example')
+  },
+  90_000,
+)
+
+const MARKUP = '<img src=x onerror=alert(1)><script>alert(2)</script>'
+const FROM_RIGHT = 'שלום & "quoted" {{name}}'
+
+testInChromium(
+  'CON-29 hostile names are text on each screen; 10,000 characters and overrides are refused at their field',
+  async () => {
+    const { page, served } = at
+    const { app, url } = served
+    const wide = `${MARKUP}${'W'.repeat(128 - MARKUP.length)}`
+    const scopes = [{ name: 'read', texts: { en: MARKUP } }]
+    const user = await addUser(app, 'mallory', {
+      first_name: MARKUP,
+      last_name: FROM_RIGHT,
+      attributes: { note: MARKUP },
+    })
+    const role = await create(app, '/roles', { name: 'odd', description: MARKUP, permissions: [] })
+    const group = await create(app, '/groups', { name: wide, description: FROM_RIGHT, roles: ['odd'] })
+    await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
+    const tenant = await create(app, '/organizations', { name: wide, slug: 'odd', display_name: FROM_RIGHT })
+    await app.admin('PUT', '/clients/shop', { name: wide, description: MARKUP })
+    const api = await create(app, '/apis', { identifier: 'https://odd.example', name: wide, scopes })
+    const hook = await create(app, '/webhooks', { name: wide, url: 'https://192.0.2.1/', events: ['*'] })
+    const google = { type: 'oidc', preset: 'google', client_id: MARKUP, client_secret: 'y' }
+    await create(app, '/identity-providers', { ...google, alias: 'odd', name: wide })
+
+    await enterConsole(page, url)
+    const screens: [path: string, text: string][] = [
+      ['users', MARKUP],
+      [`users/${user.id}`, MARKUP],
+      ['roles', MARKUP],
+      [`roles/${role.id}`, MARKUP],
+      ['groups', wide],
+      [`groups/${group.id}`, wide],
+      ['organizations', 'שלום'],
+      [`organizations/${tenant.id}`, 'odd'],
+      ['clients', wide],
+      ['clients/shop', wide],
+      ['apis', wide],
+      [`apis/${api.id}`, wide],
+      ['webhooks', wide],
+      [`webhooks/${hook.id}`, wide],
+      ['identity-providers', wide],
+      ['identity-providers/odd', wide],
+      ['events', 'mallory'],
+    ]
+    for (const [path, text] of screens) {
+      await at.walk(path)
+      const shown = await page.evaluate(() =>
+        [
+          document.body.innerText,
+          ...Array.from(document.querySelectorAll('input'), ({ value }) => value),
+        ].join(),
+      )
+      expect([path, shown.includes(text)]).toEqual([path, true])
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 900 })
+        const seen = await page.evaluate(() => ({
+          made: document.querySelectorAll('main img[src="x"], main script').length,
+          overflow: document.documentElement.scrollWidth - innerWidth,
+        }))
+        expect([path, width, seen.made, Math.max(0, seen.overflow)]).toEqual([path, width, 0, 0])
+      }
+    }
+
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await page.goto(`${url}/console/users/${user.id}`)
+    await page.getByLabel('First name').fill('x'.repeat(10_000))
+    await button('Save changes').click()
+    await page.getByText('A line of at most 255 characters.').waitFor()
+    expect(await page.getByLabel('First name').getAttribute('aria-invalid')).toBe('true')
+    expect(await page.getByLabel('First name').inputValue()).toHaveLength(10_000)
+    await page.getByLabel('First name').fill('\u202egnihtyna')
+    await button('Save changes').click()
+    await page.getByText('No line breaks, control characters').waitFor()
+  },
+  120_000,
 )

@@ -75,6 +75,19 @@ export const inConsole = (parts: Parameters<typeof startApp>[1] = {}) => {
     button: (name: string | RegExp) =>
       opened.page.getByRole('button', { name, exact: typeof name === 'string' }),
     heading: (name: string | RegExp) => opened.page.getByRole('heading', { level: 1, name }).waitFor(),
+    /** Follows a link of the console, which keeps its token, and waits until the screen is loaded. */
+    walk: async (path: string) => {
+      const { page } = opened
+      const answered = page.waitForResponse(answer => answer.url().includes('/api/v1/admin/'))
+      await page.evaluate(path => {
+        const link = Object.assign(document.createElement('a'), { href: `/console/${path}` })
+        document.body.append(link)
+        link.click()
+        link.remove()
+      }, path)
+      await answered
+      await page.waitForFunction(() => !document.querySelector('main .loading'))
+    },
     /** An object, as the admin API returns it. */
     stored: async (path: string) => (await served.app.admin('GET', path)).body,
     /** Waits for the answer, because the message of an earlier change may still be shown. */

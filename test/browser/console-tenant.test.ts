@@ -1,0 +1,91 @@
+/** The console of a tenant's administrator. */
+import { expect } from 'bun:test'
+import type { Response } from 'playwright-core'
+import { create } from '#test/support/callers.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { inConsole } from '#test/support/console.ts'
+import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
+
+const at = inConsole()
+
+/** Adds one object of each kind to an organization; names begin with the organization's. */
+const fill = async (slug: string, organization_id: string) => {
+  const { app } = at.served
+  const name = `${slug}-thing`
+  const of = { name, organization_id }
+  const user = await addUser(app, `${slug}-user`, { organization_id })
+  const role = await create(app, '/roles', { ...of, permissions: [] })
+  const group = await create(app, '/groups', of)
+  await addClient(app, `${slug}-client`, of)
+  const api = await create(app, '/apis', { ...of, identifier: `https://${slug}.example` })
+  const hook = await create(app, '/webhooks', { ...of, url: 'https://192.0.2.1/', events: ['*'] })
+  const google = { type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
+  await create(app, '/identity-providers', { ...google, ...of, alias: `${slug}-idp` })
+  return [
+    ...[`users/${user.id}`, `roles/${role.id}`, `groups/${group.id}`, `clients/${slug}-client`],
+    ...[`apis/${api.id}`, `webhooks/${hook.id}`, `identity-providers/${slug}-idp`],
+    `organizations/${organization_id}`,
+  ]
+}
+
+/** Returns each value of this member in an answer, however deep. */
+const valuesOf = (member: string, value: unknown): unknown[] =>
+  Array.isArray(value)
+    ? value.flatMap(each => valuesOf(member, each))
+    : typeof value === 'object' && value !== null
+      ? Object.entries(value).flatMap(([name, inner]) =>
+          name === member ? [inner] : valuesOf(member, inner),
+        )
+      : []
+
+testInChromium(
+  'CON-31 a tenant’s administrator gets nothing of another organization, at no call of any screen',
+  async () => {
+    const { page, served } = at
+    const acme = await addOrganization(served.app, 'acme')
+    const beta = await addOrganization(served.app, 'beta')
+    const own = await fill('acme', acme.id)
+    const foreign = await fill('beta', beta.id)
+    await addUser(served.app, 'bob', { organization_id: acme.id, roles: ['admin'] })
+
+    const answers: Response[] = []
+    page.on('response', answer => {
+      if (answer.url().includes('/api/v1/admin/')) answers.push(answer)
+    })
+    await page.goto(`${served.url}/console?organization=acme`)
+    await page.locator('[name=username]').fill('bob')
+    await page.locator('[name=password]').fill(PASSWORD)
+    await page.locator('[name=password]').press('Enter')
+    await page.waitForURL(`${served.url}/console?organization=${acme.id}`)
+    const menu = page.getByRole('navigation')
+    await menu.getByRole('link').first().waitFor()
+    const lists = await menu
+      .getByRole('link')
+      .evaluateAll(links => links.map(link => link.getAttribute('href')?.replace('/console/', '') ?? ''))
+    expect(lists).not.toContain('settings')
+    expect(lists.length).toBeGreaterThan(8)
+    for (const path of [
+      ...lists.filter(href => !href.startsWith('/console') && !href.startsWith('guide')),
+      ...own,
+    ]) {
+      await at.walk(path)
+      expect([path, await page.getByText('Not found', { exact: true }).count()]).toEqual([path, 0])
+      expect([path, await page.getByText(/beta-/).count()]).toEqual([path, 0])
+    }
+    for (const path of foreign) {
+      await at.walk(path)
+      await page.getByText('Not found', { exact: true }).first().waitFor()
+    }
+    expect(answers.length).toBeGreaterThan(30)
+    for (const answer of answers) {
+      const text = await answer.text()
+      const path = answer.url().replace(served.url, '')
+      expect([path, text.includes('beta-')]).toEqual([path, false])
+      const named = /json/.test(answer.headers()['content-type'] ?? '')
+        ? valuesOf('organization_id', JSON.parse(text))
+        : []
+      expect([path, named.filter(id => id !== acme.id)]).toEqual([path, []])
+    }
+  },
+  120_000,
+)
