@@ -117,7 +117,8 @@ testInChromium(
       await addWaiting(served.app, DEFAULT_ORGANIZATION),
     ]
     await served.app.events()
-    await enterConsole(page, served.url, '/console/registrations')
+    await enterConsole(page, served.url, '/console')
+    await page.getByRole('link', { name: /2 people wait for approval/ }).click()
     await page
       .getByRole('button', { name: /^Approve/ })
       .nth(1)

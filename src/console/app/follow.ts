@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { answerOf, asProblem, type Problem } from './api.ts'
+import { accessToken } from './session.ts'
 
 /** Milliseconds before a broken stream is opened again. */
 const AGAIN = 2_000
@@ -59,8 +60,8 @@ export const useStream = <T>(path: string | undefined, onOpen: () => void): Foll
       setProblem(undefined)
       onOpen()
       for await (const { event, data } of messagesOf(answer)) {
-        // The refusal of a token is answered by a new login, which the next try asks for.
-        if (event === 'error') return
+        // The next try asks for a new login: the token was refused, or dropped by an idle console.
+        if (event === 'error' || accessToken() === '') return
         const item = JSON.parse(data) as T
         setRead(({ items, count }) => ({ items: [item, ...items].slice(0, KEPT), count: count + 1 }))
       }

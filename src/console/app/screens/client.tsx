@@ -4,20 +4,8 @@ import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import {
-  Badge,
-  Card,
-  Check,
-  Choice,
-  Confirm,
-  Copy,
-  Dialog,
-  Failure,
-  Field,
-  Heading,
-  Loading,
-  Value,
-} from '../parts.tsx'
+import { Once } from '../once.tsx'
+import { Badge, Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
@@ -191,18 +179,12 @@ const Safety = ({ client }: { client: Client }) => {
         />
       )}
       {secret && (
-        <Dialog title={words.client.newSecret} onClose={() => setSecret(undefined)}>
-          <p>{words.client.secretOnce}</p>
-          <p class="value">
-            <code>{secret}</code>
-          </p>
-          <div class="dialog-actions">
-            <Copy text={secret} label={words.common.copy} />
-            <button type="button" class="primary" onClick={() => setSecret(undefined)}>
-              {words.common.close}
-            </button>
-          </div>
-        </Dialog>
+        <Once
+          title={words.client.newSecret}
+          text={words.client.secretOnce}
+          value={secret}
+          onClose={() => setSecret(undefined)}
+        />
       )}
     </Card>
   )

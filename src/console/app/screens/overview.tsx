@@ -1,7 +1,7 @@
 import { Chart, type Point } from '../chart.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
 import { may, mayOnServer } from '../me.ts'
-import { Badge, Card, Empty, Failure, Heading, Icon, Loading } from '../parts.tsx'
+import { Badge, Card, Empty, Failure, Heading, Icon, type IconName, Loading } from '../parts.tsx'
 import { person } from '../session.ts'
 import { number, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
@@ -65,10 +65,10 @@ const Newest = () => {
   )
 }
 
-const Step = (props: { href: string; title: string; text: string }) => (
+const Step = (props: { icon?: IconName; href: string; title: string; text: string }) => (
   <li>
     <a class="step" href={props.href}>
-      <Icon name="plus" />
+      <Icon name={props.icon ?? 'plus'} />
       <span>
         <strong>{props.title}</strong>
         <span class="hint">{props.text}</span>
@@ -78,18 +78,31 @@ const Step = (props: { href: string; title: string; text: string }) => (
   </li>
 )
 
-/** Shows the next steps of a new instance. Counts only clients with the code grant as applications. */
+/**
+ * Shows how many people wait for approval, and the next steps of a new instance. Counts only clients with the
+ * code grant as applications.
+ */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(
     may('clients:create') ? '/clients?limit=1&grant_type=authorization_code' : undefined,
   ).data
   const users = useObject<PageOf<unknown>>(may('users:create') ? '/users?limit=2' : undefined).data
+  const waiting = useObject<PageOf<unknown>>(may('users:update') ? '/registrations?limit=1' : undefined).data
+  const count = waiting?.pagination.total ?? 0
   const needsClient = clients?.data.length === 0
   const needsUser = users && users.data.length < 2
-  if (!needsClient && !needsUser) return null
+  if (!needsClient && !needsUser && count === 0) return null
   return (
     <Card title={words.overview.steps} flush>
       <ul class="rows">
+        {count > 0 && (
+          <Step
+            icon="users"
+            href="/console/registrations"
+            title={words.nav.registrations}
+            text={say(words.overview.waiting, { count })}
+          />
+        )}
         {needsClient && (
           <Step href="/console/clients/new" title={words.clients.connect} text={words.overview.connectText} />
         )}

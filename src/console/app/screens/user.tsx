@@ -6,13 +6,12 @@ import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import { Once } from '../once.tsx'
 import {
   Badge,
   Card,
   Check,
   Confirm,
-  Copy,
-  Dialog,
   Empty,
   Failure,
   Field,
@@ -340,18 +339,12 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
         />
       )}
       {link && (
-        <Dialog title={words.user.link} onClose={() => setLink(undefined)}>
-          <p>{say(words.user.linkText, { name })}</p>
-          <p class="value">
-            <code>{link}</code>
-          </p>
-          <div class="dialog-actions">
-            <button type="button" onClick={() => setLink(undefined)}>
-              {words.common.close}
-            </button>
-            <Copy text={link} label={words.common.copy} />
-          </div>
-        </Dialog>
+        <Once
+          title={words.user.link}
+          text={say(words.user.linkText, { name })}
+          value={link}
+          onClose={() => setLink(undefined)}
+        />
       )}
     </Card>
   )

@@ -3,7 +3,8 @@ import type { WebhookAnswer } from '#src/webhooks/schema.ts'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import { Badge, Copy, Dialog, Empty, Field, Heading, Icon } from '../parts.tsx'
+import { Once } from '../once.tsx'
+import { Badge, Empty, Field, Heading, Icon } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { words } from '../words.ts'
 
@@ -29,18 +30,7 @@ export const StateBadge = ({ of: { enabled, disabled_reason, failing_since } }: 
 
 /** Shows the secret of a webhook, which the API returns only once. */
 export const SecretDialog = ({ secret, onClose }: { secret: string; onClose(): void }) => (
-  <Dialog title={text.secret} onClose={onClose}>
-    <p>{text.secretText}</p>
-    <p class="value">
-      <code>{secret}</code>
-    </p>
-    <div class="dialog-actions">
-      <Copy text={secret} label={words.common.copy} />
-      <button type="button" class="primary" onClick={onClose}>
-        {words.common.close}
-      </button>
-    </div>
-  </Dialog>
+  <Once title={text.secret} text={text.secretText} value={secret} onClose={onClose} />
 )
 
 /** Screen of the list of webhooks. */
