@@ -7,6 +7,7 @@ import { pictureContent } from '#src/directory/users/picture.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { deleteUser } from '#src/directory/users/service.ts'
 import { roleNames } from '#src/directory/users/store.ts'
+import { acceptedTerms } from '#src/directory/users/terms.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
@@ -96,6 +97,7 @@ export const postDownload =
         ...(user.picture && { picture: await pictureContent(q, user.picture) }),
       },
       organization: { id: organization.id, name: organization.display_name },
+      terms: await acceptedTerms(q, user.id),
       factors: (await listFactors(q, user.id)).map(({ id, type, name, created_at, last_used_at }) => ({
         id,
         type,

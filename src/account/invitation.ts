@@ -9,6 +9,7 @@ import { isReservedName, needsApproval } from '#src/directory/registrations/serv
 import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import { checkChosen } from '#src/directory/users/password.ts'
 import { findUser, setPasskeyDeclined, type UserRow } from '#src/directory/users/store.ts'
+import { acceptsTerms, acceptTerms } from '#src/directory/users/terms.ts'
 import { baseName } from '#src/federation/provisioning.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -134,16 +135,18 @@ const credentialPage = async (
   call: Call,
   opened: Opened,
   values: NewUserFields,
-  refused?: { errors?: InvitationPage['errors']; error?: 'passkey' },
+  refused?: { errors?: InvitationPage['errors']; error?: 'passkey' | 'terms' },
   broken: ReturnType<typeof checkChosen> = [],
 ): Promise<Response> => {
   const { config } = context
   const { errors, error } = refused ?? {}
+  const { terms } = settingsOf(opened.organization)
   const sign_in = {
     takes_password: !settingsOf(opened.organization).passkey_required,
     rules: passwordRules(settingsOf(opened.organization).password_policy, broken),
     ...(offersPasskeys(config) && { options: optionsFor(context, opened, values) }),
     ...(error && { error }),
+    ...(terms && { terms }),
   }
   return invitationPage(
     context,
@@ -199,6 +202,8 @@ export const postInvitation =
     if (form.has('edit') && !user) return invitationPage(context, call, opened, { values })
     const password = form.get('password')
     const credential = form.get('credential')
+    if ((password ?? credential) !== undefined && !acceptsTerms(organization, form))
+      return credentialPage(context, call, opened, values, { error: 'terms' })
     if (password !== undefined && settingsOf(organization).passkey_required)
       return credentialPage(context, call, opened, values, { error: 'passkey' })
     if (password !== undefined) {
@@ -242,6 +247,8 @@ const accept = async (
   let codes: string[] = []
   const also = async (tx: Transaction, user: UserRow) => {
     await useUp(context, tx, call, opened, user)
+    const { terms } = settingsOf(organization)
+    if (terms) await acceptTerms(context, tx, user, terms.version, call)
     // The page has offered a passkey.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')

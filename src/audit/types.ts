@@ -7,6 +7,7 @@ export const eventTypes = [
   'user.disabled',
   'user.registered',
   'user.approved',
+  'user.terms_accepted',
   'user.password_changed',
   'user.password_reset',
   'user.code_sent',

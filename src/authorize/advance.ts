@@ -36,6 +36,7 @@ import {
 } from './flow.ts'
 import { changePasswordPage, excludedPage, loginPage, selectAccountPage } from './step-pages.ts'
 import { consumePending } from './store.ts'
+import { termsPage } from './terms-page.ts'
 
 type Next = NextStep<BrowserLogin>
 type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
@@ -84,6 +85,7 @@ const pages = {
   change_password: changePasswordPage,
   excluded: excludedPage,
   attributes: attributesPage,
+  terms: termsPage,
   offer_passkey: offerPasskeyPage,
   consent: consentPage,
 }

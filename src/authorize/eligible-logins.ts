@@ -6,6 +6,7 @@ import { missingAttributes } from '#src/directory/users/attribute-form.ts'
 import { MAX_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
+import { owesTerms } from '#src/directory/users/terms.ts'
 import type { Call } from '#src/http/call.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type UserId } from '#src/lib/ids.ts'
@@ -105,6 +106,7 @@ export const listBrowserLogins = async (
       must_change_password: !waits(subject, pending) && mustChangePassword(context, organization, subject),
       is_excluded: client ? !(await context.store.read(q => isAdmitted(q, client, subject.user_id))) : false,
       attributes_due: await owesAttributes(context, organization, subject),
+      terms_due: await owesTerms(context, organization, subject.user_id),
       offer_due: await isOfferDue(context, call, flow, subject, factors),
       has_consented: consents.some(
         ({ user_id, scopes }) => user_id === subject.user_id && isSubset(consentScopes(flow, held), scopes),

@@ -19,6 +19,7 @@ import { getResetPassword, postResetPassword } from './reset-password.ts'
 import { postSecondFactor } from './second-factor.ts'
 import { postSelectAccount } from './select-account.ts'
 import { getSignUp, postSignUp } from './sign-up.ts'
+import { postTerms } from './terms.ts'
 
 /**
  * Pages of the interactive login. The URL of a step names the request, and a reload shows the step that is
@@ -54,6 +55,8 @@ export const browserRoutes = (context: Context) => {
     'POST /oauth/change-password': postChangePassword(context),
     'GET /oauth/excluded': resume,
     'POST /oauth/excluded': postExcluded(context),
+    'GET /oauth/terms': resume,
+    'POST /oauth/terms': postTerms(context),
     'GET /oauth/attributes': resume,
     'POST /oauth/attributes': postAttributes(context),
     'GET /oauth/consent': resume,

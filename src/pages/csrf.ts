@@ -13,6 +13,7 @@ export type CsrfPurpose =
   | 'other_account'
   | 'change_password'
   | 'attributes'
+  | 'terms'
   | 'excluded'
   | 'consent'
   | 'account'

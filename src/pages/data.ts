@@ -331,6 +331,23 @@ export interface ExcludedPage extends Common, StepExit {
   user: PageUser
 }
 
+/** Terms of use: plain text, a page with them, or both. */
+export interface Terms {
+  version: string
+  text: string
+  url: string
+}
+
+/** Terms of the organization that the user has to accept. Posts `version` and the box `accept`. */
+export interface TermsPage extends Common, StepExit {
+  action: string
+  request: string
+  csrf_token: string
+  user: PageUser
+  terms: Terms
+  error?: { code: 'missing' }
+}
+
 /** Required attributes that the user lacks. */
 export interface AttributesPage extends Common, StepExit {
   action: string
@@ -394,7 +411,14 @@ export interface InvitationPage extends Common {
   /**
    * The second form: WebAuthn creation options as JSON where browsers have passkeys, and the password rules.
    */
-  sign_in?: { options?: string; takes_password: boolean; rules: PasswordRule[]; error?: 'passkey' }
+  sign_in?: {
+    options?: string
+    takes_password: boolean
+    rules: PasswordRule[]
+    error?: 'passkey' | 'terms'
+    /** Each form then posts `accept` and `version`. */
+    terms?: Terms
+  }
 }
 
 /** Shown when a user is signed in and no client waits. */
@@ -647,6 +671,7 @@ export interface Pages {
   'link-account': LinkAccountPage
   'complete-profile': CompleteProfilePage
   attributes: AttributesPage
+  terms: TermsPage
   excluded: ExcludedPage
   'form-post': FormPostPage
   'signed-in': SignedInPage

@@ -7,14 +7,14 @@ const pages: ReadonlySet<string> = new Set([
   '/account',
   ...below(
     '/account',
-    'applications change-password data deleted invitation profile reset-password security set-up',
+    'applications change-password data deleted history invitation profile reset-password security set-up',
   ),
   ...below('/account', 'sign-in signed-out verify-email'),
   ...below(
     '/oauth',
     'attributes authorize change-password consent email-code enrol excluded link-account login logout recover',
   ),
-  ...below('/oauth', 'reset-password second-factor select-account sign-up'),
+  ...below('/oauth', 'reset-password second-factor select-account sign-up terms'),
 ])
 
 /**

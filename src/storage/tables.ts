@@ -190,6 +190,18 @@ export const tables = (kit: Kit) => {
     ],
   )
 
+  /** Versions of an organization's terms (`settings.terms`) that users have accepted. */
+  const terms_acceptances = table(
+    'terms_acceptances',
+    {
+      user_id: user_id().references(() => users.id, cascade),
+      organization_id: organization_id(),
+      version: text('version').notNull(),
+      accepted_at: ms('accepted_at').notNull(),
+    },
+    t => [primaryKey({ columns: [t.user_id, t.version] })],
+  )
+
   /** Pictures that users have uploaded, without metadata. */
   const pictures = table(
     'pictures',
@@ -1065,6 +1077,7 @@ export const tables = (kit: Kit) => {
     roles,
     users,
     pictures,
+    terms_acceptances,
     user_roles,
     user_attributes,
     groups,

@@ -215,6 +215,7 @@ describe('download', () => {
       'made_at',
       'user',
       'organization',
+      'terms',
       'factors',
       'external_accounts',
       'applications',

@@ -62,6 +62,7 @@ test('API-24 operation ids are unique and stable', () => {
     'getStatistics',
     'getUser',
     'getWebhook',
+    'listAcceptedTerms',
     'listApis',
     'listBackups',
     'listClientLogouts',

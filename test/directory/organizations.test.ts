@@ -250,6 +250,7 @@ describe('settings', () => {
       logo_dark: undefined,
       accent_color: undefined,
       custom_css: undefined,
+      terms: undefined,
       terms_url: undefined,
       privacy_url: undefined,
       support_url: undefined,

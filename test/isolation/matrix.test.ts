@@ -120,6 +120,7 @@ describe('the route table', () => {
       'POST /users/:user_id/sign-in-link': 'users:update',
       'DELETE /users/:user_id/factors': 'users:update',
       'DELETE /users/:user_id/factors/:factor_id': 'users:update',
+      'GET /users/:user_id/terms': 'users:read',
       'DELETE /users/:user_id/picture': 'users:update',
       'DELETE /users/:user_id/sessions': 'sessions:revoke',
       'DELETE /sessions': 'sessions:revoke',

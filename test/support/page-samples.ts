@@ -106,6 +106,19 @@ const invitation = {
   values: { username: ada.username, email: ada.email },
 }
 const invited = { ...invitation, values: ada }
+const terms = {
+  version: '2026-01',
+  text: 'You keep your account to yourself.\nYou treat others as you want to be treated.',
+  url: 'https://northwind.example/terms',
+}
+const accepting: Pages['terms'] = {
+  brand,
+  ...form,
+  action: '/oauth/terms',
+  user: ada,
+  terms,
+  other,
+}
 const invitedBy = [
   { alias: 'google', name: 'Google', kind: 'google' },
   { alias: 'northwind', name: 'Northwind SSO', kind: 'saml' },
@@ -1001,6 +1014,23 @@ export const samples: Sample[] = [
     state: 'throttled',
     status: 429,
     data: { ...profile, errors: { email: 'throttled' }, seconds: 3600 },
+  },
+  { page: 'terms', state: 'usual', data: accepting },
+  { page: 'terms', state: 'refused', status: 400, data: { ...accepting, error: { code: 'missing' } } },
+  {
+    page: 'invitation',
+    state: 'terms',
+    status: 400,
+    data: {
+      ...invited,
+      sign_in: {
+        rules,
+        takes_password: true,
+        terms,
+        error: 'terms',
+        options: JSON.stringify({ ...challenge, rp: {}, user: { id: '' } }),
+      },
+    },
   },
   { page: 'account-profile', state: 'picture', data: { ...profile, picture: logo } },
   {

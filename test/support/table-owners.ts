@@ -15,6 +15,7 @@ export const owners: Record<string, string> = {
   organization_assets: 'directory/organizations/asset-store.ts',
   roles: 'directory/roles/store.ts',
   users: 'directory/users/store.ts',
+  terms_acceptances: 'directory/users/terms-store.ts',
   pictures: 'directory/users/picture-store.ts',
   user_roles: 'directory/users/store.ts',
   user_attributes: 'directory/organizations/attribute-store.ts',

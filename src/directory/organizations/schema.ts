@@ -4,6 +4,7 @@ import {
   flag,
   integer,
   line,
+  lines,
   oneOf,
   readOnly,
   readOnlyTimes,
@@ -83,6 +84,9 @@ const style = z
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
+/** Maximum characters of terms. */
+const TERMS_LENGTH = 32 * 1024
+
 const LINK = 'An https or mailto address of at most 1,024 characters, such as https://example.com/terms.'
 const isLink = (text: string): boolean => {
   const { protocol, host, username, pathname } = URL.parse(text) ?? {}
@@ -95,6 +99,22 @@ const link = z
   .string(LINK)
   .max(1024, LINK)
   .refine(text => isPlain(text) && !/\s/.test(text) && isLink(text), LINK)
+
+const Terms = z
+  .strictObject(
+    {
+      version: line(64, 1).describe('Name of the version. People are asked again when it changes.'),
+      text: lines(TERMS_LENGTH).nullable().optional().describe('The terms as plain text.'),
+      url: link
+        .refine(text => text.startsWith('https:'), 'An https address.')
+        .nullable()
+        .optional()
+        .describe('Page with the terms.'),
+    },
+    'An object of version, and text or url.',
+  )
+  .refine(({ text, url }) => text?.trim() || url, 'Terms have a text or a url.')
+  .meta({ id: 'Terms', description: 'Terms of use that people accept.' })
 
 const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
 
@@ -139,6 +159,9 @@ export const Settings = z
       custom_css: nullable(style).describe(STYLE),
       terms_url: nullable(link).describe('Terms of use, linked from each page.'),
       privacy_url: nullable(link).describe('Privacy policy, linked from each page.'),
+      terms: nullable(Terms).describe(
+        'Terms of use that each user accepts at the next login, before an application gets a code; by default none.',
+      ),
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
       registration: nullable(oneOf(['off', 'open', 'domains', 'approval'])).describe(

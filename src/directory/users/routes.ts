@@ -27,6 +27,7 @@ import {
 import { countUsers, listUsers } from './search-store.ts'
 import { byCaller, createUser, deleteUser, revokeUserSessions, updateUser } from './service.ts'
 import { roleNames, roleNamesOf, type UserRow, type UserWithRoles } from './store.ts'
+import { acceptedTerms, TermsList } from './terms.ts'
 
 const answerOf = async (q: Queries, user: UserWithRoles): Promise<UserAnswer> =>
   userAnswer(asShown(await readOrganization(q, user.organization_id), user))
@@ -184,6 +185,19 @@ export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute
     errors: [404, 409],
     handle: ({ caller, params, query, client_info }) =>
       deleteUser(context, params.user_id, byCaller(caller, client_info, query.confirm)),
+  }),
+  route({
+    id: 'listAcceptedTerms',
+    method: 'GET',
+    path: '/users/:user_id/terms',
+    permission: 'users:read',
+    summary: 'List the versions of the terms that a user has accepted',
+    status: 200,
+    answer: TermsList,
+    errors: [404],
+    read: async (q, { caller, params }) => ({
+      data: await acceptedTerms(q, (await getUser(q, caller, params.user_id)).id),
+    }),
   }),
   route({
     id: 'removeUserPicture',

@@ -19,6 +19,8 @@ export type EligibleLogin = {
   readonly is_excluded: boolean
   /** The user lacks attributes that the organization requires. */
   readonly attributes_due: boolean
+  /** The user has not accepted the terms of the organization in their current version. */
+  readonly terms_due: boolean
   /** The user, who has just typed a password, may be offered a passkey. */
   readonly offer_due: boolean
   /** The user has granted this client all requested scopes before. */
@@ -64,6 +66,7 @@ export type NextStep<Login extends EligibleLogin> =
         | 'change_password'
         | 'excluded'
         | 'attributes'
+        | 'terms'
         | 'offer_passkey'
         | 'consent'
       readonly login: Login
@@ -88,6 +91,7 @@ const refusals = {
   second_factor: 'interaction_required',
   excluded: 'access_denied',
   attributes: 'interaction_required',
+  terms: 'interaction_required',
   offer_passkey: 'interaction_required',
   consent: 'consent_required',
 } as const
@@ -101,8 +105,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
- * enrol, attributes, offer_passkey, consent, issue, in this order, each only while it is required. A passkey
- * is offered only at an authentication within this flow.
+ * enrol, attributes, terms, offer_passkey, consent, issue, in this order, each only while it is required. A
+ * passkey is offered only at an authentication within this flow.
  *
  * A new password or factor requires an authentication within this flow or just before it, so that a stolen
  * cookie is not enough, and follows the second factor.
@@ -143,6 +147,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   const mayChange = isProven || isFresh(login, facts.now) || prompts.includes('none')
   if (change) return { step: mayChange ? change : 'login', login }
   if (login.attributes_due) return { step: 'attributes', login }
+  if (login.terms_due) return { step: 'terms', login }
   if (login.offer_due && isProven) return { step: 'offer_passkey', login }
   return { step: isConsentDue(facts, login) ? 'consent' : 'issue', login }
 }

@@ -16,6 +16,7 @@ const login = (id: string, changes: Partial<EligibleLogin> = {}): EligibleLogin 
   factor_due: false,
   is_excluded: false,
   attributes_due: false,
+  terms_due: false,
   offer_due: false,
   has_consented: true,
   ...changes,
@@ -220,6 +221,7 @@ describe('in every state', () => {
                 login('a', {
                   enabled,
                   attributes_due: !may_enrol,
+                  terms_due: !may_enrol && !has_consented,
                   is_excluded: enrol_due && !may_enrol && !has_consented,
                   must_change_password,
                   enrol_due,
@@ -269,6 +271,7 @@ describe('in every state', () => {
         one.enrol_due ||
         one.factor_due ||
         one.attributes_due ||
+        one.terms_due ||
         one.is_excluded
       const isAskedAgain = given.prompts.includes('login') || given.max_age === 0
       const isOld = given.max_age !== undefined && now - one.auth_time > given.max_age * 1000

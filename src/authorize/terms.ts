@@ -1,0 +1,30 @@
+import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { acceptTerms } from '#src/directory/users/terms.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { advance, decide, isStale, resume } from './advance.ts'
+import { chooseLogin, openStep } from './flow.ts'
+import { termsPage } from './terms-page.ts'
+
+/** Stores that the user accepts the terms of the organization, in the version that the page showed. */
+export const postTerms =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'terms')
+    const flow = chooseLogin(opened, login_id)
+    const next = await decide(context, browser, flow)
+    if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
+    if (next.step !== 'terms' || next.login.id !== login_id) throw new PageError('expired', 400)
+    const { terms } = settingsOf(flow.organization)
+    // Another version has come since: it is shown.
+    if (!terms || form.get('version') !== terms.version) return resume(context, browser, flow)
+    if (!form.has('accept')) return termsPage(context, browser, flow, next.login, true)
+    const { user_id: id, email, organization_id } = next.login
+    await chargeBrowser(context, call, { organization_id, kind: 'commit' })
+    await context.store.write(tx =>
+      acceptTerms(context, tx, { id, email, organization_id }, terms.version, call),
+    )
+    return advance(context, browser, flow, 'post')
+  }

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import type { Core } from '#src/context.ts'
+import { time } from '#src/directory/fields.ts'
+import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { example } from '#src/http/example.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { recordUser } from './record.ts'
+import type { UserRow } from './store.ts'
+import { hasAccepted, insertAcceptance, listAcceptances } from './terms-store.ts'
+
+/** Answer with the versions of the terms that a user has accepted. */
+export const TermsList = z
+  .object({
+    data: z
+      .array(
+        z.object({
+          version: z.string().describe('Version of the terms.'),
+          accepted_at: time.describe('Time of the acceptance (ISO 8601, UTC).'),
+        }),
+      )
+      .describe('The latest first, at most 100.'),
+  })
+  .meta({
+    id: 'AcceptedTerms',
+    description: 'Versions of the terms of use that a user has accepted.',
+    example: { data: [{ version: '2026-01', accepted_at: example.time }] },
+  })
+
+/** Returns the accepted versions as answers and downloads have them. */
+export const acceptedTerms = async (
+  q: Queries,
+  user_id: UserId,
+): Promise<z.output<typeof TermsList>['data']> =>
+  (await listAcceptances(q, user_id)).map(({ version, accepted_at }) => ({
+    version,
+    accepted_at: iso(accepted_at),
+  }))
+
+/** True when the user has to accept the current version of the organization's terms. */
+export const owesTerms = async (
+  { store }: Pick<Core, 'store'>,
+  organization: Pick<Organization, 'settings'>,
+  user_id: UserId,
+): Promise<boolean> => {
+  const { terms } = settingsOf(organization)
+  return terms !== undefined && !(await store.read(q => hasAccepted(q, { user_id, version: terms.version })))
+}
+
+/** True when a form accepts the current version of the terms, or the organization has no terms. */
+export const acceptsTerms = (
+  organization: Pick<Organization, 'settings'>,
+  form: ReadonlyMap<string, string>,
+): boolean => {
+  const { terms } = settingsOf(organization)
+  return !terms || (form.has('accept') && form.get('version') === terms.version)
+}
+
+/** Stores and records that the user has accepted a version, once. */
+export const acceptTerms = async (
+  context: Core,
+  tx: Transaction,
+  user: Pick<UserRow, 'id' | 'email' | 'organization_id'>,
+  version: string,
+  client_info: ClientInfo,
+): Promise<void> => {
+  const { id: user_id, organization_id, email } = user
+  const accepted_at = context.clock.now()
+  if (!(await insertAcceptance(tx, { user_id, organization_id, version, accepted_at }))) return
+  const by = { actor: { id: user_id, email }, client_info }
+  await recordUser(context, tx, by, 'user.terms_accepted', user, { version })
+}
