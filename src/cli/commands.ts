@@ -344,7 +344,7 @@ export const commands: readonly CommandRow[] = [
     name: 'worker',
     about: '',
     hidden: true,
-    options: [['--first']],
+    options: [['--first'], ['--upgrade']],
     run: async options => (await import('./worker.ts')).worker(options),
   },
   {

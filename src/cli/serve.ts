@@ -9,6 +9,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   if (config.workers > 1) return (await import('./workers.ts')).superviseWorkers(config, options.config)
   await serveAlone(loaded, {
     isFirst: true,
+    upgrades: true,
     onReady: (ready, log) => {
       rememberStart({ ...config, url: ready.url }, ready.port)
       announce(ready)

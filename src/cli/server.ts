@@ -29,6 +29,8 @@ export interface Ready {
 export interface Part {
   /** True for the only process, and for the worker that applies the seed file and makes the set-up link. */
   isFirst: boolean
+  /** Upgrades the schema of the database; otherwise an older one stops the start. */
+  upgrades: boolean
   /** Is called once the process answers requests. */
   onReady(ready: Ready, log: Pick<Logger, 'warn'>): void
   /** Returns the content of `/metrics`, given that of this process. */
@@ -38,14 +40,15 @@ export interface Part {
 /** Runs one process of the server. Resolves once it has stopped. */
 export const serveAlone = async (
   { config: given, warnings }: LoadedConfig,
-  { isFirst, onReady, metrics }: Part,
+  { isFirst, upgrades, onReady, metrics }: Part,
 ): Promise<void> => {
   const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
   // Before the store is opened, so that a mistake in the seed file or a name leaves no new instance behind.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   checkNames(given)
-  if (seed) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
+  // A worker that starts beside others finds an instance, and may not upgrade it.
+  if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
   // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
@@ -61,7 +64,7 @@ export const serveAlone = async (
   const config = isUnknown ? { ...given, url: `http://localhost:${listener.port}` } : given
   if (isFirst && config.url.startsWith('http://')) warnInsecure(config.url, log)
 
-  const opened = await openInstance(config, log)
+  const opened = await openInstance(config, log, { migrate: upgrades })
   const tracing = config.otel_exporter_otlp_endpoint
     ? (await import('#src/observability/tracing.ts')).openTracing(opened)
     : undefined

@@ -23,9 +23,15 @@ export interface WorkerProcess {
   end(): Promise<void>
 }
 
-interface WorkerOptions {
+/** The part of a worker among the others. */
+export interface WorkerRole {
   /** Applies the seed file and makes the set-up link. */
   isFirst: boolean
+  /** Upgrades the schema of the database; otherwise an older one stops the start. */
+  upgrades: boolean
+}
+
+interface WorkerOptions extends WorkerRole {
   port: number
   /** Settings file. */
   file: string | undefined
@@ -34,11 +40,16 @@ interface WorkerOptions {
 }
 
 /** Starts a worker of this program. */
-export const startWorker = ({ isFirst, port, file, allMetrics }: WorkerOptions): WorkerProcess => {
+export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: WorkerOptions): WorkerProcess => {
   const ready = Promise.withResolvers<Ready>()
   let answer = (_text: string): void => {}
   const child: Subprocess = Bun.spawn(
-    [...thisProgram, 'worker', ...(isFirst ? ['--first'] : []), ...(file ? ['--config', file] : [])],
+    [
+      ...[...thisProgram, 'worker'],
+      ...(isFirst ? ['--first'] : []),
+      ...(upgrades ? ['--upgrade'] : []),
+      ...(file ? ['--config', file] : []),
+    ],
     {
       env: { ...process.env, GATEHOUSE_PORT: String(port), NOTIFY_SOCKET: undefined },
       stdio: ['ignore', 'inherit', 'inherit'],

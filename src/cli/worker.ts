@@ -18,10 +18,11 @@ const tell = (message: FromWorker): void => void process.send?.(message)
  * Runs one of several servers behind the same port. Ends with its supervisor, which alone writes the ready
  * line and reports to the service manager.
  */
-export const worker = (options: { config?: string; first?: boolean }): Promise<void> => {
+export const worker = (options: { config?: string; first?: boolean; upgrade?: boolean }): Promise<void> => {
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   return serveAlone(loadConfig(process.env, options.config), {
     isFirst: options.first ?? false,
+    upgrades: options.upgrade ?? false,
     onReady: ready => tell({ type: 'ready', ready }),
     metrics: own => {
       const waiting: ((text: string) => void)[] = []

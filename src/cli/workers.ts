@@ -7,7 +7,7 @@ import { rememberStart } from './last-start.ts'
 import { freePort } from './listen.ts'
 import { openLog } from './log.ts'
 import { announce, stopSignal, tellServiceManager } from './server.ts'
-import { startWorker, type WorkerProcess } from './worker-process.ts'
+import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
  * Milliseconds before a worker that ended is started again: doubled each time, while workers end this soon.
@@ -27,9 +27,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
     throw new ConfigError('workers: more than 1 needs Linux, whose kernel shares a port among processes.')
   const { log, flush, close } = await openLog(config.log_level, true)
   const port = freePort(config)
-  const pool = openPool(log, isFirst =>
-    startWorker({ isFirst, port, file, allMetrics: () => pool.metrics() }),
-  )
+  const pool = openPool(log, role => startWorker({ ...role, port, file, allMetrics: () => pool.metrics() }))
   const stopped = stopSignal()
   const first = pool.start(1)
   const ready = await first.ready.catch(async () => {
@@ -62,7 +60,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
 }
 
 /** Workers by number, from 1. */
-const openPool = (log: Logger, startOne: (isFirst: boolean) => WorkerProcess) => {
+const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) => {
   const workers = new Map<number, WorkerProcess>()
   let isStopping = false
 
@@ -77,20 +75,22 @@ const openPool = (log: Logger, startOne: (isFirst: boolean) => WorkerProcess) =>
       log.error({ event: 'worker', worker: number, code, ms: wait }, 'a worker ended and is started again')
       await Bun.sleep(wait)
       if (isStopping || workers.get(number) !== current) return
-      current = startOne(false)
+      current = startOne({ isFirst: false, upgrades: false })
       workers.set(number, current)
     }
   }
   return {
     start: (number: number): WorkerProcess => {
-      const worker = startOne(number === 1)
+      const isFirst = number === 1
+      const worker = startOne({ isFirst, upgrades: isFirst })
       void keep(number, worker)
       return worker
     },
     /** Replaces the workers one by one. The first that does not start ends the replacement. */
     replace: async (): Promise<void> => {
       for (const [number, old] of [...workers]) {
-        const next = startOne(number === 1)
+        // The other workers still expect the schema of their version.
+        const next = startOne({ isFirst: number === 1, upgrades: false })
         const isReady = await next.ready.then(
           () => true,
           () => false,

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SQL } from 'bun'
 import { gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
@@ -101,6 +102,28 @@ testOnPostgres(
 
     server.signal('SIGKILL')
     await until(() => !replaced.some(isAlive))
+    await drop()
+  },
+  60_000,
+)
+
+testOnPostgres(
+  'RUN-51 a newer executable does not upgrade the schema under the workers that run',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' })
+    const before = await workersOf(server)
+    const sql = new SQL(url)
+    // For the executable, this database is that of the version before.
+    await sql`DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)`
+    server.signal('SIGHUP')
+    await until(() => server.output().includes('the old ones stay'))
+    expect(server.output()).toContain('Start the server to create or upgrade it.')
+    expect(await workersOf(server)).toEqual(before)
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+    server.signal('SIGKILL')
+    await until(() => !before.some(isAlive))
+    await sql.close()
     await drop()
   },
   60_000,
