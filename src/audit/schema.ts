@@ -97,6 +97,7 @@ export type ListEvents = z.output<typeof ListEvents>
 
 export const EventList = listOf('AuditEventList', AuditEvent)
 
+/** Maximum points of an answer: a year of days fits. */
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
 /** Milliseconds before `to` at which the statistics begin by default. */

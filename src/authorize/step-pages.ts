@@ -160,6 +160,7 @@ export const loginPage = async (
   const confirming = await confirmingUser(context, browser, flow)
   if (confirming) return confirmPage(context, browser, flow, confirming, retry)
   const { pending, request } = flow
+  // A hint only fills in the field: any site can write one into a request.
   const username = login?.username ?? (pending.selected ? undefined : request.login_hint)
   const csrf_token = stepToken(context, flow, 'login')
   const other = retry

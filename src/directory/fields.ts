@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isLine, isPlain } from '#src/lib/text.ts'
 
-/** A single line of text without surrounding spaces. */
+/** A single line of text without surrounding spaces, stored unchanged: names have any script. */
 export const line = (max: number, min = 0) => {
   const allowed = `A line of ${min === 0 ? 'at most' : `${min} to`} ${max} characters.`
   return z

@@ -37,6 +37,7 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   const provider = stored && (await findProvider(context.store, stored.provider_id))
   if (!stored || !provider?.enabled) throw new PageError('expired', 400)
   const flow = await findFlow(context, browser, stored.handle)
+  // A form that was sent twice: the first request has used up the round.
   if (stored.round !== flow.pending.round) throw new PageError('expired', 400)
   const { organization } = flow
   return {

@@ -33,7 +33,7 @@ import {
   type Webhook,
 } from './store.ts'
 
-/** Webhooks of an organization. */
+/** Maximum number of webhooks of an organization: each one reads the audit log by itself. */
 const MAX = 100
 
 /**

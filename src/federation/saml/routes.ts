@@ -25,7 +25,7 @@ import {
 
 /**
  * The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section
- * 4.1
+ * 4.1. Section 4.1.2 excludes the redirect binding for responses, so nothing that a client sends is inflated.
  */
 export const samlRoutes = (context: Context) => {
   const at =
@@ -34,6 +34,7 @@ export const samlRoutes = (context: Context) => {
       handle(call, await requireProvider(context, provider, isSaml))
   return mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }).use(
     pageRoutes(context, {
+      // Also of a disabled provider: the other side is set up before users see it.
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>
         startUpstreamLogin(context, call, provider, buildAuthnRequest(context)),

@@ -96,6 +96,9 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
   keys,
 ]
 
-/** True when a person who allowed the client as it was has to be asked again. */
+/**
+ * True when a person who allowed the client as it was has to be asked again: other keys or redirect URIs may
+ * be those of another program.
+ */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))
