@@ -139,6 +139,8 @@ export interface CookieNames {
   readonly browser: string
   /** Marks a browser in which a user has logged in before. */
   readonly device: string
+  /** Marks a browser that spares users the second factor; each choice sets a new value. */
+  readonly remembered: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
   /** Keeps the language that a person chose on a page, as a BCP 47 tag. */

@@ -20,6 +20,7 @@ import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
+import { listRemembered } from '#src/sessions/remembered-store.ts'
 import { frameOf, loginUrlOf, noticeOf } from './frame.ts'
 import { listOwnEvents } from './store.ts'
 import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
@@ -114,6 +115,12 @@ export const postDownload =
       applications: (await listGrants(q, user.id)).map(({ created_at, ...grant }) => ({
         ...grant,
         created_at: iso(created_at),
+      })),
+      remembered_browsers: (await listRemembered(q, user.id, context.clock.now())).map(browser => ({
+        ip_address: browser.ip_address,
+        user_agent: browser.user_agent,
+        created_at: iso(browser.created_at),
+        expires_at: iso(browser.expires_at),
       })),
       browsers: (await listUserLogins(q, user.id, context.clock.now())).map(login => ({
         ip_address: login.ip_address,

@@ -15,6 +15,7 @@ import { getProfile, postProfile } from './profile.ts'
 import {
   getAddFactor,
   getSecurity,
+  postForgetBrowser,
   postRecoveryCodes,
   postRemoveFactor,
   postRenameFactor,
@@ -56,6 +57,7 @@ export const accountRoutes = (context: Context) => {
     'POST /account/data/download': postDownload(context),
     'GET /account/deleted': getDeleted(context),
     'GET /account/security': getSecurity(context),
+    'POST /account/security/forget': postForgetBrowser(context),
     'GET /account/security/add': getAddFactor(context),
     'GET /account/invitation': getInvitationPage(context),
     'POST /account/invitation': postInvitation(context),

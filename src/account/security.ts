@@ -11,6 +11,7 @@ import {
   renameFactor,
 } from '#src/directory/users/factors/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
+import { forgetBrowsers } from '#src/directory/users/remembered-browsers.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { seeOther } from '#src/http/answer.ts'
@@ -19,14 +20,21 @@ import { iso, isPlain } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
+import { listRemembered } from '#src/sessions/remembered-store.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { openForm, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/security'
 const ADD_PATH = '/account/security/add'
 
-const notices = ['factor_added', 'factor_removed', 'factor_renamed', 'recovery_code_used'] as const
+const notices = [
+  'factor_added',
+  'factor_removed',
+  'factor_renamed',
+  'recovery_code_used',
+  'browser_forgotten',
+] as const
 
 /** Returns why the user may not remove a factor before adding another. */
 const keptBecause = (
@@ -49,11 +57,13 @@ export const getSecurity =
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     const { user } = viewer
-    const { codes_left, ...held } = await context.store.read(async q => ({
+    const { codes_left, browsers, ...held } = await context.store.read(async q => ({
       factors: await listFactors(q, user.id),
       ways: await listWaysIn(q, user),
       codes_left: await countRecoveryCodes(q, user.id),
+      browsers: await listRemembered(q, user.id, context.clock.now()),
     }))
+    const locate = await context.places.open()
     const { factors } = held
     const notice = noticeOf(call, notices)
     return render(
@@ -75,6 +85,14 @@ export const getSecurity =
         codes_left,
         now: context.clock.now(),
         ...(factors.length < MAX_FACTORS && { add_url: ADD_PATH }),
+        remembered: browsers.map(({ id, user_agent, ip_address, expires_at }) => ({
+          id,
+          user_agent,
+          ip_address,
+          location: locate(ip_address, call.locale),
+          until: iso(expires_at),
+        })),
+        forget_action: '/account/security/forget',
         remove_action: '/account/security/remove',
         rename_action: '/account/security/rename',
         codes_action: '/account/security/codes',
@@ -126,6 +144,17 @@ export const postRemoveFactor =
       await removeFactor(context, tx, user, factor.id, by, viewer.login.id)
     })
     return seeOther(`${PAGE}?notice=factor_removed`)
+  }
+
+/** Forgets a remembered browser. It asks for no recent authentication: it only adds a question. */
+export const postForgetBrowser =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { viewer, form } = await openForm(context, call)
+    const { user } = viewer
+    const by = { actor: { id: user.id, email: user.email }, client_info: call }
+    await context.store.write(tx => forgetBrowsers(context, tx, user, by, form.get('browser_id') ?? ''))
+    return seeOther(`${PAGE}?notice=browser_forgotten`)
   }
 
 export const postRenameFactor =

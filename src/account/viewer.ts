@@ -10,6 +10,7 @@ import {
   type Organization,
 } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
+import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -21,6 +22,7 @@ import { PageError } from '#src/pages/boundary.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { FRESH, isFresh } from '#src/protocol/oauth/next-step.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { type FactorType, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 
 /** The user of the account pages. */
@@ -55,10 +57,19 @@ export const requireViewer = async (
   const next = decideAmong(context, flow, logins)
   if (next.step !== 'issue' || !isLogin(next.login) || !browser.login_hash)
     return advance(context, browser, flow, 'get', logins)
-  if (back !== undefined && cancel !== undefined && !isFresh(next.login, context.clock.now()))
+  if (back !== undefined && cancel !== undefined && !provesChange(next.login, context.clock.now()))
     return confirmUser(context, browser, next.login, { back, cancel }, 'get')
   return viewerOf(context, browser.login_hash, next.login)
 }
+
+/**
+ * True when a login proves enough for a change of the account: it is recent, and has the second factor that a
+ * remembered browser may have spared.
+ */
+const provesChange = (
+  login: Pick<StepUser, 'acr' | 'auth_time'> & { factors: readonly FactorType[] },
+  now: number,
+): boolean => isFresh(login, now) && (login.factors.length === 0 || levelOf(login.acr) >= levelWith('totp'))
 
 /** Asks the logged-in user to confirm who they are; ends on `back`, or continues with the intent. */
 const confirmUser = async (
@@ -166,7 +177,8 @@ export const openFreshForm = async (
   const opened = await openForm(context, call)
   const { viewer, form } = opened
   const { login, login_hash } = viewer
-  if (isFresh(login, context.clock.now())) return opened
+  const factors = (await context.store.read(q => listFactors(q, viewer.user.id))).map(({ type }) => type)
+  if (provesChange({ ...login, factors }, context.clock.now())) return opened
   const { csrf_token: _, ...fields } = Object.fromEntries(form)
   const continues = back === undefined && JSON.stringify(fields).length <= MAX_INTENT
   const intent = continues ? { intent: { path: call.path, fields } } : {}

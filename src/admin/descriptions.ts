@@ -31,6 +31,7 @@ export const tags: Record<string, string> = {
 /** Parameters of paths. */
 export const pathParameters: Record<string, string> = {
   user_id: 'Id of the user.',
+  browser_id: 'Id of the remembered browser.',
   factor_id: 'Id of the second factor.',
   org_id: 'Id or slug of the organization.',
   role_id: 'Id of the role.',

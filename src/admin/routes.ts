@@ -15,6 +15,7 @@ import { registrationRoutes } from '#src/directory/registrations/routes.ts'
 import { roleRoutes } from '#src/directory/roles/routes.ts'
 import { sessionRoutes } from '#src/directory/sessions/routes.ts'
 import { factorRoutes } from '#src/directory/users/factors/routes.ts'
+import { rememberedBrowserRoutes } from '#src/directory/users/remembered-browsers.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
 import { connectionRoutes } from '#src/federation/connection.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
@@ -32,6 +33,7 @@ export const ADMIN_PREFIX = '/api/v1/admin'
 export const adminRoutes = (context: Context): AdminRoute[] => [
   ...userRoutes(context, inviteUser),
   ...factorRoutes(context),
+  ...rememberedBrowserRoutes(context),
   ...userApplicationRoutes(context),
   ...helpRoutes(context),
   ...invitationRoutes(context),

@@ -11,6 +11,8 @@ export const eventTypes = [
   'user.password_changed',
   'user.password_reset',
   'user.code_sent',
+  'user.browser_remembered',
+  'user.browser_forgotten',
   'user.login',
   'user.login_failed',
   'user.logout',

@@ -9,7 +9,7 @@ import { logIn, type NewLogin, stepUp } from '#src/sign-in/log-in.ts'
 import { openAction, type PostLoginAction, runAction, sealAction } from '#src/sign-in/post-login-actions.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
-import { type BrowserLogin, owedBy } from './eligible-logins.ts'
+import { type BrowserLogin, isFirstFactor, owedBy, rememberedIn } from './eligible-logins.ts'
 import type { BrowserSession, StoredFlow } from './flow.ts'
 import { loginPage } from './step-pages.ts'
 import { type ChosenLogin, type Pending, updatePending } from './store.ts'
@@ -104,7 +104,10 @@ const completeAuthentication = async (
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
-  const { factor_due, enrol_due } = owedBy(context, flow, { acr, user_id }, factors)
+  // A change of the account is never spared the second factor.
+  const isSpared =
+    !action && isFirstFactor({ amr }) && (await rememberedIn(context, tx, call, flow)).has(user_id)
+  const { factor_due, enrol_due } = owedBy(context, flow, { acr, user_id }, factors, isSpared)
   if (factor_due || enrol_due) {
     const { password_changed_at } = user
     const waiting = {

@@ -8,9 +8,11 @@ import { listFactors, listFactorTypes } from '#src/directory/users/factors/store
 import { findUser } from '#src/directory/users/store.ts'
 import { owesTerms } from '#src/directory/users/terms.ts'
 import type { Call } from '#src/http/call.ts'
+import { rememberedHash } from '#src/http/cookies.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type UserId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
+import { exceeding } from '#src/lib/permission.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import {
@@ -23,6 +25,7 @@ import {
 } from '#src/protocol/oidc/acr.ts'
 import type { Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
+import { listRememberedIn } from '#src/sessions/remembered-store.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import type { CodeLogin } from '#src/tokens/codes.ts'
@@ -78,7 +81,7 @@ export const listBrowserLogins = async (
   flow: Flow,
 ): Promise<BrowserLogin[]> => {
   const { request, client, organization, pending } = flow
-  const [logins, consents, types, proven] = await context.store.read(q =>
+  const [logins, consents, types, proven, remembered] = await context.store.read(q =>
     Promise.all([
       login_hash ? listLogins(context, q, login_hash) : [],
       login_hash && client?.consent_required
@@ -90,10 +93,12 @@ export const listBrowserLogins = async (
         : [],
       login_hash ? listFactorTypes(q, login_hash) : [],
       pending?.proof ? findProven(q, flow, pending.proof) : [],
+      rememberedIn(context, q, call, flow),
     ]),
   )
   const candidate = async (subject: StepUser, factors: FactorType[]): Promise<BrowserLogin> => {
-    const owes = owedBy(context, flow, subject, factors)
+    const isSpared = remembered.has(subject.user_id) && !waits(subject, pending) && isFirstFactor(subject)
+    const owes = owedBy(context, flow, subject, factors, isSpared)
     const enrol_due = owes.enrol_due || (request.enrol === true && !pending?.enrolled)
     const held = await rolesFor(context, flow, subject)
     return {
@@ -209,6 +214,7 @@ export const owedBy = (
   flow: Flow,
   { acr, user_id }: Pick<StepUser, 'acr' | 'user_id'>,
   factors: readonly FactorType[],
+  remembered: boolean,
 ): RequiredFactor =>
   requiredFactor({
     acr,
@@ -216,7 +222,41 @@ export const owedBy = (
     wanted: wantedLevel(flow.request.acr_values, supportedAcrs(config)),
     required: requiredLevel(flow),
     recovered: isRecovered(flow, user_id),
+    remembered,
   })
+
+/**
+ * Days for which this browser may be remembered in this flow; undefined where nothing is spared: for requests
+ * that name a permission, changes of the account, and the console.
+ */
+export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
+  const isSensitive =
+    request.confirm !== undefined ||
+    request.enrol === true ||
+    client?.client_id === CONSOLE_CLIENT ||
+    exceeding(new Set(), request.scopes).length > 0
+  return isSensitive ? undefined : settingsOf(organization).remember_browser_days
+}
+
+/** True for a first factor beside which a browser may be remembered: no mail and no recovery code. */
+export const isFirstFactor = ({ amr }: Pick<StepUser, 'amr'>): boolean =>
+  amr.includes('pwd') || amr.includes('fed')
+
+/** Returns the users whom this browser spares the second factor in this flow. */
+export const rememberedIn = async (
+  context: Context,
+  q: Queries,
+  { request }: Call,
+  flow: Flow,
+): Promise<ReadonlySet<UserId>> => {
+  const days = rememberDays(flow)
+  const hash = rememberedHash(context, request)
+  if (days === undefined || hash === undefined) return new Set()
+  const now = context.clock.now()
+  const rows = await listRememberedIn(q, hash, now)
+  // The organization may have shortened the time.
+  return new Set(rows.flatMap(({ user_id, created_at }) => (created_at > now - days * DAY ? user_id : [])))
+}
 
 /** True when a recovery code stood in for this user's lost passkey in this flow. */
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id

@@ -7,7 +7,7 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, creationOptions, requestOptions } from '#src/sign-in/passkeys.ts'
 import { offerSecret, setUpOf } from '#src/sign-in/totp.ts'
-import type { BrowserLogin } from './eligible-logins.ts'
+import { type BrowserLogin, isFirstFactor, rememberDays } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, type Retry, show } from './step-pages.ts'
 
@@ -31,6 +31,13 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
     type => factors.includes(type) && levelWith(type) >= level,
   )
   return level <= levelWith('totp') || mayRecover(flow) ? [...methods, 'recovery'] : methods
+}
+
+/** Days for which the page offers to remember the browser. */
+export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
+  const { passkey_required } = settingsOf(flow.organization)
+  const isChange = flow.pending.proof?.action !== undefined
+  return passkey_required || isChange || !isFirstFactor(login) ? undefined : rememberDays(flow)
 }
 
 /** Second-factor page; `using` is the method whose form was posted. */
@@ -61,6 +68,7 @@ export const secondFactorPage = async (
         .filter(name => name !== method)
         .map(name => ({ method: name, url: `/oauth/second-factor?request=${flow.handle}&method=${name}` })),
       ...exitOf(context, flow, login.id),
+      ...(method !== 'recovery' && { remember_days: daysFor(flow, login) }),
       ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
       // Recovery codes do not reach this level, but they open the page where a lost factor is replaced.
       ...(!methods.includes('recovery') && {

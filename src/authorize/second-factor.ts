@@ -7,11 +7,12 @@ import { PageError } from '#src/pages/boundary.ts'
 import { levelOf } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passkeys.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
+import { rememberBrowser } from '#src/sign-in/remembered-browsers.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
 import { advance, decide, resume } from './advance.ts'
 import { applyResult, completeWithFactor, recoveredBy } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
-import { mayRecover, secondFactorPage } from './factor-pages.ts'
+import { daysFor, mayRecover, secondFactorPage } from './factor-pages.ts'
 import { chooseLogin, isProven, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { consumeRound, findPending } from './store.ts'
 
@@ -51,7 +52,11 @@ export const postSecondFactor =
         if (levelOf(proof.acr) < login.level && !recovers) throw new PageError('bad_request', 400)
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const then = recovers ? recoveredBy(flow, login.user_id) : flow
-        return completeWithFactor(context, tx, browser, then, login, proof)
+        const outcome = await completeWithFactor(context, tx, browser, then, login, proof)
+        const days = using === 'recovery' || !form.has('remember') ? undefined : daysFor(flow, login)
+        if (days === undefined || !outcome.login) return outcome
+        const cookie = await rememberBrowser(context, tx, user, days, call)
+        return { ...outcome, cookies: [...(outcome.cookies ?? []), cookie] }
       },
       async (then, chosen) => {
         const end = using === 'recovery' ? await endOnSecurityPage(context, chosen, login) : chosen

@@ -16,6 +16,7 @@ export const cookieNames = (config: Config): CookieNames => {
     browser: name('browser'),
     device: name('device'),
     link: name('link'),
+    remembered: name('remembered'),
     language: name('language'),
   }
 }
@@ -51,6 +52,10 @@ export const loginHash = ({ cookies }: Core, request: Request): SecretHash | und
 /** Returns the hash of the device cookie. */
 export const deviceHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.device)
+
+/** Returns the hash of the cookie of a remembered browser. */
+export const rememberedHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
+  hashOf(request, cookies.remembered)
 
 /** Returns the hash of the browser cookie. */
 export const browserHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>

@@ -15,6 +15,7 @@ export type FactorId = `fac_${string}`
 export type ApiId = `api_${string}`
 export type InitialAccessTokenId = `iat_${string}`
 export type InvitationId = `inv_${string}`
+export type RememberedBrowserId = `brw_${string}`
 export type WebhookId = `hook_${string}`
 
 const idPrefixes = [
@@ -31,6 +32,7 @@ const idPrefixes = [
   'api',
   'iat',
   'inv',
+  'brw',
   'hook',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]

@@ -39,6 +39,7 @@ type Expiring =
   | 'used_assertions'
   | 'links'
   | 'email_codes'
+  | 'remembered_browsers'
   | 'initial_access_tokens'
   | 'throttles'
 
@@ -58,6 +59,7 @@ export const removals: Removal[] = [
   expired('upstream_requests', tx => tx.tables.upstream_requests.state_hash),
   expired('used_assertions', tx => tx.tables.used_assertions.assertion_hash),
   expired('links', tx => tx.tables.links.link_hash),
+  expired('remembered_browsers', tx => tx.tables.remembered_browsers.id),
   expired('email_codes', tx => tx.tables.email_codes.user_id),
   expired('initial_access_tokens', tx => tx.tables.initial_access_tokens.id),
   expired('throttles', tx => tx.tables.throttles.key),

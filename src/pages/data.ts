@@ -151,6 +151,8 @@ export interface SecondFactorPage extends Common, StepExit {
   user: PageUser
   method: MessageCode<'second-factor.lead.'>
   others: { method: MessageCode<'second-factor.use.'>; url: string }[]
+  /** Days for which the browser may be remembered (`remember`). */
+  remember_days?: number | undefined
   /** WebAuthn request options as JSON. */
   options?: string
   /** Link to replace a lost passkey, when no method here can stand in for it. */
@@ -501,6 +503,9 @@ export interface AccountSecurityPage extends AccountFrame {
   now: number
   /** Absent when the user has the maximum number of factors. */
   add_url?: string
+  /** Browsers that spare the second factor. Forgetting posts `browser_id`. */
+  remembered: { id: string; user_agent: string; location: string; ip_address: string; until: string }[]
+  forget_action: string
   remove_action: string
   rename_action: string
   codes_action: string

@@ -7,6 +7,7 @@ import {
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
+import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /** An account at an identity provider. */
@@ -38,15 +39,24 @@ export const linkOwnAccount = async (
     await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
 }
 
-/** Records `user.updated` for a link that was created or removed. */
-export const recordLink = (
+/** Records `user.updated` for a link that was created or removed, and forgets the user's browsers. */
+export const recordLink = async (
   context: Context,
   tx: Transaction,
   user: Owner,
   change: { linked: string } | { unlinked: string },
   client_info: ClientInfo,
-): Promise<void> =>
-  recordUser(context, tx, { actor: { id: user.id, email: user.email }, client_info }, 'user.updated', user, {
-    fields: ['external_accounts'],
-    ...change,
-  })
+): Promise<void> => {
+  await removeRemembered(tx, user.id)
+  await recordUser(
+    context,
+    tx,
+    { actor: { id: user.id, email: user.email }, client_info },
+    'user.updated',
+    user,
+    {
+      fields: ['external_accounts'],
+      ...change,
+    },
+  )
+}

@@ -6,6 +6,7 @@ import {
   replaceRecoveryCodes,
 } from '#src/directory/users/factors/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
+import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
 const COUNT = 10
@@ -44,6 +45,7 @@ export const issueRecoveryCodes = async (
   const codes = Array.from({ length: COUNT }, newCode)
   const hashes = codes.map(code => hashOf(context, user_id, code.replaceAll('-', '')))
   await replaceRecoveryCodes(tx, user_id, hashes)
+  await removeRemembered(tx, user_id)
   return codes
 }
 
@@ -63,5 +65,9 @@ export const redeemRecoveryCode = async (
   typed: string,
 ): Promise<boolean> => {
   const code = normalize(typed)
-  return code !== undefined && consumeRecoveryCode(tx, user_id, hashOf(context, user_id, code))
+  if (code === undefined || !(await consumeRecoveryCode(tx, user_id, hashOf(context, user_id, code))))
+    return false
+  // A remembered browser may be lost, too.
+  await removeRemembered(tx, user_id)
+  return true
 }

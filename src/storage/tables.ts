@@ -11,6 +11,7 @@ import type {
   KeyId,
   LoginId,
   OrganizationId,
+  RememberedBrowserId,
   RoleId,
   SessionId,
   UserId,
@@ -738,6 +739,30 @@ export const tables = (kit: Kit) => {
   )
 
   /**
+   * Browsers that spare a user the second factor (`settings.remember_browser_days`), each known by a cookie.
+   * A browser of several users has one cookie and a row for each.
+   */
+  const remembered_browsers = table(
+    'remembered_browsers',
+    {
+      id: id<RememberedBrowserId>('id').primaryKey(),
+      user_id: user_id().references(() => users.id, cascade),
+      organization_id: organization_id(),
+      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+      ip_address: text('ip_address').notNull(),
+      user_agent: text('user_agent').notNull(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [
+      uniqueIndex('remembered_browsers_user').on(t.user_id, t.browser_hash),
+      index('remembered_browsers_hash').on(t.browser_hash),
+      index('remembered_browsers_organization').on(t.organization_id),
+      index('remembered_browsers_expires').on(t.expires_at),
+    ],
+  )
+
+  /**
    * Outgoing mail. A row has the kind of mail; address, text and links are created when it is sent, so no
    * secret is stored. `user_id` is null until the sender has looked up the user.
    */
@@ -1100,6 +1125,7 @@ export const tables = (kit: Kit) => {
     recovery_codes,
     used_assertions,
     devices,
+    remembered_browsers,
     mails,
     logouts,
     webhooks,

@@ -8,7 +8,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import { type Json, noCall, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
-import { addWaiting } from '#test/support/routes.ts'
+import { addRememberedTo, addWaiting } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
 const app = await startApp({}, { mail: captureMail(), fetch: noCall })
@@ -128,6 +128,7 @@ describe('real answers', async () => {
   for (let i = 0; i < 2; i++)
     await app.admin('POST', `/webhooks/${webhook.id}/deliveries`, { event_id: event.id })
   const ids: Record<string, () => string | Promise<string>> = {
+    browser_id: () => addRememberedTo(app, user.id, DEFAULT_ORGANIZATION),
     factor_id: factor,
     user_id: () => user.id,
     org_id: () => org.id,
@@ -257,7 +258,7 @@ describe('requests', () => {
   }
 
   test('API-07 every list takes limit, cursor and order', () => {
-    expect(lists).toHaveLength(17)
+    expect(lists).toHaveLength(18)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
       expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])

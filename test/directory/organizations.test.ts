@@ -245,6 +245,7 @@ describe('settings', () => {
       mfa_required: false,
       passkey_required: false,
       email_code: 'off',
+      remember_browser_days: undefined,
       self_deletion: false,
       logo: undefined,
       logo_dark: undefined,

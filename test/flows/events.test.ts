@@ -276,6 +276,9 @@ describe('each operation records its events, and no others', () => {
       'user.mfa_enabled',
       'user.mfa_disabled',
       'admin.settings_changed',
+      // test/authorize/remembered-browser.test.ts
+      'user.browser_remembered',
+      'user.browser_forgotten',
       // test/authorize/email-code.test.ts
       'user.code_sent',
       // test/account/registration.test.ts

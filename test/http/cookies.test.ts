@@ -17,6 +17,7 @@ describe('O-31 cookie names depend on the scheme in the settings', () => {
       browser,
       device,
       link: device.replace('device', 'link'),
+      remembered: device.replace('device', 'remembered'),
       language: device.replace('device', 'language'),
     })
   })

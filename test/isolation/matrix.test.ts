@@ -7,7 +7,16 @@ import { permissions } from '#src/lib/permission.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, noCall, START, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll } from '#test/support/callers.ts'
-import { addTenant, fresh, inputs, keyOf, pathOf, sendTo, type Tenant } from '#test/support/routes.ts'
+import {
+  addTenant,
+  fresh,
+  inputs,
+  keyOf,
+  pathOf,
+  rememberAgain,
+  sendTo,
+  type Tenant,
+} from '#test/support/routes.ts'
 import { hearStatements } from '#test/support/statements.ts'
 
 // Records the text of each statement of this file's databases in `statements`.
@@ -34,6 +43,7 @@ const nobody: Tenant = {
   provider_id: newId('idp', START),
   session_id: newId('sess', START),
   event_id: newId('evt', START),
+  browser_id: newId('brw', START),
   factor_id: newId('fac', START),
   api_id: newId('api', START),
   invitation_id: newId('inv', START),
@@ -118,6 +128,9 @@ describe('the route table', () => {
       'POST /users/:user_id/send-password-reset': 'users:update',
       'POST /users/:user_id/send-verification': 'users:update',
       'POST /users/:user_id/sign-in-link': 'users:update',
+      'GET /users/:user_id/remembered-browsers': 'users:read',
+      'DELETE /users/:user_id/remembered-browsers': 'users:update',
+      'DELETE /users/:user_id/remembered-browsers/:browser_id': 'users:update',
       'DELETE /users/:user_id/factors': 'users:update',
       'DELETE /users/:user_id/factors/:factor_id': 'users:update',
       'GET /users/:user_id/terms': 'users:read',
@@ -211,6 +224,7 @@ describe('its own permission opens each route', () => {
   test('API-19 to callers of the tenant, for their own data', async () => {
     const tokenOf = await tokensFor(acme.org_id, exactly)
     for (const route of inOrder(app.routes)) {
+      if (route.path.endsWith('/:browser_id')) await rememberAgain(app, acme)
       const { status, body } = await send(route, acme, tokenOf(route))
       const expected = route.instance_only ? 403 : route.status
       expect([keyOf(route), status, status < 400 ? '' : body.error]).toEqual([
@@ -226,6 +240,7 @@ describe('its own permission opens each route', () => {
     for (const tenant of [home, acme])
       for (const route of inOrder(app.routes)) {
         if (keyOf(route) === 'DELETE /organizations/:org_id' && tenant === home) continue
+        if (route.path.endsWith('/:browser_id')) await rememberAgain(app, tenant)
         const { status } = await send(route, tenant, tokenOf(route))
         expect([keyOf(route), status]).toEqual([keyOf(route), route.status])
       }

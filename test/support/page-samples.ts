@@ -283,6 +283,16 @@ const security: Pages['account-security'] = {
   ],
   codes_left: 8,
   add_url: '/account/security/add',
+  remembered: [
+    {
+      id: 'brw_1',
+      user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+      location: 'Lisbon, Portugal',
+      ip_address: '203.0.113.7',
+      until: '2026-12-18T12:00:00Z',
+    },
+  ],
+  forget_action: '/account/security/forget',
   remove_action: '/account/security/remove',
   rename_action: '/account/security/rename',
   codes_action: '/account/security/codes',
@@ -489,6 +499,7 @@ export const samples: Sample[] = [
   { page: 'verify-email', state: 'done', data: { brand, email: ada.email } },
   { page: 'verify-email', state: 'changed', data: { brand, email: ada.email, account_url: '/account' } },
   { page: 'second-factor', state: 'totp', data: secondFactor },
+  { page: 'second-factor', state: 'remember', data: { ...secondFactor, remember_days: 30 } },
   {
     page: 'second-factor',
     state: 'refused',
@@ -1103,7 +1114,11 @@ export const samples: Sample[] = [
       factors: security.factors.slice(0, 1).map(factor => ({ ...factor, kept: 'only_way_in' })),
     },
   },
-  { page: 'account-security', state: 'none', data: { ...security, factors: [], codes_left: 0 } },
+  {
+    page: 'account-security',
+    state: 'none',
+    data: { ...security, factors: [], codes_left: 0, remembered: [] },
+  },
 ]
 
 /** All mails; `true` if the mail has a link. */

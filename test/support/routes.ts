@@ -4,8 +4,11 @@ import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
 import { insertWaiting } from '#src/directory/registrations/store.ts'
 import { insertFactor } from '#src/directory/users/factors/store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
-import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import { DAY } from '#src/lib/duration.ts'
+import { newId, type OrganizationId, type RememberedBrowserId, type UserId } from '#src/lib/ids.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { parseRegistration } from '#src/protocol/oauth/dynamic-client.ts'
+import { insertRemembered, removeRemembered } from '#src/sessions/remembered-store.ts'
 import { type Json, START, type TestApp } from './app.ts'
 import { create } from './callers.ts'
 import { addUser, PASSWORD } from './people.ts'
@@ -25,6 +28,7 @@ export interface Tenant {
   provider_id: string
   session_id: string
   event_id: string
+  browser_id: string
   factor_id: string
 }
 
@@ -110,6 +114,35 @@ const addSession = async (app: TestApp, organization_id: string, user_id: string
   return id
 }
 
+/** Remembers the browser of a tenant again, which changes of credentials have forgotten. */
+export const rememberAgain = (
+  app: Pick<TestApp, 'context'>,
+  { user_id, org_id, browser_id }: Tenant,
+): Promise<string> =>
+  addRememberedTo(app, user_id as UserId, org_id as OrganizationId, browser_id as RememberedBrowserId)
+
+export const addRememberedTo = async (
+  app: Pick<TestApp, 'context'>,
+  user_id: UserId,
+  organization_id: OrganizationId,
+  id = newId('brw', START),
+): Promise<string> => {
+  await app.context.store.write(async tx => {
+    await removeRemembered(tx, user_id, id)
+    await insertRemembered(tx, {
+      id,
+      user_id,
+      organization_id,
+      browser_hash: hashSecret(newSecret()),
+      ip_address: '203.0.113.7',
+      user_agent: 'Firefox',
+      created_at: START,
+      expires_at: START + 30 * DAY,
+    })
+  })
+  return id
+}
+
 const addFactorTo = async (app: TestApp, user_id: UserId): Promise<string> => {
   const id = newId('fac', START)
   const row = { id, user_id, type: 'passkey', name: 'Key', transports: [], created_at: START } as const
@@ -186,6 +219,7 @@ export const addTenant = async (
     webhook_id: hook.id,
     session_id,
     event_id: body.data[0].id,
+    browser_id: await addRememberedTo(app, user.id, user.organization_id),
     factor_id: await addFactorTo(app, user.id),
   }
 }

@@ -36,6 +36,7 @@ export const owners: Record<string, string> = {
   identity_providers: 'directory/identity-providers/store.ts',
   external_accounts: 'directory/identity-providers/account-store.ts',
   devices: 'sign-in/store.ts',
+  remembered_browsers: 'sessions/remembered-store.ts',
   throttles: 'sign-in/store.ts',
   authorization_requests: 'authorize/store.ts',
   stored_posts: 'authorize/store.ts',

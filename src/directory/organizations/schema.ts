@@ -151,6 +151,9 @@ export const Settings = z
       email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
         'Whether a code sent by mail is a way to sign in, as one factor: `users`: for users without permissions beyond `profile:*`; `all`: for all; default `off`. The address must be verified. Needs a mail server.',
       ),
+      remember_browser_days: nullable(integer(1, 30)).describe(
+        'Days for which people may spare themselves the second factor in a browser, at most 30; by default never. `acr` stays `1`; `passkey_required`, `acr_values`, requests for permissions and changes of the account still ask. Its removal ends all.',
+      ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
       logo: nullable(picture).describe(`${PICTURE} Answers contain its URL.`),

@@ -14,6 +14,8 @@ import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
+import { removeRememberedOf } from '#src/sessions/remembered-store.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { insertAssets } from './asset-store.ts'
 import { removeUnusedAssets, takeAssets } from './assets.ts'
@@ -116,6 +118,18 @@ const passkeyProblems = (
         code: 'not_allowed',
         message: 'Passkeys need an https URL with a host name, or localhost.',
       }))
+
+/** Forgets the remembered browsers of an organization that no longer has them, in writes of bounded size. */
+const forgetBrowsers = async (
+  { store }: Core,
+  id: OrganizationId,
+  old: Settings,
+  now: Settings,
+): Promise<void> => {
+  if (!old.remember_browser_days || now.remember_browser_days) return
+  const forgetSome = () => store.write(tx => removeRememberedOf(tx, id, DELETE_BATCH))
+  while ((await forgetSome()) === DELETE_BATCH) await store.drained()
+}
 
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
@@ -232,6 +246,7 @@ export const updateOrganization = async (
   })
   if (request_id) await rebuildIndex(context, request_id)
   await endKeptOut(context, before, organization.settings, by)
+  await forgetBrowsers(context, organization.id, before.settings, organization.settings)
   return organization
 }
 

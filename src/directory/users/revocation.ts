@@ -3,6 +3,7 @@ import { writeAs } from '#src/http/guard.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SessionFilter } from '#src/sessions/filter-store.ts'
 import { endUserLogins } from '#src/sessions/login-store.ts'
+import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import { type RevokedBy, revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { removeEmailCode } from './email-code-store.ts'
@@ -13,7 +14,8 @@ import { cancelPendingEmail } from './store.ts'
 const BATCH = 500
 
 /**
- * Deletes a user's sign-in links and cancels a pending change of address, within `organization_id` if
+ * Deletes a user's sign-in links, code by mail and remembered browsers, and
+ * cancels a pending change of address, within `organization_id` if
  * present. Called by every change of the user's credentials or access.
  */
 export const revokePendingLinks = async (
@@ -24,6 +26,7 @@ export const revokePendingLinks = async (
   await removeSignInLinks(tx, user_id, organization_id)
   await cancelPendingEmail(tx, user_id, organization_id)
   await removeEmailCode(tx, user_id)
+  await removeRemembered(tx, user_id)
 }
 
 /**

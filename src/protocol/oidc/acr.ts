@@ -58,13 +58,17 @@ export const requiredFactor = (login: {
   readonly required: number
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
+  /** The browser spares the factor that is asked for at each login, but none that a client asks for. */
+  readonly remembered: boolean
 }): RequiredFactor => {
-  const { acr, factors, wanted, required, recovered } = login
+  const { acr, factors, wanted, required, recovered, remembered } = login
   const level = Math.max(1, levelOf(acr))
   const passkey = levelWith('passkey')
   if (recovered) return { level: passkey, factor_due: false, enrol_due: level < passkey }
   const reachable = Math.max(1, ...factors.map(levelWith))
-  const needed = Math.max(wanted, required, factors.length > 0 ? 2 : 1)
+  const usual = Math.max(required, factors.length > 0 ? 2 : 1)
+  const isSpared = remembered && factors.length > 0 && usual === 2
+  const needed = Math.max(wanted, isSpared ? 1 : usual)
   const factor_due = level < Math.min(needed, reachable)
   return {
     level: factor_due ? Math.min(needed, reachable) : needed,

@@ -75,6 +75,7 @@ describe('the next step of a login', () => {
       wanted,
       required,
       recovered: false,
+      remembered: false,
     })
     const due = [...(factor_due ? ['factor'] : []), ...(enrol_due ? ['enrol'] : [])].join(', ')
     expect([due || 'nothing', rest.level]).toEqual([what, level])
@@ -92,7 +93,28 @@ describe('the next step of a login', () => {
       wanted: 0,
       required: 1,
       recovered: true,
+      remembered: true,
     })
     expect([factor_due, enrol_due ? 'enrol' : 'nothing', level]).toEqual([false, what, 3])
+  })
+
+  test.each([
+    // factors, wanted, required -> factor due
+    [app, 0, 2, false],
+    [app, 0, 1, false],
+    [app, 1, 2, false],
+    [app, 2, 1, true],
+    [app, 3, 2, true],
+    [key, 0, 3, true],
+    [both, 3, 1, true],
+  ] as const)('RMB-01 remembered: %j, wanted %d, required %d: %p', (factors, wanted, required, due) => {
+    const facts = { acr: '1', factors, wanted, required, recovered: false, remembered: true }
+    const { factor_due, enrol_due } = requiredFactor(facts)
+    expect([factor_due, enrol_due]).toEqual([due, factors === app && wanted === 3])
+  })
+
+  test('RMB-01 remembered without a factor: one is added', () => {
+    const facts = { acr: '1', factors: none, wanted: 0, required: 2, recovered: false, remembered: true }
+    expect(requiredFactor(facts)).toMatchObject({ factor_due: false, enrol_due: true })
   })
 })

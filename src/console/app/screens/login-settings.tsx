@@ -36,6 +36,15 @@ export const LoginSettings = (props: {
         ]}
         onValue={email_code => onChange({ email_code: email_code as Settings['email_code'] })}
       />
+      <Field
+        name="settings.remember_browser_days"
+        label={words.organization.rememberDays}
+        hint={words.organization.rememberDaysHint}
+        autocomplete="off"
+        value={settings.remember_browser_days?.toString() ?? ''}
+        problem={problem}
+        onValue={days => onChange({ remember_browser_days: days === '' ? null : Number(days) })}
+      />
       <Check
         label={words.organization.stepUp}
         hint={words.organization.stepUpHint}

@@ -216,6 +216,44 @@ const Factors = ({ id }: { id: string }) => {
   )
 }
 
+interface RememberedBrowser {
+  id: string
+  ip_address: string
+  user_agent: string
+  expires_at: string
+}
+
+/** Browsers that spare the user the second factor; absent without any. */
+const Remembered = ({ id }: { id: string }) => {
+  const path = `/users/${id}/remembered-browsers`
+  const list = useObject<PageOf<RememberedBrowser>>(path)
+  const action = useAction(() => list.reload())
+  if (!list.data || list.data.data.length === 0) return null
+  return (
+    <Card title={words.user.remembered} flush>
+      <Refused problem={action.problem} />
+      <ul class="rows">
+        {list.data.data.map(browser => (
+          <li key={browser.id} class="row">
+            <span>
+              <strong>{browser.ip_address}</strong>
+              <span class="hint">{browser.user_agent}</span>
+            </span>
+            <When time={browser.expires_at} />
+            <button
+              type="button"
+              disabled={action.dialog.isBusy}
+              onClick={() => void action.run('DELETE', `${path}/${browser.id}`, words.user.forgotten)}
+            >
+              {words.user.forget}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
 const Log = ({ id }: { id: string }) => {
   const list = useObject<PageOf<LogEvent>>(`/events?target_id=${id}&limit=8`)
   return (
@@ -390,6 +428,7 @@ export const UserScreen = ({ id }: { id: string }) => {
         </div>
         <div class="stack">
           <Factors id={user.id} />
+          <Remembered id={user.id} />
           <Groups groups={groups} />
           <Applications id={user.id} />
           <Sessions id={user.id} />

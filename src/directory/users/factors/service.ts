@@ -5,6 +5,7 @@ import { revokeUser } from '#src/directory/users/revocation.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './store.ts'
 
@@ -50,6 +51,7 @@ export const addFactor = async (
   const now = context.clock.now()
   const id = newId('fac', now)
   const isFirst = (await listFactors(tx, user.id)).length === 0
+  await removeRemembered(tx, user.id)
   await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
   const metadata = { factor_id: id, factor_type: factor.type }
   await (isFirst

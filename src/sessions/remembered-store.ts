@@ -1,0 +1,97 @@
+import { and, desc, eq, gt, inArray } from 'drizzle-orm'
+import type { OrganizationId, RememberedBrowserId, UserId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { deleteBatch } from '#src/storage/batches.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type RememberedBrowser = Tables['remembered_browsers']['$inferSelect']
+
+/** Maximum of a user, the latest ones. */
+const MAX_REMEMBERED = 20
+
+/** Lists the users whom this browser spares the second factor, with the time at which they chose that. */
+export const listRememberedIn = (
+  q: Queries,
+  browser_hash: SecretHash,
+  now: number,
+): Promise<Pick<RememberedBrowser, 'user_id' | 'created_at'>[]> => {
+  const { remembered_browsers } = q.tables
+  return q
+    .select({ user_id: remembered_browsers.user_id, created_at: remembered_browsers.created_at })
+    .from(remembered_browsers)
+    .where(and(eq(remembered_browsers.browser_hash, browser_hash), gt(remembered_browsers.expires_at, now)))
+}
+
+/** Lists the remembered browsers of a user, the latest first. */
+export const listRemembered = (q: Queries, user_id: UserId, now: number): Promise<RememberedBrowser[]> => {
+  const { remembered_browsers } = q.tables
+  return q
+    .select()
+    .from(remembered_browsers)
+    .where(and(eq(remembered_browsers.user_id, user_id), gt(remembered_browsers.expires_at, now)))
+    .orderBy(desc(remembered_browsers.id))
+}
+
+/** Moves the rows of a browser to its new cookie. */
+export const moveRemembered = async (tx: Transaction, from: SecretHash, to: SecretHash): Promise<void> => {
+  const { remembered_browsers } = tx.tables
+  await tx
+    .update(remembered_browsers)
+    .set({ browser_hash: to })
+    .where(eq(remembered_browsers.browser_hash, from))
+}
+
+/** Stores a browser in place of the user's row with the same cookie. */
+export const insertRemembered = async (tx: Transaction, browser: RememberedBrowser): Promise<void> => {
+  const { remembered_browsers } = tx.tables
+  const { user_id, browser_hash } = browser
+  await tx
+    .delete(remembered_browsers)
+    .where(and(eq(remembered_browsers.user_id, user_id), eq(remembered_browsers.browser_hash, browser_hash)))
+  await tx.insert(remembered_browsers).values(browser)
+  const surplus = tx
+    .select({ id: remembered_browsers.id })
+    .from(remembered_browsers)
+    .where(eq(remembered_browsers.user_id, user_id))
+    .orderBy(desc(remembered_browsers.id))
+    .offset(MAX_REMEMBERED)
+    .limit(MAX_REMEMBERED)
+  await tx
+    .delete(remembered_browsers)
+    .where(and(eq(remembered_browsers.user_id, user_id), inArray(remembered_browsers.id, surplus)))
+}
+
+/** Forgets one browser of a user, or all. Returns those that were remembered. */
+export const removeRemembered = async (
+  tx: Transaction,
+  user_id: UserId,
+  id?: string,
+): Promise<{ id: RememberedBrowserId }[]> => {
+  const { remembered_browsers } = tx.tables
+  return tx
+    .delete(remembered_browsers)
+    .where(
+      and(
+        eq(remembered_browsers.user_id, user_id),
+        id === undefined ? undefined : eq(remembered_browsers.id, id as RememberedBrowserId),
+      ),
+    )
+    .returning()
+}
+
+/** Forgets up to `limit` browsers of an organization's users and returns their number. */
+export const removeRememberedOf = (
+  tx: Transaction,
+  organization_id: OrganizationId,
+  limit: number,
+): Promise<number> => {
+  const { remembered_browsers } = tx.tables
+  return deleteBatch(
+    tx,
+    remembered_browsers,
+    remembered_browsers.id,
+    eq(remembered_browsers.organization_id, organization_id),
+    limit,
+  )
+}
