@@ -78,14 +78,13 @@ export const inConsole = (parts: Parameters<typeof startApp>[1] = {}) => {
     /** Follows a link of the console, which keeps its token, and waits until the screen is loaded. */
     walk: async (path: string) => {
       const { page } = opened
-      const answered = page.waitForResponse(answer => answer.url().includes('/api/v1/admin/'))
       await page.evaluate(path => {
         const link = Object.assign(document.createElement('a'), { href: `/console/${path}` })
         document.body.append(link)
         link.click()
         link.remove()
+        return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
       }, path)
-      await answered
       await page.waitForFunction(() => !document.querySelector('main .loading'))
     },
     /** An object, as the admin API returns it. */
