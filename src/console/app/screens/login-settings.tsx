@@ -26,25 +26,6 @@ export const LoginSettings = (props: {
         checked={settings.passkey_required ?? false}
         onChecked={passkey_required => onChange({ passkey_required })}
       />
-      <Choice
-        label={words.organization.emailCode}
-        value={settings.email_code ?? 'off'}
-        options={[
-          ['off', words.organization.emailCodeOff],
-          ['users', words.organization.emailCodeUsers],
-          ['all', words.organization.emailCodeAll],
-        ]}
-        onValue={email_code => onChange({ email_code: email_code as Settings['email_code'] })}
-      />
-      <Field
-        name="settings.remember_browser_days"
-        label={words.organization.rememberDays}
-        hint={words.organization.rememberDaysHint}
-        autocomplete="off"
-        value={settings.remember_browser_days?.toString() ?? ''}
-        problem={problem}
-        onValue={days => onChange({ remember_browser_days: days === '' ? null : Number(days) })}
-      />
       <Check
         label={words.organization.stepUp}
         hint={words.organization.stepUpHint}
@@ -57,6 +38,25 @@ export const LoginSettings = (props: {
         onChecked={self_deletion => onChange({ self_deletion })}
       />
       <div class="pair">
+        <Choice
+          label={words.organization.emailCode}
+          value={settings.email_code ?? 'off'}
+          options={[
+            ['off', words.organization.emailCodeOff],
+            ['users', words.organization.emailCodeUsers],
+            ['all', words.organization.emailCodeAll],
+          ]}
+          onValue={email_code => onChange({ email_code: email_code as Settings['email_code'] })}
+        />
+        <Field
+          name="settings.remember_browser_days"
+          label={words.organization.rememberDays}
+          hint={words.organization.rememberDaysHint}
+          autocomplete="off"
+          value={settings.remember_browser_days?.toString() ?? ''}
+          problem={problem}
+          onValue={days => onChange({ remember_browser_days: days === '' ? null : Number(days) })}
+        />
         <Field
           name="settings.session_ttl"
           label={words.organization.ttl}

@@ -53,7 +53,7 @@ const Newest = () => {
       ) : !data ? (
         <Loading rows={5} />
       ) : data.data.length === 0 ? (
-        <Empty title={words.log.none} />
+        <Empty title={words.log.none} icon="events" />
       ) : (
         <ul class="rows">
           {data.data.map(event => (

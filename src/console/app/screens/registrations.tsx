@@ -55,32 +55,34 @@ export const RegistrationsScreen = () => {
               </span>
             </span>
             <When time={registration.created_at} />
-            {may('users:delete') && (
-              <button
-                type="button"
-                aria-label={say(text.refuseOne, { name: nameOf(registration) })}
-                onClick={() => setAsked(registration)}
-              >
-                {text.refuse}
-              </button>
-            )}
-            {may('users:update') && (
-              <button
-                type="button"
-                class="primary"
-                disabled={approval.dialog.isBusy}
-                aria-label={say(text.approveOne, { name: nameOf(registration) })}
-                onClick={() =>
-                  void approval.run(
-                    'POST',
-                    `/registrations/${registration.id}/approve`,
-                    say(text.approved, { name: nameOf(registration) }),
-                  )
-                }
-              >
-                {text.approve}
-              </button>
-            )}
+            <div class="buttons">
+              {may('users:delete') && (
+                <button
+                  type="button"
+                  aria-label={say(text.refuseOne, { name: nameOf(registration) })}
+                  onClick={() => setAsked(registration)}
+                >
+                  {text.refuse}
+                </button>
+              )}
+              {may('users:update') && (
+                <button
+                  type="button"
+                  class="primary"
+                  disabled={approval.dialog.isBusy}
+                  aria-label={say(text.approveOne, { name: nameOf(registration) })}
+                  onClick={() =>
+                    void approval.run(
+                      'POST',
+                      `/registrations/${registration.id}/approve`,
+                      say(text.approved, { name: nameOf(registration) }),
+                    )
+                  }
+                >
+                  {text.approve}
+                </button>
+              )}
+            </div>
           </li>
         )}
       />

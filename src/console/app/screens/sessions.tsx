@@ -46,7 +46,7 @@ export const SessionsScreen = () => {
       <Refused problem={one.problem} />
       <ListCard
         list={list}
-        empty={<Empty title={isFiltered ? words.sessions.noneFits : words.sessions.none} />}
+        empty={<Empty title={isFiltered ? words.sessions.noneFits : words.sessions.none} icon="sessions" />}
         row={session => (
           <li key={session.id} class="row">
             <span>

@@ -129,7 +129,7 @@ const Sessions = ({ id }: { id: string }) => {
       ) : !list.data ? (
         <Loading />
       ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noSessions} />
+        <Empty title={words.user.noSessions} icon="sessions" />
       ) : (
         <ul class="rows">
           {list.data.data.map(session => (
@@ -267,7 +267,7 @@ const Log = ({ id }: { id: string }) => {
       ) : !list.data ? (
         <Loading />
       ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noEvents} />
+        <Empty title={words.user.noEvents} icon="events" />
       ) : (
         <ul class="rows">
           {list.data.data.map(event => (
