@@ -61,10 +61,8 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
           {field('first_name', words.users.firstName)}
           {field('last_name', words.users.lastName)}
         </div>
-        <div class="pair">
-          {field('username', words.users.username)}
-          {field('email', words.users.email)}
-        </div>
+        {field('username', words.users.username)}
+        {field('email', words.users.email)}
         <Check
           label={words.users.verified}
           checked={values.email_verified}
