@@ -78,7 +78,7 @@ test('with a prefix that cannot be written to it runs; such a data directory is 
     run(['unshare', '--mount', 'sh', '-c', `mount --bind -o ro ${at} ${at} && ${then}`])
   const fine = await readOnly(`${at}/gatehouse exec -- true`)
   expect([fine.code, fine.stderr]).toEqual([0, ''])
-  const refused = await readOnly(`GATEHOUSE_DATA_DIR=${at}/data ${at}/gatehouse serve`)
+  const refused = await readOnly(`GATEHOUSE_PORT=0 GATEHOUSE_DATA_DIR=${at}/data ${at}/gatehouse serve`)
   expect(refused.code).not.toBe(0)
   expect(refused.stderr).toMatch(new RegExp(`^gatehouse: [^\\n]*${at}/data[^\\n]*\\n$`))
 })

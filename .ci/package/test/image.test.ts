@@ -57,6 +57,10 @@ const load = () => $`podman load -q -i ${built(`gatehouse-${version}-image-amd64
 test('podman runs the image: healthy, read-only, data in the volume that the next container finds', async () => {
   await load()
   const volume = `gatehouse-${process.pid}`
+  // The container has the network of this host.
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = listener
+  listener.stop(true)
   const common = [
     ...limits,
     '--rm',
@@ -65,7 +69,7 @@ test('podman runs the image: healthy, read-only, data in the volume that the nex
     '-v',
     `${volume}:/data`,
     '-e',
-    'GATEHOUSE_PORT=8099',
+    `GATEHOUSE_PORT=${port}`,
   ]
   try {
     for (const name of ['one', 'two']) {
