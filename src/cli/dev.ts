@@ -214,7 +214,8 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
     ...section('Clients (secret)', aligned(clients)),
     ...section('Try', [
       curlLine(started),
-      `gatehouse token --user ${entries.users[0]?.value.username ?? 'somebody'}`,
+      // The directory is named because the folder may hold an instance, which `gatehouse token` prefers.
+      `gatehouse token --user ${entries.users[0]?.value.username ?? 'somebody'} --data-dir ${started.config.data_dir}`,
     ]),
     '',
   ].join('\n')

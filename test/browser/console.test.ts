@@ -69,11 +69,15 @@ testInChromium(
       .tokenOf('pet-clinic', secret)
       .catch(error => expect(String(error)).toContain('unauthorized_client'))
     expect(await page.locator('pre').first().innerText()).toContain("'pet-clinic'")
+    await page.getByRole('link', { name: 'gatehouse guide connect' }).click()
+    await heading('Connect an application')
 
     await open('Audit log')
     await page.getByLabel('Event').selectOption('client.created')
     await page.getByRole('button', { name: /Application registered.*Pet clinic/ }).click()
     await page.getByText('gatehouse-console').or(page.getByText('pet-clinic')).first().waitFor()
+    await page.getByLabel('Event').selectOption('user.login')
+    await page.getByRole('button', { name: /Logged in.*gatehouse-console · ada@example/ }).waitFor()
     await open('Applications')
     await page.getByRole('link', { name: /Pet clinic/ }).waitFor()
     expect(await page.getByText(secret).count()).toBe(0)
@@ -153,11 +157,16 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-09 a person without permissions is told so on each screen; unknown ids do not exist',
+  'CON-09 a person without permissions is told so, and can log in as another; unknown ids do not exist',
   async () => {
     await enterConsole(page, served.url, '/console/users', 'grace')
     await page.getByText('No permission').waitFor()
     expect(await page.getByRole('navigation').getByRole('link').count()).toBe(0)
+    await button('Log in with another account').click()
+    await page.locator('[name=username]').fill('ada')
+    await page.locator('[name=password]').fill(PASSWORD)
+    await page.locator('[name=password]').press('Enter')
+    await heading('Overview')
     await opened.close()
     await create(served.app, '/roles', { name: 'helper', permissions: ['users:read'] })
     await addUser(served.app, 'helen', { roles: ['user', 'helper'] })

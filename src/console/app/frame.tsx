@@ -7,7 +7,7 @@ import { type Me, may, mayOnServer, me } from './me.ts'
 import { openPalette, Palette } from './palette.tsx'
 import { Avatar, Confirm, Dialog, Failure, Icon, type IconName } from './parts.tsx'
 import { path } from './router.ts'
-import { person } from './session.ts'
+import { logInAnew, person } from './session.ts'
 import { Toast } from './toast.tsx'
 import { words } from './words.ts'
 
@@ -141,7 +141,11 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
       </header>
       <main id="content" tabIndex={-1}>
         {isShut ? (
-          <Failure problem={{ status: 403, error: 'forbidden', error_description: '' }} />
+          <Failure problem={{ status: 403, error: 'forbidden', error_description: '' }}>
+            <button type="button" onClick={logInAnew}>
+              {words.common.otherAccount}
+            </button>
+          </Failure>
         ) : (
           me.value && children
         )}

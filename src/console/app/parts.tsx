@@ -139,7 +139,12 @@ export const Empty = (props: { title: string; children?: ComponentChildren; icon
 )
 
 /** Shows a refused or failed read in place of its result. */
-export const Failure = ({ problem, retry }: { problem: Problem; retry?: (() => void) | undefined }) => {
+export const Failure = (props: {
+  problem: Problem
+  retry?: (() => void) | undefined
+  children?: ComponentChildren
+}) => {
+  const { problem, retry } = props
   const [title, text, icon] =
     problem.status === 403
       ? ([common.forbidden, common.forbiddenText, 'lock'] as const)
@@ -157,6 +162,7 @@ export const Failure = ({ problem, retry }: { problem: Problem; retry?: (() => v
           {common.retry}
         </button>
       )}
+      {props.children}
     </div>
   )
 }

@@ -77,6 +77,12 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
   return path
 }
 
+/** Leaves for the login page, even with a login in this browser. */
+export const logInAnew = (): Promise<never> => {
+  sessionStorage.removeItem(ORGANIZATION)
+  return begin('/console', { prompt: 'login' })
+}
+
 const accept = (access_token: string, claims: Record<string, unknown>): void => {
   const text = (name: string): string => String(claims[name] ?? '')
   const name = `${text('given_name')} ${text('family_name')}`.trim() || text('preferred_username')

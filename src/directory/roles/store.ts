@@ -87,7 +87,7 @@ export const insertBuiltInRoles = async (
     ...common,
     id: isDefault ? 'role_user' : newId('role', now),
     name: 'user',
-    description: 'Reads and updates the own profile.',
+    description: 'Reads and updates their own profile.',
     permissions: ['profile:read', 'profile:update'],
   })
 }

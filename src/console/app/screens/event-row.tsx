@@ -52,7 +52,7 @@ export const EventRow = ({ event }: { event: LogEvent }) => {
   const [isOpen, setOpen] = useState(false)
   const { metadata } = event
   const isOwn = event.target_id === event.actor_id
-  const named = metadata.username ?? metadata.name
+  const named = metadata.username ?? metadata.name ?? (metadata.client_id || undefined)
   const target = useName(isOwn || named ? '' : event.target_type, event.target_id)
   const about = [named ?? target, event.actor_email ?? event.actor_id].filter(Boolean).join(' · ')
   return (

@@ -6,6 +6,18 @@ import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 
+/** Shows a command; a page of the guide opens in the console. */
+const Command = ({ text }: { text: string }) => {
+  const subject = text.split('gatehouse guide ')[1]
+  return subject ? (
+    <a href={`/console/guide/${subject}`}>
+      <code>{text}</code>
+    </a>
+  ) : (
+    <code>{text}</code>
+  )
+}
+
 /** Shows programs that log in with this client, with its values filled in. */
 export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
   const { kind } = client
@@ -18,7 +30,7 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
         {all.map(({ title, code }) => (
           <div key={title}>
             <p class="hint" lang="en" dir="ltr">
-              {title.split('`').map((part, i) => (i % 2 ? <code key={part}>{part}</code> : part))}
+              {title.split('`').map((part, i) => (i % 2 ? <Command key={part} text={part} /> : part))}
             </p>
             <Code text={code} />
           </div>
