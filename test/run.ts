@@ -46,6 +46,7 @@ const SQLITE_ALONE = new Set([
   'storage/backup',
   'storage/checkpoint',
   'storage/group-commit',
+  'storage/index-check',
   'storage/lock',
   'storage/migrate',
   'storage/transfer',
