@@ -11,6 +11,7 @@ import { say, words } from '../words.ts'
 import { Definitions } from './attributes.tsx'
 import { LoginSettings } from './login-settings.tsx'
 import { DynamicPolicies, Joining } from './organization-access.tsx'
+import { TermsSettings } from './terms.tsx'
 
 type Organization = (typeof OrganizationAnswer)['_output']
 type Settings = Organization['settings']
@@ -65,6 +66,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
         <div class="stack">
           <Names values={values} problem={problem} onChange={set} />
           <LoginSettings settings={settings} problem={problem} onChange={choose} />
+          <TermsSettings settings={settings} problem={problem} onChange={choose} />
         </div>
         <div class="stack">
           <Joining key={`joining ${edit.version}`} settings={settings} problem={problem} onChange={choose} />

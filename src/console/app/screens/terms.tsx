@@ -1,0 +1,51 @@
+import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
+import type { Problem } from '../api.ts'
+import { Card, Field } from '../parts.tsx'
+import { words } from '../words.ts'
+
+type Settings = (typeof OrganizationAnswer)['_output']['settings']
+type Terms = NonNullable<Settings['terms']>
+
+/** The terms of use that people accept; empty fields mean none. */
+export const TermsSettings = (props: {
+  settings: Settings
+  problem: Problem | undefined
+  onChange(change: Pick<Settings, 'terms'>): void
+}) => {
+  const { settings, problem, onChange } = props
+  const { version = '', text, url } = settings.terms ?? {}
+  const change = (given: Partial<Terms>) => {
+    const next = { version, text: text || null, url: url || null, ...given }
+    onChange({ terms: next.version || next.text || next.url ? next : null })
+  }
+  return (
+    <Card title={words.organization.accepted} lead={words.organization.acceptedLead}>
+      <Field
+        name="settings.terms.version"
+        label={words.organization.acceptedVersion}
+        hint={words.organization.acceptedVersionHint}
+        autocomplete="off"
+        value={version}
+        problem={problem}
+        onValue={value => change({ version: value })}
+      />
+      <Field
+        name="settings.terms.text"
+        label={words.organization.acceptedText}
+        multiline={6}
+        value={text ?? ''}
+        problem={problem}
+        onValue={value => change({ text: value || null })}
+      />
+      <Field
+        name="settings.terms.url"
+        label={words.organization.acceptedUrl}
+        autocomplete="off"
+        spellcheck={false}
+        value={url ?? ''}
+        problem={problem}
+        onValue={value => change({ url: value || null })}
+      />
+    </Card>
+  )
+}
