@@ -1,12 +1,13 @@
 import type { Context } from '#src/context.ts'
 import { countRecoveryCodes } from '#src/directory/users/factors/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import type { Call } from '#src/http/call.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { confirmProof, proveByName } from '#src/sign-in/password.ts'
 import { isRecoveryCode, redeemRecoveryCode } from '#src/sign-in/recovery-codes.ts'
-import type { Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import { proceedAs } from './authentication-result.ts'
 import {
   type BrowserSession,
@@ -22,7 +23,16 @@ import { confirmingUser, type Retry, show } from './step-pages.ts'
 const RECOVERY_CODE = { acr: '1', amr: ['otp'] }
 
 /** Stands in for an unknown user, so that the work is the same. */
-const NOBODY = 'usr_'
+const NOBODY = { id: 'usr_', password_hash: null } as const
+
+/**
+ * True for a user without a password who has a passkey that logs in alone. For others, such as those who come
+ * by a provider, the code is a second factor.
+ */
+const mayRecover = async (q: Queries, user: Pick<UserRow, 'id' | 'password_hash'>): Promise<boolean> => {
+  const ways = (await listWaysIn(q, user)).map(({ by }) => by)
+  return ways.includes('passkey') && !ways.includes('password')
+}
 
 const page = async (
   context: Context,
@@ -57,8 +67,8 @@ export const getRecover =
 
 /**
  * Handles `username` and `recovery_code` of a user without a password who has lost the passkey. The code is
- * one factor, and the login begins once a new passkey is added. Users with a password are refused as for a
- * wrong code: for them the code is a second factor.
+ * one factor, and the login begins once a new passkey is added. Other users are refused as for a wrong
+ * code.
  */
 export const postRecover =
   (context: Context) =>
@@ -75,8 +85,11 @@ export const postRecover =
       {
         work: 'commit',
         check: async found => {
-          const isRight = await context.store.read(q => isRecoveryCode(context, q, found?.id ?? NOBODY, code))
-          return isRight && found?.password_hash === null ? undefined : 'wrong_recovery_code'
+          const person = found ?? NOBODY
+          const [isRight, isAllowed] = await context.store.read(q =>
+            Promise.all([isRecoveryCode(context, q, person.id, code), mayRecover(q, person)]),
+          )
+          return isRight && isAllowed ? undefined : 'wrong_recovery_code'
         },
       },
     )
@@ -100,7 +113,7 @@ const useCode = async (
   call: Call,
 ): Promise<void> => {
   const user = await confirmProof(tx, proven)
-  if (user.password_hash !== null || !(await redeemRecoveryCode(context, tx, user.id, code)))
+  if (!(await mayRecover(tx, user)) || !(await redeemRecoveryCode(context, tx, user.id, code)))
     throw new PageError('expired', 400)
   const count = String(await countRecoveryCodes(tx, user.id))
   await enqueueNotice(context, tx, 'recovery_code_used', user, call, { count })

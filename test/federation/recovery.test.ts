@@ -1,0 +1,47 @@
+import { expect, test } from 'bun:test'
+import { create } from '#test/support/callers.ts'
+import { enrolTotp, linkWith, recoveryCodesOf, sendForm } from '#test/support/factors.ts'
+import { addOrganization, PASSWORD } from '#test/support/people.ts'
+import { startLinking } from './linking-world.ts'
+import { addProvider, goThrough } from './upstream.ts'
+
+const { app, upstream, fresh, somebody, usersBy, accountsOf } = await startLinking()
+const { id: organization_id } = await addOrganization(app, 'careful', { settings: { mfa_required: true } })
+await addProvider(app, 'careful', { organization_id, client_id: 'careful', trust_email: true })
+
+test('PEO-16 a recovery code does not replace the login at a provider', async () => {
+  const who = somebody()
+  const browser = fresh()
+  const asked = await goThrough(browser, upstream, '/oauth/social/careful', who)
+  const [recovery_code = ''] = recoveryCodesOf((await enrolTotp(app, browser, asked)).page)
+  await app.events()
+  const thief = fresh()
+  const login = await thief.get('/account?organization=careful')
+  const form = await thief.get(linkWith(login, '/oauth/recover'))
+  const answer = await thief.submit(form, { username: who.sub, recovery_code }, '/oauth/recover')
+  expect(answer.status).toBe(401)
+  expect((await app.events()).map(({ type, metadata }) => [type, metadata.failure_reason])).toEqual([
+    ['user.login_failed', 'wrong_recovery_code'],
+  ])
+  const owner = fresh()
+  const step = await goThrough(owner, upstream, '/oauth/social/careful', who)
+  const recover = await owner.get(linkWith(step, 'method=recovery'))
+  const done = await owner.submit(recover, { recovery_code }, '/oauth/second-factor')
+  expect((await owner.follow(done)).heading).toBe('Security')
+})
+
+test('PEO-30 an address that was typed behind a link does not catch its owner’s login', async () => {
+  const body = { delivery: 'link', organization_id, max_uses: 2 }
+  const { invitation_url } = await create(app, '/invitations', body)
+  const { sub, email } = somebody()
+  const thief = fresh()
+  const typed = { username: 'squatter', email, first_name: 'Not', last_name: 'You' }
+  const page = await thief.submit(await thief.get(invitation_url), typed, '/account/invitation')
+  // The second factor is never added, so no login begins.
+  const chosen = await sendForm(thief, page, 'password', { password: PASSWORD, password_repeat: PASSWORD })
+  expect((await thief.follow(chosen)).heading).toBe('Protect your account')
+  const owner = await goThrough(fresh(), upstream, '/oauth/social/careful', { sub, email })
+  expect(owner.heading).toBe('Is this you?')
+  const [user] = await usersBy(email)
+  expect(await accountsOf(user?.id)).toEqual([])
+})
