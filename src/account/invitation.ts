@@ -8,7 +8,7 @@ import { settingsOf } from '#src/directory/organizations/store.ts'
 import { isReservedName, needsApproval } from '#src/directory/registrations/service.ts'
 import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import { checkChosen } from '#src/directory/users/password.ts'
-import { findUser, setPasskeyDeclined, type UserRow } from '#src/directory/users/store.ts'
+import { findUser, setLastLogin, setPasskeyDeclined, type UserRow } from '#src/directory/users/store.ts'
 import { acceptsTerms, acceptTerms } from '#src/directory/users/terms.ts'
 import { baseName } from '#src/federation/provisioning.ts'
 import { readForm } from '#src/http/body.ts'
@@ -249,6 +249,9 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
+    // Counts as a login, though a second factor may be due: nobody verified the address, and the login of its
+    // owner at a provider must not be linked without the password.
+    if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
     // The page has offered a passkey.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
