@@ -87,10 +87,17 @@ const atClient = async (page: Page): Promise<URLSearchParams> => {
 }
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
+/** Declines the passkey that is offered after a password where the browser has an authenticator. */
+const declineOffer = async (page: Page): Promise<void> => {
+  await heading(page, 'Sign in faster next time')
+  await page.getByRole('button', { name: 'Not now' }).click()
+}
+
 /** Opens the security page and goes to the enrolment page of a kind of factor. */
 const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator app') => {
   await page.goto(`${server.url}/account/security`)
   if (await page.getByLabel('Username or email').isVisible()) await signIn(page, user)
+  if (kind === 'Passkey') await declineOffer(page)
   await page.getByRole('link', { name: 'Add', exact: true }).click()
   await page.getByRole('link', { name: kind }).click()
 }
@@ -224,6 +231,7 @@ testInChromium(
     const device = await withAuthenticator(page)
     await open(page)
     await signIn(page, user)
+    await declineOffer(page)
     await atClient(page)
     await open(page, { acr_values: 'phr', prompt: 'none' })
     expect((await atClient(page)).get('error')).toBe('interaction_required')
