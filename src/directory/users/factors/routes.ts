@@ -51,7 +51,7 @@ const RemoveFactors = z.object({
     .describe('`true` removes the only way in of a user too, who then needs a sign-in link.'),
 })
 const LOCKED_OUT =
-  'The user has no other way in: set only_way_in=true, and give the user a sign-in link afterwards.'
+  'The user has no other way in: add ?only_way_in=true, and give the user a sign-in link afterwards.'
 
 /** @throws AppError 409 when the user would have no way in without the passkeys, unless that is wanted */
 const keepWayIn = async (
