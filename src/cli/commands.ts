@@ -85,7 +85,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'user list',
     about: 'print the users, oldest first',
-    options: [ofOrganization, ['--search <text>', 'those whose name or address begins with it'], jsonLines],
+    options: [ofOrganization, ['--search <text>', 'those whose name or address contains it'], jsonLines],
     run: async options => (await import('./user-list.ts')).userList(options),
   },
   {

@@ -5,7 +5,7 @@ import { roleNamesOf, type UserWithRoles } from '#src/directory/users/store.ts'
 import { printList } from './list.ts'
 import { type ListOptions, organizationNamed, withInstance } from './user.ts'
 
-/** Prints users, oldest first; with `search` only users whose name or address begins with it. */
+/** Prints users, oldest first; with `search` only users whose name or address contains it. */
 export const userList = (options: ListOptions & { search?: string }): Promise<void> =>
   withInstance(options, async context => {
     const { store } = context

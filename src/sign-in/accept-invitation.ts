@@ -19,6 +19,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { NewUserFields } from '#src/pages/data.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
+import { chargeBrowser } from './devices.ts'
 
 const gone = (): PageError => new PageError('link', 410)
 
@@ -67,6 +68,16 @@ export const refuse = (error: unknown): never => {
 /** Changes made in the write that stores the user. */
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
+/** Charges the hash of a password: a refused address leaves the link open, so it may be tried again. */
+const chargeHash = async (
+  context: Context,
+  call: Call,
+  { id: organization_id }: Organization,
+  password: string | undefined,
+): Promise<void> => {
+  if (password !== undefined) await chargeBrowser(context, call, { organization_id, kind: 'hash' })
+}
+
 /** Creates the user of an invitation with the rights of its maker. */
 export const createInvited = async (
   context: Context,
@@ -76,6 +87,7 @@ export const createInvited = async (
   password: string | undefined,
   also: Also,
 ): Promise<void> => {
+  await chargeHash(context, call, organization, password)
   const [caller, known] = await context.store.read(async q =>
     Promise.all([inviterOf(q, invitation), rolesNamed(q, organization.id, invitation.roles)]),
   )
@@ -105,6 +117,7 @@ export const completeUser = async (
   password: string | undefined,
   also: Also,
 ): Promise<void> => {
+  await chargeHash(context, call, organization, password)
   const lane = { work: 'change', organization: organization.id } as const
   const password_hash = password === undefined ? undefined : await hashPassword(context, password, lane)
   await context.store.write(async tx => {

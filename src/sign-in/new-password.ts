@@ -17,6 +17,7 @@ import type { UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { ChangePasswordPage, PasswordRule } from '#src/pages/data.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { chargeBrowser } from './devices.ts'
 import { confirmProof, provePassword } from './password.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
@@ -90,6 +91,9 @@ export const chooseNewPassword = async (
   }
   if (broken.length > 0) return retry({ code: 'policy' })
   if (password !== (form.get('password_repeat') ?? password)) return retry({ code: 'mismatch' })
+  // The proof of the current password was charged; a link may be tried again as long as nothing is stored.
+  if (!ask_current)
+    await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const
   if (user.password_hash && (await verifyPassword(context, user.password_hash, password, lane)))
     return retry({ code: 'unchanged' })

@@ -219,6 +219,7 @@ describe('download', () => {
       'factors',
       'external_accounts',
       'applications',
+      'remembered_browsers',
       'browsers',
       'sessions',
       'events',

@@ -187,7 +187,7 @@ const routeOf = (call: string): string => {
   return `${route?.method} ${route?.path}`
 }
 
-/** Returns a body that is refused for both reasons. */
+/** Returns a body that both the schema and the stored rows refuse. */
 const both = ({ schema, stored }: Case): Json => ({
   ...stored,
   ...schema,

@@ -123,7 +123,7 @@ test('RUN-32 commands without a URL and a port mean the server that was started 
   ])
 }, 60_000)
 
-test('RUN-33 user list prints the users of an organization, and finds by the beginning of a name', async () => {
+test('RUN-33 user list prints the users of an organization, and finds by a part of a name', async () => {
   const app = remote(server)
   for (const name of ['zoe', 'zora', 'yan']) await addUser(app, name)
   const list = async (...args: string[]) =>

@@ -71,7 +71,7 @@ export const samlSettings = {
     .array(certificate, 'A list of certificates in PEM.')
     .min(1, 'At least one certificate: without it no signature could be verified.')
     .max(10, 'At most 10 certificates.')
-    .describe('Signing certificates of the provider, in PEM or as in answers.'),
+    .describe('Signing certificates of the provider, in PEM, or as the objects that this API returns.'),
   sign_requests: flag.describe('Whether requests are signed.'),
   allow_idp_initiated: flag.describe('Whether a response without a request is accepted.'),
   allow_sha1: flag.describe('Whether signatures with SHA-1 are accepted.'),

@@ -65,7 +65,7 @@ const fields = {
   status: oneOf(['pending', 'accepted', 'expired', 'withdrawn']).describe(
     '`accepted`: it was used as often as it may be.',
   ),
-  delivery: oneOf(deliveries).describe('`mail` or `link`, as it was made.'),
+  delivery: oneOf(deliveries).describe('`mail` or `link`, as chosen when the invitation was made.'),
   user_id: z
     .string()
     .nullable()
