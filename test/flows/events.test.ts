@@ -281,6 +281,8 @@ describe('each operation records its events, and no others', () => {
       'user.browser_forgotten',
       // test/authorize/email-code.test.ts
       'user.code_sent',
+      // test/authorize/terms.test.ts
+      'user.terms_accepted',
       // test/account/registration.test.ts
       'user.registered',
       'user.approved',
