@@ -74,12 +74,13 @@ describe.each([...locales])('the texts in %s', locale => {
   test('have a form for every count', () => {
     const plurals = entries.filter(([, text]) => text.includes(', plural,'))
     expect(plurals.map(([key]) => key)).toEqual([
+      'second-factor.remember',
       'account-security.codes_left',
       'account-security.notice.recovery_code_used',
       'mail.recovery_code_used.text',
     ])
     for (const [key, text] of plurals) {
-      const forms = [...text.matchAll(/([=\w]+) \{([^}]*)\}/g)].map(([, name = '']) => name)
+      const forms = [...text.matchAll(/([=\w]+) \{[^{}]*\}/g)].map(([, name = '']) => name)
       const rules = new Intl.PluralRules(locale)
       for (const count of [...Array(12).keys(), 100]) {
         expect(forms.some(name => name === `=${count}` || name === rules.select(count))).toBe(true)
