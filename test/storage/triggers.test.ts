@@ -131,14 +131,17 @@ test('counters equal the row counts after any sequence of changes, rolled back o
     await steps[roll(steps.length)]?.(tx, id)
     if (roll(8) === 0) throw new RangeError('undone')
   }
+  let most = 0
   for (let round = 0; round < 20; round++) {
     const results = await Promise.allSettled(Array.from({ length: 40 }, () => store.write(change)))
     for (const result of results)
       if (result.status === 'rejected') expect(result.reason).toEqual(new RangeError('undone'))
     await expectExact(store.path)
     expect(await findings(store.path)).toEqual([])
+    most = Math.max(most, (await counts(store.path)).filter(([, kept]) => kept > 0).length)
   }
-  expect((await counts(store.path)).filter(([, kept]) => kept > 0).length).toBeGreaterThan(5)
+  // The last round alone may have deleted nearly all: PostgreSQL orders the writes as it likes.
+  expect(most).toBeGreaterThan(10)
 })
 
 test('deleting an organization deletes its counters: removing its rows later counts nothing', async () => {
