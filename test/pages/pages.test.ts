@@ -44,24 +44,12 @@ const hiddenOf = async (html: string) =>
     (await inputsOf(html)).filter(input => input.type === 'hidden').map(input => [input.name, input.value]),
   )
 
+/** Members whose values the server chooses. */
+const OWN_VALUES = 'code rule reason notice kind type method last_active_at created_at until deletion'
+
 /** Replaces every text in the data that a user or an administrator could have chosen. */
 const poison = (value: unknown, text: string, key = ''): unknown => {
-  if (
-    [
-      'code',
-      'rule',
-      'reason',
-      'notice',
-      'kind',
-      'type',
-      'method',
-      'last_active_at',
-      'created_at',
-      'until',
-      'deletion',
-    ].includes(key)
-  )
-    return value
+  if (OWN_VALUES.split(' ').includes(key)) return value
   if (key === 'errors') return value
   if (typeof value === 'string') return text
   if (Array.isArray(value)) return value.map(item => poison(item, text))
