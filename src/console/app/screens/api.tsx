@@ -7,8 +7,9 @@ import { Entries, Picker, RemoveButton } from '../collections.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
-import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Refusals, Value } from '../parts.tsx'
+import { Card, Check, Choice, Confirm, Field, Heading, Refusals, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import type { ListedClient } from './clients.tsx'
 
@@ -254,15 +255,7 @@ export const ApiScreen = ({ id }: { id: string }) => {
   })
   const back = { href: '/console/apis', label: words.nav.apis }
   const api = loaded.data
-  if (!api)
-    return (
-      <>
-        <Heading title={text.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!api) return <UnloadedScreen title={text.one} back={back} loaded={loaded} />
   return (
     <>
       <Heading title={api.name} back={back} lead={<Value text={api.identifier} />}>

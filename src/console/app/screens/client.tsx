@@ -5,9 +5,10 @@ import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Once } from '../once.tsx'
-import { Badge, Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { Badge, Card, Check, Choice, Confirm, Field, Heading, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import { Admission, Claims } from './admission.tsx'
 import { kindNames } from './clients.tsx'
@@ -195,15 +196,7 @@ export const ClientScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Client>(`/clients/${encodeURIComponent(id)}`)
   const back = { href: '/console/clients', label: words.nav.clients }
   const client = loaded.data
-  if (!client)
-    return (
-      <>
-        <Heading title={words.client.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!client) return <UnloadedScreen title={words.client.one} back={back} loaded={loaded} />
   return (
     <>
       <Heading

@@ -8,20 +8,9 @@ import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hoo
 import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import {
-  Card,
-  Check,
-  Confirm,
-  Empty,
-  Failure,
-  Field,
-  Heading,
-  Icon,
-  Loading,
-  Refused,
-  Value,
-} from '../parts.tsx'
+import { Card, Check, Confirm, Empty, Field, Heading, Icon, Refused, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']
@@ -217,15 +206,7 @@ export const GroupScreen = ({ id }: { id: string }) => {
   })
   const back = { href: '/console/groups', label: words.nav.groups }
   const group = loaded.data
-  if (!group)
-    return (
-      <>
-        <Heading title={words.groups.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!group) return <UnloadedScreen title={words.groups.one} back={back} loaded={loaded} />
   return (
     <>
       <Heading

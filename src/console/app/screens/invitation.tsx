@@ -5,7 +5,8 @@ import { asProblem, callApi, type Problem } from '../api.ts'
 import { curlOf } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
-import { AsCurl, Card, Confirm, Empty, Failure, Heading, Loading, Refused, Value, When } from '../parts.tsx'
+import { AsCurl, Card, Confirm, Empty, Heading, Refused, Value, When } from '../parts.tsx'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { fullDate, number, say, words } from '../words.ts'
 import { inviteeOf, LinkOnce, type Sent, StatusBadge, tellSent } from './invitations.tsx'
 
@@ -105,15 +106,7 @@ export const InvitationScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Detail>(path)
   const back = { href: '/console/invitations', label: words.nav.invitations }
   const invitation = loaded.data
-  if (!invitation)
-    return (
-      <>
-        <Heading title={text.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!invitation) return <UnloadedScreen title={text.one} back={back} loaded={loaded} />
   const isOpen = invitation.status === 'pending' || invitation.status === 'expired'
   return (
     <>

@@ -3,7 +3,8 @@ import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject, useSettled } from '../hooks.ts'
-import { Card, Failure, Field, Heading, Icon, Loading, Refusals } from '../parts.tsx'
+import { Card, Field, Heading, Icon, Loading, Refusals } from '../parts.tsx'
+import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
 
 type Organization = (typeof OrganizationAnswer)['_output']
@@ -242,13 +243,7 @@ export const LooksScreen = ({ id }: { id: string }) => {
         }}
         lead={text.lead}
       />
-      {organization ? (
-        <Form organization={organization} loaded={loaded} />
-      ) : (
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      )}
+      {organization ? <Form organization={organization} loaded={loaded} /> : <UnloadedCard loaded={loaded} />}
     </>
   )
 }

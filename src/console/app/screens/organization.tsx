@@ -5,8 +5,9 @@ import type { Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Card, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { Card, Confirm, Field, Heading, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import { Definitions } from './attributes.tsx'
 import { LoginSettings } from './login-settings.tsx'
@@ -98,15 +99,7 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
   })
   const back = { href: '/console/organizations', label: words.nav.organizations }
   const organization = loaded.data
-  if (!organization)
-    return (
-      <>
-        <Heading title={words.log.organization} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!organization) return <UnloadedScreen title={words.log.organization} back={back} loaded={loaded} />
   const { display_name, slug } = organization
   return (
     <>

@@ -5,9 +5,10 @@ import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
 import { NewDialog } from '../new-dialog.tsx'
-import { Badge, Card, Check, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { Badge, Card, Check, Confirm, Field, Heading, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import { Connection } from './connection.tsx'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
@@ -139,15 +140,7 @@ export const ProviderScreen = ({ id }: { id: string }) => {
   })
   const back = { href: '/console/identity-providers', label: words.nav.providers }
   const provider = loaded.data
-  if (!provider)
-    return (
-      <>
-        <Heading title={words.providers.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!provider) return <UnloadedScreen title={words.providers.one} back={back} loaded={loaded} />
   const { name } = provider
   return (
     <>

@@ -9,21 +9,9 @@ import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import {
-  Badge,
-  Card,
-  Check,
-  Choice,
-  Confirm,
-  Empty,
-  Failure,
-  Field,
-  Heading,
-  Icon,
-  Loading,
-  Value,
-} from '../parts.tsx'
+import { Badge, Card, Check, Choice, Confirm, Empty, Field, Heading, Icon, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import { Givers } from './user-access.tsx'
 
@@ -201,15 +189,7 @@ export const RoleScreen = ({ id }: { id: string }) => {
   })
   const back = { href: '/console/roles', label: words.nav.roles }
   const role = loaded.data
-  if (!role)
-    return (
-      <>
-        <Heading title={words.roles.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!role) return <UnloadedScreen title={words.roles.one} back={back} loaded={loaded} />
   return (
     <>
       <Heading

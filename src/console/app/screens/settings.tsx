@@ -1,7 +1,8 @@
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Card, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { Card, Field, Heading, Value } from '../parts.tsx'
 import { issuer } from '../session.ts'
+import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
 import { Backups, Keys } from './operations.tsx'
 
@@ -66,13 +67,7 @@ export const SettingsScreen = () => {
       <Heading title={words.nav.settings} lead={words.settings.lead} />
       <div class="columns">
         <div class="stack">
-          {loaded.data ? (
-            <Form stored={loaded.data} loaded={loaded} />
-          ) : (
-            <Card>
-              {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-            </Card>
-          )}
+          {loaded.data ? <Form stored={loaded.data} loaded={loaded} /> : <UnloadedCard loaded={loaded} />}
           <Card title={words.settings.addresses}>
             <dl class="facts">
               {addresses.map(([name, path]) => (

@@ -24,6 +24,7 @@ import {
 import { nameOf } from '../person-field.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { programOf, say, words } from '../words.ts'
 import { Attributes } from './attributes.tsx'
 import { EventRow, type LogEvent } from './event-row.tsx'
@@ -392,15 +393,7 @@ export const UserScreen = ({ id }: { id: string }) => {
   const groups = useGroups(id)
   const back = { href: '/console/users', label: words.nav.users }
   const user = loaded.data
-  if (!user)
-    return (
-      <>
-        <Heading title={words.user.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!user) return <UnloadedScreen title={words.user.one} back={back} loaded={loaded} />
   return (
     <>
       <Heading

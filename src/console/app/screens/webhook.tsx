@@ -19,6 +19,7 @@ import {
   When,
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
+import { UnloadedScreen } from '../unloaded.tsx'
 import { eventTitle, say, words } from '../words.ts'
 import { linesOf, SecretDialog, StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx'
 
@@ -181,15 +182,7 @@ export const WebhookScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Webhook>(`/webhooks/${encodeURIComponent(id)}`)
   const back = { href: '/console/webhooks', label: words.nav.webhooks }
   const webhook = loaded.data
-  if (!webhook)
-    return (
-      <>
-        <Heading title={text.one} back={back} />
-        <Card>
-          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
-        </Card>
-      </>
-    )
+  if (!webhook) return <UnloadedScreen title={text.one} back={back} loaded={loaded} />
   return (
     <>
       <Heading
