@@ -1,6 +1,7 @@
 import { advance, decide } from '#src/authorize/advance.ts'
 import { isLogin } from '#src/authorize/eligible-logins.ts'
-import { browserSessionOf, findFlow, isProven } from '#src/authorize/flow.ts'
+import { isProven } from '#src/authorize/flow.ts'
+import { openStepPage } from '#src/authorize/step-pages.ts'
 import { consumePending } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
@@ -17,9 +18,7 @@ import { accountToken, viewerOf } from './viewer.ts'
 export const getContinue =
   (context: Context, forms: Readonly<Record<string, PageHandler>>) =>
   async (call: Call): Promise<Response> => {
-    const browser = browserSessionOf(context, call)
-    const handle = new URL(call.request.url).searchParams.get('request') ?? ''
-    const flow = await findFlow(context, browser, handle)
+    const { browser, flow } = await openStepPage(context, call)
     const { confirm, back } = flow.request
     const next = await decide(context, browser, flow)
     const path = confirm?.intent?.path ?? ''

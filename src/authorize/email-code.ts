@@ -9,17 +9,10 @@ import { redeemEmailCode } from '#src/sign-in/email-codes.ts'
 import { accountName, confirmProof, MAX_IDENTIFIER, proveByName } from '#src/sign-in/password.ts'
 import { askForMail } from './ask-for-mail.ts'
 import { proceedAs } from './authentication-result.ts'
-import {
-  type BrowserSession,
-  browserSessionOf,
-  findFlow,
-  openStep,
-  type StoredFlow,
-  stepToken,
-} from './flow.ts'
+import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
 import { continueAt } from './login.ts'
 import { homeOf } from './login-organization.ts'
-import { clientName, type Retry, show } from './step-pages.ts'
+import { clientName, openStepPage, type Retry, show } from './step-pages.ts'
 import { setCodeFor } from './store.ts'
 
 const PATH = '/oauth/email-code'
@@ -68,9 +61,8 @@ const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFl
 export const getEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const browser = browserSessionOf(context, call)
-    const { searchParams } = new URL(call.request.url)
-    const flow = await findFlow(context, browser, searchParams.get('request') ?? '').catch(error => {
+    const { browser, flow } = await openStepPage(context, call).catch(error => {
+      const { searchParams } = new URL(call.request.url)
       throw searchParams.has('code') ? new PageError('other_browser', 400) : error
     })
     onlyWhereOffered(context, flow)

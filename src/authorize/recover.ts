@@ -9,15 +9,8 @@ import { confirmProof, proveByName } from '#src/sign-in/password.ts'
 import { isRecoveryCode, redeemRecoveryCode } from '#src/sign-in/recovery-codes.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { proceedAs } from './authentication-result.ts'
-import {
-  type BrowserSession,
-  browserSessionOf,
-  findFlow,
-  openStep,
-  type StoredFlow,
-  stepToken,
-} from './flow.ts'
-import { confirmingUser, type Retry, show } from './step-pages.ts'
+import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
+import { confirmingUser, openStepPage, type Retry, show } from './step-pages.ts'
 
 /** RFC 8176 has no value for recovery codes; they are one-time passwords (`otp`). */
 const RECOVERY_CODE = { acr: '1', amr: ['otp'] }
@@ -60,9 +53,8 @@ const page = async (
 export const getRecover =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const browser = browserSessionOf(context, call)
-    const handle = new URL(call.request.url).searchParams.get('request') ?? ''
-    return page(context, browser, await findFlow(context, browser, handle))
+    const { browser, flow } = await openStepPage(context, call)
+    return page(context, browser, flow)
   }
 
 /**

@@ -5,16 +5,9 @@ import { SECOND } from '#src/lib/duration.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
 import { askForMail } from './ask-for-mail.ts'
-import {
-  type BrowserSession,
-  browserSessionOf,
-  findFlow,
-  openStep,
-  type StoredFlow,
-  stepToken,
-} from './flow.ts'
+import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
 import { homeOf, keptSlug, MAX_SLUG, nobody, typedSlug } from './login-organization.ts'
-import { asksOrganization, type Retry, show } from './step-pages.ts'
+import { asksOrganization, openStepPage, type Retry, show } from './step-pages.ts'
 
 const page = async (
   context: Context,
@@ -48,9 +41,8 @@ export const getResetPassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     onlyWithMail(context)
-    const browser = browserSessionOf(context, call)
-    const handle = new URL(call.request.url).searchParams.get('request') ?? ''
-    return page(context, browser, await findFlow(context, browser, handle))
+    const { browser, flow } = await openStepPage(context, call)
+    return page(context, browser, flow)
   }
 
 /**

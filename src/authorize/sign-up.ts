@@ -7,15 +7,8 @@ import { canonicalEmail, mailboxOf } from '#src/lib/email.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { askForMail } from './ask-for-mail.ts'
-import {
-  type BrowserSession,
-  browserSessionOf,
-  findFlow,
-  openStep,
-  type StoredFlow,
-  stepToken,
-} from './flow.ts'
-import { type Retry, show } from './step-pages.ts'
+import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
+import { openStepPage, type Retry, show } from './step-pages.ts'
 
 const MAX_EMAIL = 254
 
@@ -47,9 +40,7 @@ const onlyWhereAllowed = (context: Context, { organization }: StoredFlow): void 
 export const getSignUp =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const browser = browserSessionOf(context, call)
-    const handle = new URL(call.request.url).searchParams.get('request') ?? ''
-    const flow = await findFlow(context, browser, handle)
+    const { browser, flow } = await openStepPage(context, call)
     onlyWhereAllowed(context, flow)
     return page(context, browser, flow)
   }

@@ -6,6 +6,7 @@ import { hasTenants, settingsOf } from '#src/directory/organizations/store.ts'
 import { allowsRegistration } from '#src/directory/registrations/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
@@ -17,7 +18,9 @@ import { challengeOf, requestOptions } from '#src/sign-in/passkeys.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
 import {
   type BrowserSession,
+  browserSessionOf,
   type Flow,
+  findFlow,
   isProven,
   roundOf,
   type StoredFlow,
@@ -231,6 +234,20 @@ export const selectAccountPage = (
     },
     undefined,
   )
+
+/**
+ * Opens the page of a step, whose query names the request.
+ *
+ * @throws PageError 400 `expired` when it was not stored for this browser, or has expired
+ */
+export const openStepPage = async (
+  context: Context,
+  call: Call,
+): Promise<{ browser: BrowserSession; flow: StoredFlow }> => {
+  const browser = browserSessionOf(context, call)
+  const handle = new URL(call.request.url).searchParams.get('request') ?? ''
+  return { browser, flow: await findFlow(context, browser, handle) }
+}
 
 /** Shows the form that replaces a temporary or expired password. */
 export const changePasswordPage = async (
