@@ -1,46 +1,25 @@
 /** The looks of an organization in the console, with their preview, in a browser. */
-import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
-import type { Page } from 'playwright-core'
+import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
-import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
-import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
 import { until } from '#test/support/until.ts'
 
-let served: Awaited<ReturnType<typeof serveConsole>>
-let opened: Opened
-let page: Page
-let faults: string[]
-
-beforeEach(async () => {
-  served = await serveConsole()
-  opened = await openPage({ viewport: { width: 1280, height: 900 }, colorScheme: 'light' })
-  page = opened.page
-  faults = []
-  page.on('pageerror', error => faults.push(error.message))
-  page.on('console', message => {
-    if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text())) faults.push(message.text())
-  })
-})
-afterEach(async () => {
-  expect(faults).toEqual([])
-  await opened.close()
-  await served.stop()
-})
-afterAll(closeChromium)
+const at = inConsole({}, { colorScheme: 'light' })
 
 const svg =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8" width="64" height="64"><path d="M0 0h8v8H0z"/></svg>'
-const frame = () => page.frameLocator('iframe.preview')
-const label = (name: string) => page.getByLabel(name, { exact: true }).first()
+const frame = () => at.page.frameLocator('iframe.preview')
+const label = (name: string) => at.page.getByLabel(name, { exact: true }).first()
 
 testInChromium(
   'CON-44 looks are seen before they are saved, and a style never reaches the console',
   async () => {
-    await enterConsole(page, served.url, '/console/organizations/default')
-    await page.getByRole('link', { name: 'Looks' }).click()
+    await enterConsole(at.page, at.served.url, '/console/organizations/default')
+    await at.page.getByRole('link', { name: 'Looks' }).click()
     await frame().getByRole('heading', { name: 'Sign in' }).waitFor()
     await label('Accent colour').fill('blue')
-    await page.getByText('A colour of six hexadecimal digits').waitFor()
+    await at.page.getByText('A colour of six hexadecimal digits').waitFor()
     await label('Accent colour').fill('#0a7d4b')
     await frame().locator('link[href*="0a7d4b"]').waitFor({ state: 'attached' })
     await label('On light pages').setInputFiles({
@@ -53,21 +32,21 @@ testInChromium(
       'main { display: none } h1::after { content: "</style><script>alert(1)</script>" }',
     )
     await frame().locator('main').waitFor({ state: 'hidden' })
-    await page.getByRole('heading', { level: 1, name: 'Looks' }).waitFor()
-    expect((await served.app.admin('GET', '/organizations/default')).body.settings).toEqual({})
+    await at.page.getByRole('heading', { level: 1, name: 'Looks' }).waitFor()
+    expect((await at.served.app.admin('GET', '/organizations/default')).body.settings).toEqual({})
 
-    const answered = page.waitForResponse(answer => answer.request().method() === 'PUT')
-    await page.getByRole('button', { name: 'Save changes' }).click()
+    const answered = at.page.waitForResponse(answer => answer.request().method() === 'PUT')
+    await at.page.getByRole('button', { name: 'Save changes' }).click()
     expect((await answered).status()).toBe(200)
-    const { settings } = (await served.app.admin('GET', '/organizations/default')).body
+    const { settings } = (await at.served.app.admin('GET', '/organizations/default')).body
     expect(settings).toEqual({
       accent_color: '#0a7d4b',
       logo: expect.stringMatching(/\.svg$/),
       custom_css: expect.stringMatching(/\.css$/),
     })
-    await page.reload()
+    await at.page.reload()
     await until(async () => (await label('CSS').inputValue()).includes('main { display: none }'))
-    expect(await axeFindings(page)).toEqual([])
+    expect(await axeFindings(at.page)).toEqual([])
   },
   60_000,
 )

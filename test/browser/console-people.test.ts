@@ -1,38 +1,22 @@
 /** Tests in a browser the console's screens for invitations, registrations and dynamic clients. */
-import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
-import type { Page } from 'playwright-core'
+import { expect } from 'bun:test'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { create } from '#test/support/callers.ts'
-import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
-import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
 import { addDynamicClient, addWaiting } from '#test/support/routes.ts'
 
-let served: Awaited<ReturnType<typeof serveConsole>>
-let opened: Opened
-let page: Page
+const at = inConsole()
 
-beforeEach(async () => {
-  served = await serveConsole()
-  opened = await openPage({ viewport: { width: 1280, height: 900 } })
-  page = opened.page
-})
-afterEach(async () => {
-  await opened.close()
-  await served.stop()
-})
-afterAll(closeChromium)
-
-const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
-const dialog = (name: string) => page.getByRole('dialog', { name })
-const label = (name: string) => page.getByLabel(name, { exact: true })
-const choice = (name: string) => page.getByRole('combobox', { name, exact: true })
-const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
-const stored = async (path: string) => (await served.app.admin('GET', path)).body
-const eventTypes = async () => (await served.app.events()).map(({ type }) => type)
+const dialog = (name: string) => at.page.getByRole('dialog', { name })
+const label = (name: string) => at.page.getByLabel(name, { exact: true })
+const choice = (name: string) => at.page.getByRole('combobox', { name, exact: true })
+const stored = async (path: string) => (await at.served.app.admin('GET', path)).body
+const eventTypes = async () => (await at.served.app.events()).map(({ type }) => type)
 /** Waits for the answer of a change, since the message of an earlier one may still be shown. */
 const change = async (method: string, act: () => Promise<void>) => {
-  const answered = page.waitForResponse(answer => answer.request().method() === method)
+  const answered = at.page.waitForResponse(answer => answer.request().method() === method)
   await act()
   return (await answered).status()
 }
@@ -40,42 +24,42 @@ const change = async (method: string, act: () => Promise<void>) => {
 testInChromium(
   'CON-40 an invitation is made with roles and groups, its link shown once, made anew and withdrawn',
   async () => {
-    await create(served.app, '/groups', { name: 'Warehouse', roles: ['user'] })
-    await enterConsole(page, served.url, '/console/users')
-    await page.getByRole('link', { name: 'Invitations' }).click()
-    await page.getByText('No invitations yet').waitFor()
-    await button('Invite a person').click()
+    await create(at.served.app, '/groups', { name: 'Warehouse', roles: ['user'] })
+    await enterConsole(at.page, at.served.url, '/console/users')
+    await at.page.getByRole('link', { name: 'Invitations' }).click()
+    await at.page.getByText('No invitations yet').waitFor()
+    await at.button('Invite a person').click()
     await label('Email').fill('ida@example.com')
-    await button('Send the invitation').click()
-    await page.getByText('This server sends no mail').waitFor()
+    await at.button('Send the invitation').click()
+    await at.page.getByText('This server sends no mail').waitFor()
     await choice('How they get it').selectOption('link')
     await label('Roles').selectOption('admin')
     await label('Groups').selectOption('Warehouse')
     await choice('Valid for').selectOption('1')
-    await button('Make the link').click()
+    await at.button('Make the link').click()
     const link = await dialog('The link').locator('code').innerText()
-    expect((await served.app.call(link)).status).toBe(200)
+    expect((await at.served.app.call(link)).status).toBe(200)
     const [made] = (await stored('/invitations')).data
     expect(made).toMatchObject({ email: 'ida@example.com', roles: ['admin', 'user'], status: 'pending' })
     expect(made.groups.length).toBe(1)
     expect(Date.parse(made.expires_at) - Date.parse(made.created_at)).toBe(86_400_000)
-    await button('Close').click()
-    expect(await page.getByText(link).count()).toBe(0)
+    await at.button('Close').click()
+    expect(await at.page.getByText(link).count()).toBe(0)
 
-    await page.getByRole('link', { name: /ida@example.com/ }).click()
-    await heading(/ida@example.com/)
-    await page.getByText('Nobody has accepted yet').waitFor()
-    await button('Make a new link').click()
+    await at.page.getByRole('link', { name: /ida@example.com/ }).click()
+    await at.heading(/ida@example.com/)
+    await at.page.getByText('Nobody has accepted yet').waitFor()
+    await at.button('Make a new link').click()
     const second = await dialog('The link').locator('code').innerText()
     expect(second).not.toBe(link)
-    await button('Close').click()
-    await button('Withdraw').click()
+    await at.button('Close').click()
+    await at.button('Withdraw').click()
     expect(
       await change('DELETE', () =>
-        page.getByRole('dialog').getByRole('button', { name: 'Withdraw' }).click(),
+        at.page.getByRole('dialog').getByRole('button', { name: 'Withdraw' }).click(),
       ),
     ).toBe(204)
-    await heading(/Withdrawn/)
+    await at.heading(/Withdrawn/)
     expect((await stored('/invitations')).data[0].status).toBe('withdrawn')
   },
   60_000,
@@ -84,19 +68,19 @@ testInChromium(
 testInChromium(
   'CON-40 a link for several people gives only the role user, in the organization that is named',
   async () => {
-    const { id } = await addOrganization(served.app, 'northwind')
-    await enterConsole(page, served.url, '/console/invitations')
-    await button('Invite a person').click()
+    const { id } = await addOrganization(at.served.app, 'northwind')
+    await enterConsole(at.page, at.served.url, '/console/invitations')
+    await at.button('Invite a person').click()
     await choice('How they get it').selectOption('link')
     await label('People who may use it').fill('20')
     expect(await label('Email').count()).toBe(0)
     await label('Organization').fill('nowhere')
-    await button('Make the link').click()
-    await page.getByText('There is no such organization.').waitFor()
+    await at.button('Make the link').click()
+    await at.page.getByText('There is no such organization.').waitFor()
     await label('Organization').fill('northwind')
-    await page.locator('details summary').click()
-    await page.locator('dialog pre').getByText(id).waitFor()
-    await button('Make the link').click()
+    await at.page.locator('details summary').click()
+    await at.page.locator('dialog pre').getByText(id).waitFor()
+    await at.button('Make the link').click()
     await dialog('The link').waitFor()
     expect((await stored('/invitations')).data[0]).toMatchObject({
       organization_id: id,
@@ -113,46 +97,48 @@ testInChromium(
   'CON-41 people who registered are approved and refused, and the policy is set for the organization',
   async () => {
     const [one, other] = [
-      await addWaiting(served.app, DEFAULT_ORGANIZATION),
-      await addWaiting(served.app, DEFAULT_ORGANIZATION),
+      await addWaiting(at.served.app, DEFAULT_ORGANIZATION),
+      await addWaiting(at.served.app, DEFAULT_ORGANIZATION),
     ]
-    await served.app.events()
-    await enterConsole(page, served.url, '/console')
-    await page.getByRole('link', { name: /2 people wait for approval/ }).click()
-    await page
+    await at.served.app.events()
+    await enterConsole(at.page, at.served.url, '/console')
+    await at.page.getByRole('link', { name: /2 people wait for approval/ }).click()
+    await at.page
       .getByRole('button', { name: /^Approve/ })
       .nth(1)
       .waitFor()
     expect(
       await change('POST', () =>
-        page
+        at.page
           .getByRole('button', { name: /^Approve/ })
           .first()
           .click(),
       ),
     ).toBe(200)
-    await page
+    await at.page
       .getByRole('button', { name: /^Approve/ })
       .nth(1)
       .waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: /^Refuse/ }).click()
+    await at.page.getByRole('button', { name: /^Refuse/ }).click()
     expect(
-      await change('DELETE', () => page.getByRole('dialog').getByRole('button', { name: 'Refuse' }).click()),
+      await change('DELETE', () =>
+        at.page.getByRole('dialog').getByRole('button', { name: 'Refuse' }).click(),
+      ),
     ).toBe(204)
-    await page.getByText('Nobody is waiting').waitFor()
-    const left = await Promise.all([one, other].map(({ id }) => served.app.admin('GET', `/users/${id}`)))
+    await at.page.getByText('Nobody is waiting').waitFor()
+    const left = await Promise.all([one, other].map(({ id }) => at.served.app.admin('GET', `/users/${id}`)))
     expect(left.map(({ status }) => status).sort()).toEqual([200, 404])
     expect(left.find(({ status }) => status === 200)?.body.enabled).toBe(true)
     const changes = (await eventTypes()).filter(type => /^user\.(approved|deleted|enabled)/.test(type))
     expect(changes.sort()).toEqual(['user.approved', 'user.deleted', 'user.enabled'])
 
-    await page.getByRole('link', { name: 'Who may register' }).click()
+    await at.page.getByRole('link', { name: 'Who may register' }).click()
     await choice('Self-registration').selectOption('domains')
-    await button('Save changes').click()
-    await page.locator('.field-error, .notice.bad').first().waitFor()
+    await at.button('Save changes').click()
+    await at.page.locator('.field-error, .notice.bad').first().waitFor()
     await label('Allowed email domains').fill('example.com\nexample.org')
     await choice('Self-registration').selectOption('off')
-    expect(await change('PUT', () => button('Save changes').click())).toBe(200)
+    expect(await change('PUT', () => at.button('Save changes').click())).toBe(200)
     expect((await stored('/organizations/default')).settings.allowed_domains).toEqual([
       'example.com',
       'example.org',
@@ -164,46 +150,46 @@ testInChromium(
 testInChromium(
   'CON-42 a dynamic application is blocked, unblocked and its sessions ended; a registration token is shown once',
   async () => {
-    await addDynamicClient(served.app, DEFAULT_ORGANIZATION)
-    await enterConsole(page, served.url, '/console/clients')
-    await page.getByRole('link', { name: 'Dynamic', exact: true }).click()
-    await page.getByRole('button', { name: /Agent/ }).click()
-    await page.getByText('https://agent.example/').waitFor()
+    await addDynamicClient(at.served.app, DEFAULT_ORGANIZATION)
+    await enterConsole(at.page, at.served.url, '/console/clients')
+    await at.page.getByRole('link', { name: 'Dynamic', exact: true }).click()
+    await at.page.getByRole('button', { name: /Agent/ }).click()
+    await at.page.getByText('https://agent.example/').waitFor()
     const [client] = (await stored('/dynamic-clients')).data
     const blocked = async () => (await stored('/organizations/default')).settings.blocked_clients
-    expect(await change('PUT', () => button('Block').click())).toBe(200)
-    await button('Unblock').waitFor()
+    expect(await change('PUT', () => at.button('Block').click())).toBe(200)
+    await at.button('Unblock').waitFor()
     expect(await blocked()).toEqual([client.client_id])
-    expect(await change('PUT', () => button('Unblock').click())).toBe(200)
-    await button('Block').waitFor()
+    expect(await change('PUT', () => at.button('Unblock').click())).toBe(200)
+    await at.button('Block').waitFor()
     expect(await blocked()).toEqual([])
-    await button('End its sessions').click()
+    await at.button('End its sessions').click()
     expect(
       await change('DELETE', () =>
-        page.getByRole('dialog').getByRole('button', { name: 'End its sessions' }).click(),
+        at.page.getByRole('dialog').getByRole('button', { name: 'End its sessions' }).click(),
       ),
     ).toBe(200)
 
-    await button('Make a registration token').click()
+    await at.button('Make a registration token').click()
     await label('Applications that may register with it').fill('0')
-    await button('Create').click()
-    await page.getByText('A whole number from 1 to 1000.').waitFor()
+    await at.button('Create').click()
+    await at.page.getByText('A whole number from 1 to 1000.').waitFor()
     await label('Applications that may register with it').fill('3')
-    await button('Create').click()
+    await at.button('Create').click()
     const token = await dialog('The registration token').locator('code').innerText()
     expect(token.length).toBe(43)
-    expect((await served.app.events()).at(-1)).toMatchObject({
+    expect((await at.served.app.events()).at(-1)).toMatchObject({
       type: 'initial_access_token.created',
       metadata: { uses: 3 },
     })
-    await button('Close').click()
-    expect(await page.getByText(token).count()).toBe(0)
+    await at.button('Close').click()
+    expect(await at.page.getByText(token).count()).toBe(0)
 
-    await page.getByRole('link', { name: 'Policies' }).click()
+    await at.page.getByRole('link', { name: 'Policies' }).click()
     await choice('Self-registration of applications').selectOption('initial_access_token')
     await choice('Metadata documents').selectOption('allowlist')
     await label('Documents that are let in').fill('https://agent.example/client.json')
-    expect(await change('PUT', () => button('Save changes').click())).toBe(200)
+    expect(await change('PUT', () => at.button('Save changes').click())).toBe(200)
     expect((await stored('/organizations/default')).settings).toMatchObject({
       client_registration: 'initial_access_token',
       client_metadata_documents: 'allowlist',
@@ -216,22 +202,22 @@ testInChromium(
 testInChromium(
   'CON-09 without the permissions no invitation, approval or block is offered',
   async () => {
-    await create(served.app, '/roles', { name: 'reader', permissions: ['users:read', 'clients:read'] })
-    await addUser(served.app, 'rita', { roles: ['user', 'reader'] })
-    await addWaiting(served.app, DEFAULT_ORGANIZATION)
-    await addDynamicClient(served.app, DEFAULT_ORGANIZATION)
-    await create(served.app, '/invitations', { delivery: 'link' })
-    await enterConsole(page, served.url, '/console/invitations', 'rita')
-    await page.getByRole('link', { name: /A link for one person/ }).click()
-    await page.getByText('Nobody has accepted yet').waitFor()
+    await create(at.served.app, '/roles', { name: 'reader', permissions: ['users:read', 'clients:read'] })
+    await addUser(at.served.app, 'rita', { roles: ['user', 'reader'] })
+    await addWaiting(at.served.app, DEFAULT_ORGANIZATION)
+    await addDynamicClient(at.served.app, DEFAULT_ORGANIZATION)
+    await create(at.served.app, '/invitations', { delivery: 'link' })
+    await enterConsole(at.page, at.served.url, '/console/invitations', 'rita')
+    await at.page.getByRole('link', { name: /A link for one person/ }).click()
+    await at.page.getByText('Nobody has accepted yet').waitFor()
     const forbidden = /^(Invite|Make|Withdraw|Approve|Refuse|Block|End)/
-    expect(await button(forbidden).count()).toBe(0)
-    await page.goto(`${served.url}/console/registrations`)
-    await page.locator('.avatar').nth(1).waitFor()
-    expect(await button(forbidden).count()).toBe(0)
-    await page.goto(`${served.url}/console/dynamic-clients`)
-    await page.getByRole('button', { name: /Agent/ }).click()
-    expect(await button(forbidden).count()).toBe(0)
+    expect(await at.button(forbidden).count()).toBe(0)
+    await at.page.goto(`${at.served.url}/console/registrations`)
+    await at.page.locator('.avatar').nth(1).waitFor()
+    expect(await at.button(forbidden).count()).toBe(0)
+    await at.page.goto(`${at.served.url}/console/dynamic-clients`)
+    await at.page.getByRole('button', { name: /Agent/ }).click()
+    expect(await at.button(forbidden).count()).toBe(0)
   },
   60_000,
 )

@@ -45,13 +45,16 @@ export const enterConsole = async (
  * Serves the console and opens a page for each test of a file. A violation of the page's policy, or an error
  * of its script, fails the test.
  */
-export const inConsole = (parts: Parameters<typeof startApp>[1] = {}) => {
+export const inConsole = (
+  parts: Parameters<typeof startApp>[1] = {},
+  look: Parameters<typeof openPage>[0] = {},
+) => {
   let served: Awaited<ReturnType<typeof serveConsole>>
   let opened: Opened
   let faults: string[]
   beforeEach(async () => {
     served = await serveConsole(parts)
-    opened = await openPage({ viewport: { width: 1280, height: 900 } })
+    opened = await openPage({ viewport: { width: 1280, height: 900 }, ...look })
     faults = []
     opened.page.on('pageerror', error => faults.push(error.message))
     opened.page.on('console', message => {
