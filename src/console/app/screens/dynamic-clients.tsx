@@ -3,6 +3,7 @@ import type { dynamicClientItem } from '#src/directory/clients/dynamic-clients.t
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { useAction } from '../action.ts'
 import { asProblem, callApi, type Problem, withQuery } from '../api.ts'
+import { type Fact, Facts } from '../facts.tsx'
 import { Tabs } from '../families.tsx'
 import { curlOf } from '../forms.tsx'
 import { useList, useObject, useSettled } from '../hooks.ts'
@@ -24,8 +25,8 @@ const HOUR = 3600
 
 const dateOr = (time: string | null): string => (time === null ? words.common.never : fullDate(time))
 
-const Facts = ({ of: client }: { of: DynamicClient }) => {
-  const facts: [string, preact.ComponentChildren][] = [
+const ClientFacts = ({ of: client }: { of: DynamicClient }) => {
+  const facts: Fact[] = [
     [words.sessions.clientId, <Value key="id" text={client.client_id} />],
     [
       words.client.redirectUris,
@@ -39,16 +40,7 @@ const Facts = ({ of: client }: { of: DynamicClient }) => {
     [text.changed, dateOr(client.changed_at)],
     [text.lastUsed, dateOr(client.last_used_at)],
   ]
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Facts facts={facts} />
 }
 
 /** Shows a client in one line, which expands to its facts and actions. */
@@ -78,7 +70,7 @@ const Row = (props: {
       </button>
       {isOpen && (
         <div class="event-more">
-          <Facts of={client} />
+          <ClientFacts of={client} />
           <div class="buttons">
             {may('sessions:revoke') && (
               <button type="button" onClick={() => setAsked(true)}>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { AuditEvent } from '#src/audit/schema.ts'
+import { type Fact, Facts } from '../facts.tsx'
 import { Named, useName } from '../names.tsx'
 import { Icon, Value, When } from '../parts.tsx'
 import { eventTitle, fullDate, words } from '../words.ts'
@@ -14,7 +15,7 @@ const toneOf = (type: string): string =>
       : ''
 
 const Details = ({ event }: { event: LogEvent }) => {
-  const facts: [string, preact.ComponentChildren][] = [
+  const facts: Fact[] = [
     [words.log.event, <Value key="id" text={event.id} />],
     [words.log.type, <code key="type">{event.type}</code>],
     [words.log.time, fullDate(event.timestamp)],
@@ -35,16 +36,7 @@ const Details = ({ event }: { event: LogEvent }) => {
       <code key={name}>{typeof value === 'string' ? value : JSON.stringify(value)}</code>,
     ]),
   ]
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Facts facts={facts} />
 }
 
 /** Shows an event in one line, which expands to all of its fields. */

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { InvitationDetail } from '#src/directory/invitations/schema.ts'
 import { useAction } from '../action.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
+import { type Fact, Facts } from '../facts.tsx'
 import { curlOf } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
@@ -67,9 +68,9 @@ const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<De
 
 const UserLink = ({ id }: { id: string }) => <a href={`/console/users/${id}`}>{id}</a>
 
-const Facts = ({ invitation }: { invitation: Detail }) => {
+const InvitationFacts = ({ invitation }: { invitation: Detail }) => {
   const { delivery, email, roles, groups, uses, max_uses, created_by, created_at, expires_at } = invitation
-  const facts: [string, preact.ComponentChildren][] = [
+  const facts: Fact[] = [
     [text.delivery, text.deliveries[delivery]],
     [words.users.email, email ?? '–'],
     [words.nav.roles, roles.join(', ')],
@@ -88,14 +89,7 @@ const Facts = ({ invitation }: { invitation: Detail }) => {
   ]
   return (
     <Card title={text.one}>
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={facts} />
     </Card>
   )
 }
@@ -118,7 +112,7 @@ export const InvitationScreen = ({ id }: { id: string }) => {
       />
       <div class="columns">
         <div class="stack">
-          <Facts invitation={invitation} />
+          <InvitationFacts invitation={invitation} />
           {isOpen && <Actions invitation={invitation} loaded={loaded} />}
         </div>
         <div class="stack">
