@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
-import { Field, Icon, Refusals } from './parts.tsx'
+import { Field, Refusals } from './fields.tsx'
+import { Icon } from './icons.tsx'
 import { say, words } from './words.ts'
 
 const { common } = words

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import { asProblem, type Problem, read, withQuery } from './api.ts'
+import { Dialog } from './dialogs.tsx'
 import type { PageOf } from './hooks.ts'
-import { Dialog, Refused } from './parts.tsx'
+import { Refused } from './parts.tsx'
 import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
-import { AsCurl, Dialog, Refused } from './parts.tsx'
+import { Dialog } from './dialogs.tsx'
+import { AsCurl, Refused } from './parts.tsx'
 import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 

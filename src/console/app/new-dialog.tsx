@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
+import { Dialog } from './dialogs.tsx'
 import { curlOf } from './forms.tsx'
-import { AsCurl, Dialog, Refused } from './parts.tsx'
+import { AsCurl, Refused } from './parts.tsx'
 import { words } from './words.ts'
 
 /** Returns a body with the names of environment variables in place of its secrets. */

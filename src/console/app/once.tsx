@@ -1,4 +1,5 @@
-import { Copy, Dialog } from './parts.tsx'
+import { Dialog } from './dialogs.tsx'
+import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
 /** Shows a value that the API returns only once. */

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import { type Problem, withQuery } from './api.ts'
+import { Field } from './fields.tsx'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
 import { mayOnServer } from './me.ts'
-import { Field } from './parts.tsx'
 import { words } from './words.ts'
 
 interface Found {

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { read, withQuery } from './api.ts'
 import { type PageOf, useSettled } from './hooks.ts'
-import { Icon, type IconName } from './parts.tsx'
+import { Icon, type IconName } from './icons.tsx'
 import { announce, go } from './router.ts'
 import { words } from './words.ts'
 

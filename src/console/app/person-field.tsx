@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
-import { Avatar, Icon } from './parts.tsx'
+import { Icon } from './icons.tsx'
+import { Avatar } from './parts.tsx'
 import { words } from './words.ts'
 
 /** The name of a person as screens show it. */

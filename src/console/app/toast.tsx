@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { Icon } from './parts.tsx'
+import { Icon } from './icons.tsx'
 
 const message = signal('')
 let timer: ReturnType<typeof setTimeout> | undefined

@@ -3,8 +3,9 @@ import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import type { Problem } from '../api.ts'
 import { Entries, Picker } from '../collections.tsx'
+import { Field } from '../fields.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
-import { Card, Field } from '../parts.tsx'
+import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']

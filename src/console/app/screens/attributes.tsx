@@ -2,8 +2,9 @@ import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import type { Problem } from '../api.ts'
 import { Entries } from '../collections.tsx'
+import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { useObject } from '../hooks.ts'
-import { Card, Check, Choice, Field, Refusals } from '../parts.tsx'
+import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
 type Organization = (typeof OrganizationAnswer)['_output']

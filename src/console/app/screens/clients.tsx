@@ -1,8 +1,9 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { Tabs } from '../families.tsx'
 import { useList } from '../hooks.ts'
+import { Icon } from '../icons.tsx'
 import { useOrganizations } from '../names.tsx'
-import { Badge, Card, Empty, Failure, Heading, Icon, Loading, When } from '../parts.tsx'
+import { Badge, Card, Empty, Failure, Heading, Loading, When } from '../parts.tsx'
 import { shownOf, words } from '../words.ts'
 
 /** A client, as the list returns it. */

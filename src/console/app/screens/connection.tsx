@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks'
 import { asProblem, type Problem, read, withQuery } from '../api.ts'
+import { Field } from '../fields.tsx'
 import { curlOf } from '../forms.tsx'
-import { AsCurl, Badge, Card, Field, Icon, Refused, Value } from '../parts.tsx'
+import { Icon } from '../icons.tsx'
+import { AsCurl, Badge, Card, Refused, Value } from '../parts.tsx'
 import { words } from '../words.ts'
 
 const { connection: text } = words

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { AuditEvent } from '#src/audit/schema.ts'
 import { type Fact, Facts } from '../facts.tsx'
+import { Icon } from '../icons.tsx'
 import { Named, useName } from '../names.tsx'
-import { Icon, Value, When } from '../parts.tsx'
+import { Value, When } from '../parts.tsx'
 import { eventTitle, fullDate, words } from '../words.ts'
 
 export type LogEvent = AuditEvent

@@ -1,10 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { withQuery } from '../api.ts'
 import { ExportButton } from '../export.tsx'
+import { Choice } from '../fields.tsx'
 import { useStream } from '../follow.ts'
 import { useList, useSettled } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
-import { Card, Choice, Empty, Failure, Heading, Loading, Refused } from '../parts.tsx'
+import { Card, Empty, Failure, Heading, Loading, Refused } from '../parts.tsx'
 import { go, query } from '../router.ts'
 import { eventTitle, say, shownOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'

@@ -1,6 +1,7 @@
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import type { Problem } from '../api.ts'
-import { Card, Check, Choice, Field } from '../parts.tsx'
+import { Check, Choice, Field } from '../fields.tsx'
+import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
 type Settings = (typeof OrganizationAnswer)['_output']['settings']

@@ -1,9 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
+import { Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject, useSettled } from '../hooks.ts'
-import { Card, Field, Heading, Icon, Loading, Refusals } from '../parts.tsx'
+import { Icon } from '../icons.tsx'
+import { Card, Heading, Loading } from '../parts.tsx'
 import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
 

@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useAction } from '../action.ts'
+import { Confirm } from '../dialogs.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Badge, Card, Confirm, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
+import { Badge, Card, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
 import { bytes, fullDate, say, words } from '../words.ts'
 
 interface SigningKey {

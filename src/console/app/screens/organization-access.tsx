@@ -1,8 +1,9 @@
 import type { Settings } from '#src/directory/organizations/schema.ts'
 import type { Problem } from '../api.ts'
 import { LinesField } from '../collections.tsx'
+import { Choice } from '../fields.tsx'
 import { me } from '../me.ts'
-import { Card, Choice } from '../parts.tsx'
+import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
 interface Props {

@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
+import { Field } from '../fields.tsx'
 import { useList, useSettled } from '../hooks.ts'
+import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import { Empty, Field, Heading, Icon } from '../parts.tsx'
+import { Empty, Heading } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { say, words } from '../words.ts'
 

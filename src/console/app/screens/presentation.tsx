@@ -1,6 +1,7 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import type { Problem } from '../api.ts'
-import { Card, Field, Refusals } from '../parts.tsx'
+import { Field, Refusals } from '../fields.tsx'
+import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks'
 import type { registrationAnswer } from '#src/directory/registrations/schema.ts'
 import { useAction } from '../action.ts'
+import { Confirm } from '../dialogs.tsx'
 import { Tabs } from '../families.tsx'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
 import { may } from '../me.ts'
-import { Avatar, Confirm, Empty, Heading, Refused, When } from '../parts.tsx'
+import { Avatar, Empty, Heading, Refused, When } from '../parts.tsx'
 import { person } from '../session.ts'
 import { say, words } from '../words.ts'
 

@@ -2,9 +2,10 @@ import { useState } from 'preact/hooks'
 import type { SessionAnswer } from '#src/sessions/schema.ts'
 import { useAction } from '../action.ts'
 import { withQuery } from '../api.ts'
+import { Confirm } from '../dialogs.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
-import { Confirm, Empty, Heading, Refused, When } from '../parts.tsx'
+import { Empty, Heading, Refused, When } from '../parts.tsx'
 import { programOf, say, words } from '../words.ts'
 
 /** Screen of the list of sessions. */

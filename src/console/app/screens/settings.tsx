@@ -1,6 +1,7 @@
+import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Card, Field, Heading, Value } from '../parts.tsx'
+import { Card, Heading, Value } from '../parts.tsx'
 import { issuer } from '../session.ts'
 import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'

@@ -1,6 +1,7 @@
 import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
-import { Card, Empty, Failure, Icon, type IconName, Loading, When } from '../parts.tsx'
+import { Icon, type IconName } from '../icons.tsx'
+import { Card, Empty, Failure, Loading, When } from '../parts.tsx'
 import { say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']

@@ -1,34 +1,21 @@
-/** The screen of one user. Over 300 lines on purpose: its cards share the user and the actions. */
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
+import { Confirm } from '../dialogs.tsx'
+import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { Once } from '../once.tsx'
-import {
-  Badge,
-  Card,
-  Check,
-  Confirm,
-  Empty,
-  Failure,
-  Field,
-  Heading,
-  Loading,
-  Refused,
-  Value,
-  When,
-} from '../parts.tsx'
+import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
 import { announce, go } from '../router.ts'
-import { show } from '../toast.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { programOf, say, words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { Attributes } from './attributes.tsx'
-import { EventRow, type LogEvent } from './event-row.tsx'
 import { Applications, Groups, useGroups } from './user-access.tsx'
+import { Factors, Log, Remembered, Sessions } from './user-security.tsx'
 
 const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: GroupsOfUser }) => {
   const { user, loaded, groups } = props
@@ -95,186 +82,6 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
         onAttributes={attributes => set({ attributes })}
       />
     </EditForm>
-  )
-}
-
-interface Session {
-  id: string
-  client_id: string
-  ip_address: string
-  user_agent: string
-  location?: string
-  started_at?: string
-  last_active_at?: string
-}
-
-const Sessions = ({ id }: { id: string }) => {
-  const list = useObject<PageOf<Session>>(`/sessions?user_id=${id}&limit=20`)
-  const [problem, setProblem] = useState<Problem>()
-  const end = async (session: Session): Promise<void> => {
-    try {
-      await callApi('DELETE', `/sessions/${session.id}`)
-      show(words.sessions.ended)
-      list.reload()
-    } catch (error) {
-      setProblem(asProblem(error))
-    }
-  }
-  return (
-    <Card title={words.user.sessions} flush>
-      <Refused problem={problem} />
-      {list.problem ? (
-        <Failure problem={list.problem} retry={list.reload} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noSessions} icon="sessions" />
-      ) : (
-        <ul class="rows">
-          {list.data.data.map(session => (
-            <li key={session.id} class="row">
-              <span>
-                <strong>{session.client_id}</strong>
-                <span class="hint">
-                  {[session.location, session.ip_address, programOf(session.user_agent)]
-                    .filter(Boolean)
-                    .join(' · ')}
-                </span>
-              </span>
-              {session.last_active_at && <When time={session.last_active_at} />}
-              <button type="button" onClick={() => void end(session)}>
-                {words.sessions.end}
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
-    </Card>
-  )
-}
-
-interface Factor {
-  id: string
-  type: 'totp' | 'passkey'
-  name: string
-  last_used_at: string | null
-}
-
-const Factors = ({ id }: { id: string }) => {
-  const list = useObject<PageOf<Factor>>(`/users/${id}/factors`)
-  const [asked, setAsked] = useState<Factor>()
-  const action = useAction(() => {
-    setAsked(undefined)
-    list.reload()
-  })
-  const isLockedOut = action.problem?.status === 409
-  return (
-    <Card title={words.user.factors} flush>
-      {list.problem ? (
-        <Failure problem={list.problem} retry={list.reload} />
-      ) : !list.data ? (
-        <Loading rows={2} />
-      ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noFactors} icon="lock">
-          {words.user.noFactorsText}
-        </Empty>
-      ) : (
-        <ul class="rows">
-          {list.data.data.map(factor => (
-            <li key={factor.id} class="row">
-              <span>
-                <strong>{factor.name}</strong>
-                <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
-              </span>
-              <When time={factor.last_used_at} />
-              <button type="button" onClick={() => setAsked(factor)}>
-                {words.user.removeFactor}
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
-      {asked && (
-        <Confirm
-          title={words.user.removeFactorTitle}
-          text={isLockedOut ? words.user.lockedOut : words.user.removeFactorText}
-          action={isLockedOut ? words.user.removeAnyway : words.user.removeFactor}
-          isBusy={action.dialog.isBusy}
-          problem={isLockedOut ? undefined : action.problem}
-          onConfirm={() =>
-            void action.run(
-              'DELETE',
-              `/users/${id}/factors/${asked.id}${isLockedOut ? '?only_way_in=true' : ''}`,
-              words.user.factorRemoved,
-            )
-          }
-          onClose={() => setAsked(undefined)}
-        />
-      )}
-    </Card>
-  )
-}
-
-interface RememberedBrowser {
-  id: string
-  ip_address: string
-  user_agent: string
-  expires_at: string
-}
-
-/** Browsers that spare the user the second factor; absent without any. */
-const Remembered = ({ id }: { id: string }) => {
-  const path = `/users/${id}/remembered-browsers`
-  const list = useObject<PageOf<RememberedBrowser>>(path)
-  const action = useAction(() => list.reload())
-  if (!list.data || list.data.data.length === 0) return null
-  return (
-    <Card title={words.user.remembered} flush>
-      <Refused problem={action.problem} />
-      <ul class="rows">
-        {list.data.data.map(browser => (
-          <li key={browser.id} class="row">
-            <span>
-              <strong>{browser.ip_address}</strong>
-              <span class="hint">{browser.user_agent}</span>
-            </span>
-            <When time={browser.expires_at} />
-            <button
-              type="button"
-              disabled={action.dialog.isBusy}
-              onClick={() => void action.run('DELETE', `${path}/${browser.id}`, words.user.forgotten)}
-            >
-              {words.user.forget}
-            </button>
-          </li>
-        ))}
-      </ul>
-    </Card>
-  )
-}
-
-const Log = ({ id }: { id: string }) => {
-  const list = useObject<PageOf<LogEvent>>(`/events?target_id=${id}&limit=8`)
-  return (
-    <Card
-      title={words.common.events}
-      flush
-      aside={<a href={`/console/events?target_id=${id}`}>{words.common.all}</a>}
-    >
-      {list.problem ? (
-        <Failure problem={list.problem} retry={list.reload} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noEvents} icon="events" />
-      ) : (
-        <ul class="rows">
-          {list.data.data.map(event => (
-            <EventRow key={event.id} event={event} />
-          ))}
-        </ul>
-      )}
-    </Card>
   )
 }
 

@@ -1,22 +1,13 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
+import { Confirm } from '../dialogs.tsx'
 import { ExportButton } from '../export.tsx'
 import { Tabs } from '../families.tsx'
+import { Choice } from '../fields.tsx'
 import { useList, useSettled } from '../hooks.ts'
-import {
-  Avatar,
-  Badge,
-  Card,
-  Choice,
-  Confirm,
-  Empty,
-  Failure,
-  Heading,
-  Icon,
-  Loading,
-  When,
-} from '../parts.tsx'
+import { Icon } from '../icons.tsx'
+import { Avatar, Badge, Card, Empty, Failure, Heading, Loading, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
 import { show } from '../toast.tsx'
 import { say, shownOf, words } from '../words.ts'

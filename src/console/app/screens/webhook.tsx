@@ -3,21 +3,11 @@ import type { WebhookDelivery } from '#src/webhooks/schema.ts'
 import { useAction } from '../action.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
+import { Confirm } from '../dialogs.tsx'
+import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
-import {
-  Badge,
-  Card,
-  Check,
-  Confirm,
-  Empty,
-  Failure,
-  Field,
-  Heading,
-  Loading,
-  Value,
-  When,
-} from '../parts.tsx'
+import { Badge, Card, Empty, Failure, Heading, Loading, Value, When } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { eventTitle, say, words } from '../words.ts'

@@ -1,10 +1,12 @@
 import { useState } from 'preact/hooks'
 import type { WebhookAnswer } from '#src/webhooks/schema.ts'
+import { Field } from '../fields.tsx'
 import { useList } from '../hooks.ts'
+import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
-import { Badge, Empty, Field, Heading, Icon } from '../parts.tsx'
+import { Badge, Empty, Heading } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { words } from '../words.ts'
 

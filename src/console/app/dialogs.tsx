@@ -1,0 +1,63 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Problem } from './api.ts'
+import { Refused } from './parts.tsx'
+import { say, words } from './words.ts'
+
+const { common } = words
+
+/** Shows a modal dialog, which Escape closes. */
+export const Dialog = (props: { title: string; onClose(): void; children: ComponentChildren }) => {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-label={props.title} onClose={props.onClose}>
+      <h2>{props.title}</h2>
+      {props.children}
+    </dialog>
+  )
+}
+
+/** Asks for confirmation before a step that cannot be undone. The person first has to enter `typed`. */
+export const Confirm = (props: {
+  title: string
+  text: string
+  action: string
+  typed?: string
+  problem?: Problem | undefined
+  isBusy: boolean
+  onConfirm(): void
+  onClose(): void
+}) => {
+  const [given, setGiven] = useState('')
+  const submit = (event: Event) => {
+    event.preventDefault()
+    props.onConfirm()
+  }
+  return (
+    <Dialog title={props.title} onClose={props.onClose}>
+      <form onSubmit={submit}>
+        <p>{props.text}</p>
+        <Refused problem={props.problem} />
+        {props.typed !== undefined && (
+          <label class="field">
+            <span>{say(common.typeName, { name: props.typed })}</span>
+            <input autocomplete="off" value={given} onInput={event => setGiven(event.currentTarget.value)} />
+          </label>
+        )}
+        <div class="dialog-actions">
+          <button type="button" onClick={props.onClose}>
+            {common.cancel}
+          </button>
+          <button
+            type="submit"
+            class="danger"
+            disabled={props.isBusy || (props.typed !== undefined && given !== props.typed)}
+          >
+            {props.action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,185 @@
+import { useState } from 'preact/hooks'
+import { useAction } from '../action.ts'
+import { Confirm } from '../dialogs.tsx'
+import { type PageOf, useObject } from '../hooks.ts'
+import { Card, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
+import { programOf, words } from '../words.ts'
+import { EventRow, type LogEvent } from './event-row.tsx'
+
+interface Session {
+  id: string
+  client_id: string
+  ip_address: string
+  user_agent: string
+  location?: string
+  started_at?: string
+  last_active_at?: string
+}
+
+/** Sessions of a user, each with a button that ends it. */
+export const Sessions = ({ id }: { id: string }) => {
+  const list = useObject<PageOf<Session>>(`/sessions?user_id=${id}&limit=20`)
+  const action = useAction(list.reload)
+  return (
+    <Card title={words.user.sessions} flush>
+      <Refused problem={action.problem} />
+      {list.problem ? (
+        <Failure problem={list.problem} retry={list.reload} />
+      ) : !list.data ? (
+        <Loading />
+      ) : list.data.data.length === 0 ? (
+        <Empty title={words.user.noSessions} icon="sessions" />
+      ) : (
+        <ul class="rows">
+          {list.data.data.map(session => (
+            <li key={session.id} class="row">
+              <span>
+                <strong>{session.client_id}</strong>
+                <span class="hint">
+                  {[session.location, session.ip_address, programOf(session.user_agent)]
+                    .filter(Boolean)
+                    .join(' · ')}
+                </span>
+              </span>
+              {session.last_active_at && <When time={session.last_active_at} />}
+              <button
+                type="button"
+                disabled={action.dialog.isBusy}
+                onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
+              >
+                {words.sessions.end}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
+
+interface Factor {
+  id: string
+  type: 'totp' | 'passkey'
+  name: string
+  last_used_at: string | null
+}
+
+/** Authenticator apps and passkeys of a user. */
+export const Factors = ({ id }: { id: string }) => {
+  const list = useObject<PageOf<Factor>>(`/users/${id}/factors`)
+  const [asked, setAsked] = useState<Factor>()
+  const action = useAction(() => {
+    setAsked(undefined)
+    list.reload()
+  })
+  const isLockedOut = action.problem?.status === 409
+  return (
+    <Card title={words.user.factors} flush>
+      {list.problem ? (
+        <Failure problem={list.problem} retry={list.reload} />
+      ) : !list.data ? (
+        <Loading rows={2} />
+      ) : list.data.data.length === 0 ? (
+        <Empty title={words.user.noFactors} icon="lock">
+          {words.user.noFactorsText}
+        </Empty>
+      ) : (
+        <ul class="rows">
+          {list.data.data.map(factor => (
+            <li key={factor.id} class="row">
+              <span>
+                <strong>{factor.name}</strong>
+                <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
+              </span>
+              <When time={factor.last_used_at} />
+              <button type="button" onClick={() => setAsked(factor)}>
+                {words.user.removeFactor}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {asked && (
+        <Confirm
+          title={words.user.removeFactorTitle}
+          text={isLockedOut ? words.user.lockedOut : words.user.removeFactorText}
+          action={isLockedOut ? words.user.removeAnyway : words.user.removeFactor}
+          isBusy={action.dialog.isBusy}
+          problem={isLockedOut ? undefined : action.problem}
+          onConfirm={() =>
+            void action.run(
+              'DELETE',
+              `/users/${id}/factors/${asked.id}${isLockedOut ? '?only_way_in=true' : ''}`,
+              words.user.factorRemoved,
+            )
+          }
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+    </Card>
+  )
+}
+
+interface RememberedBrowser {
+  id: string
+  ip_address: string
+  user_agent: string
+  expires_at: string
+}
+
+/** Browsers that spare the user the second factor; absent without any. */
+export const Remembered = ({ id }: { id: string }) => {
+  const path = `/users/${id}/remembered-browsers`
+  const list = useObject<PageOf<RememberedBrowser>>(path)
+  const action = useAction(list.reload)
+  if (!list.data || list.data.data.length === 0) return null
+  return (
+    <Card title={words.user.remembered} flush>
+      <Refused problem={action.problem} />
+      <ul class="rows">
+        {list.data.data.map(browser => (
+          <li key={browser.id} class="row">
+            <span>
+              <strong>{browser.ip_address}</strong>
+              <span class="hint">{browser.user_agent}</span>
+            </span>
+            <When time={browser.expires_at} />
+            <button
+              type="button"
+              disabled={action.dialog.isBusy}
+              onClick={() => void action.run('DELETE', `${path}/${browser.id}`, words.user.forgotten)}
+            >
+              {words.user.forget}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+/** The newest audit events about a user. */
+export const Log = ({ id }: { id: string }) => {
+  const list = useObject<PageOf<LogEvent>>(`/events?target_id=${id}&limit=8`)
+  return (
+    <Card
+      title={words.common.events}
+      flush
+      aside={<a href={`/console/events?target_id=${id}`}>{words.common.all}</a>}
+    >
+      {list.problem ? (
+        <Failure problem={list.problem} retry={list.reload} />
+      ) : !list.data ? (
+        <Loading />
+      ) : list.data.data.length === 0 ? (
+        <Empty title={words.user.noEvents} icon="events" />
+      ) : (
+        <ul class="rows">
+          {list.data.data.map(event => (
+            <EventRow key={event.id} event={event} />
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
