@@ -1,12 +1,9 @@
 import { join } from 'node:path'
 import { $ } from 'bun'
 import type { Build } from './build.ts'
-import { names } from './names.ts'
+import { MAINTAINER, names } from './names.ts'
 import { lay } from './pack.ts'
 import type { Target } from './targets.ts'
-
-/** There is no address of the project yet. */
-const MAINTAINER = 'The Gatehouse developers <maintainers@gatehouse.invalid>'
 
 /**
  * Builds a Debian package: executable, unit, user, settings, manual page.

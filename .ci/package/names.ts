@@ -9,3 +9,10 @@ export const names = {
   deb: 'gatehouse',
   image: 'gatehouse',
 }
+
+/**
+ * Maintainer of the Debian package, whose form wants an address. The project has none: nobody can register a
+ * name below `.invalid`, so mail reaches no stranger (RFC 2606 section 2:
+ * https://datatracker.ietf.org/doc/html/rfc2606#section-2).
+ */
+export const MAINTAINER = 'The Gatehouse developers <noreply@gatehouse.invalid>'

@@ -1,6 +1,6 @@
 import type { Subprocess } from 'bun'
 import { SECOND } from '#src/lib/duration.ts'
-import { thisProgram } from '#src/operations/backups.ts'
+import { installedProgram } from '#src/lib/program.ts'
 import type { Ready } from './server.ts'
 import type { FromWorker, ToWorker } from './worker.ts'
 
@@ -45,7 +45,7 @@ export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: Worke
   let answer = (_text: string): void => {}
   const child: Subprocess = Bun.spawn(
     [
-      ...[...thisProgram, 'worker'],
+      ...[...installedProgram, 'worker'],
       ...(isFirst ? ['--first'] : []),
       ...(upgrades ? ['--upgrade'] : []),
       ...(file ? ['--config', file] : []),

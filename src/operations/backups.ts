@@ -9,13 +9,9 @@ import { example } from '#src/http/example.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { runningProgram } from '#src/lib/program.ts'
 import { iso } from '#src/lib/text.ts'
 import { readSettings } from './settings.ts'
-
-/** Command that runs this program: the executable, or Bun with the source. */
-export const thisProgram = import.meta.dir.startsWith('/$bunfs')
-  ? [process.execPath]
-  : [process.execPath, join(import.meta.dir, '../main.ts')]
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
 /** True for a file that an interrupted backup left, or SQLite's log of such a file. */
@@ -46,7 +42,7 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
   const file = join(folder, backupName(clock.now()))
   backups.add(file)
   try {
-    const child = Bun.spawn([...thisProgram, 'backup', file], {
+    const child = Bun.spawn([...runningProgram(), 'backup', file], {
       env: {
         ...environmentOfOthers(),
         GATEHOUSE_DATA_DIR: resolve(config.data_dir),

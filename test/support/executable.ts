@@ -58,9 +58,10 @@ export interface Running {
 export const serveExecutable = async (
   env: Record<string, string> = {},
   data_dir?: string,
+  path?: string,
 ): Promise<Running & AsyncDisposable> => {
   const directory = data_dir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-')))
-  const child = Bun.spawn([await executable(), 'serve'], {
+  const child = Bun.spawn([path ?? (await executable()), 'serve'], {
     cwd: directory,
     env: {
       PATH: process.env.PATH ?? '',

@@ -5,6 +5,7 @@ import type { XmlReader } from '#src/context.ts'
 import { networkOf } from '#src/http/network.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { runningExecutable } from '#src/lib/program.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
@@ -126,9 +127,7 @@ const finish = (job: Job, message: JobAnswer): void => {
  * JavaScriptCore cannot stop one that is inside a regular expression. Organizations take turns; each has a
  * share of the queue, and each network a share of that.
  */
-export const openXmlReader = (
-  command: string[] = [process.execPath, entry ?? 'xml-worker'],
-): XmlReader & { stop(): void } => {
+export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } => {
   const queue = openQueue()
   let worker: Worker | undefined
   let isReady = false
@@ -136,7 +135,7 @@ export const openXmlReader = (
 
   const start = (): void => {
     isReady = false
-    worker = Bun.spawn([...command], {
+    worker = Bun.spawn(command ?? [runningExecutable(), entry ?? 'xml-worker'], {
       // The worker must not get the secrets in the environment.
       env: {},
       stdio: ['ignore', 'ignore', 'ignore'],
