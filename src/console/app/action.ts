@@ -2,17 +2,18 @@ import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
 import { show } from './toast.tsx'
 
-/** State of one API call that a button starts: pending, and the refusal. */
-export const useAction = (onDone: () => void) => {
+/** State of one API call that a button starts: pending, and the refusal. `onDone` gets the answer. */
+export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
-  const run = async (method: string, path: string, done: string, body?: unknown): Promise<void> => {
+  /** Calls the API; `done` is announced afterwards. */
+  const run = async (method: string, path: string, done?: string, body?: unknown): Promise<void> => {
     setBusy(true)
     setProblem(undefined)
     try {
-      await callApi(method, path, body === undefined ? {} : { body })
-      show(done)
-      onDone()
+      const { data } = await callApi<T>(method, path, body === undefined ? {} : { body })
+      if (done) show(done)
+      onDone(data)
     } catch (error) {
       setProblem(asProblem(error))
     } finally {

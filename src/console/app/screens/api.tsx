@@ -1,16 +1,14 @@
 import { useState } from 'preact/hooks'
 import type { ApiAnswer } from '#src/directory/apis/schema.ts'
-import { useAction } from '../action.ts'
 import type { Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { Entries, Picker, RemoveButton } from '../collections.tsx'
-import { Confirm } from '../dialogs.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { Card, Heading, Value } from '../parts.tsx'
-import { announce, go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import type { ListedClient } from './clients.tsx'
@@ -250,11 +248,6 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
 /** Screen of one API. */
 export const ApiScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Api>(`/apis/${encodeURIComponent(id)}`)
-  const [isAsked, setAsked] = useState(false)
-  const removal = useAction(() => {
-    go('/console/apis')
-    announce()
-  })
   const back = { href: '/console/apis', label: words.nav.apis }
   const api = loaded.data
   if (!api) return <UnloadedScreen title={text.one} back={back} loaded={loaded} />
@@ -264,27 +257,18 @@ export const ApiScreen = ({ id }: { id: string }) => {
         <a class="button" href={`/console/events?target_id=${api.id}`}>
           {text.events}
         </a>
-        <button type="button" class="danger" onClick={() => setAsked(true)}>
-          {text.remove}
-        </button>
+        <DeleteButton
+          name={api.name}
+          typed={api.name}
+          text={text.deleteText}
+          path={`/apis/${api.id}`}
+          list="/console/apis"
+        />
       </Heading>
       <div class="narrow stack">
         <Form api={api} loaded={loaded} />
         <AsCode section="apis" path={`/apis/${api.id}`} object={api} />
       </div>
-      {isAsked && (
-        <Confirm
-          title={say(text.removeTitle, { name: api.name })}
-          text={text.removeText}
-          action={text.remove}
-          typed={api.name}
-          {...removal.dialog}
-          onConfirm={() =>
-            void removal.run('DELETE', `/apis/${api.id}`, say(text.removed, { name: api.name }))
-          }
-          onClose={() => setAsked(false)}
-        />
-      )}
     </>
   )
 }

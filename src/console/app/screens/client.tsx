@@ -1,17 +1,14 @@
 import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
-import { Confirm } from '../dialogs.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Once } from '../once.tsx'
 import { Badge, Card, Heading, Value } from '../parts.tsx'
-import { announce, go } from '../router.ts'
-import { show } from '../toast.tsx'
+import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { words } from '../words.ts'
 import { Admission, Claims } from './admission.tsx'
 import { kindNames } from './clients.tsx'
 import { Presentation } from './presentation.tsx'
@@ -128,74 +125,10 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
   )
 }
 
-const Safety = ({ client }: { client: Client }) => {
-  const [step, setStep] = useState<'secret' | 'delete'>()
-  const [secret, setSecret] = useState<string>()
-  const [problem, setProblem] = useState<Problem>()
-  const [isBusy, setBusy] = useState(false)
-  const path = `/clients/${encodeURIComponent(client.client_id)}`
-  const run = async (): Promise<void> => {
-    setBusy(true)
-    setProblem(undefined)
-    try {
-      if (step === 'secret')
-        setSecret((await callApi<{ client_secret: string }>('POST', `${path}/secret`)).data.client_secret)
-      else {
-        await callApi('DELETE', path)
-        show(say(words.common.deleted, { name: client.name }))
-        go('/console/clients')
-        announce()
-      }
-      setStep(undefined)
-    } catch (error) {
-      setProblem(asProblem(error))
-    } finally {
-      setBusy(false)
-    }
-  }
-  const isDeletion = step === 'delete'
-  return (
-    <Card title={words.client.safety}>
-      <div class="buttons">
-        {client.type === 'confidential' && (
-          <button type="button" onClick={() => setStep('secret')}>
-            {words.client.rotate}
-          </button>
-        )}
-        <a class="button" href={`/console/events?target_id=${encodeURIComponent(client.client_id)}`}>
-          {words.common.events}
-        </a>
-        <button type="button" class="danger" onClick={() => setStep('delete')}>
-          {words.common.delete}
-        </button>
-      </div>
-      {step && (
-        <Confirm
-          title={isDeletion ? say(words.common.deleteOne, { name: client.name }) : words.client.rotateTitle}
-          text={isDeletion ? words.client.deleteText : words.client.rotateText}
-          action={isDeletion ? words.common.delete : words.client.rotateAction}
-          {...(isDeletion ? { typed: client.client_id } : {})}
-          problem={problem}
-          isBusy={isBusy}
-          onConfirm={() => void run()}
-          onClose={() => setStep(undefined)}
-        />
-      )}
-      {secret && (
-        <Once
-          title={words.client.newSecret}
-          text={words.client.secretOnce}
-          value={secret}
-          onClose={() => setSecret(undefined)}
-        />
-      )}
-    </Card>
-  )
-}
-
 /** Screen of one application. */
 export const ClientScreen = ({ id }: { id: string }) => {
-  const loaded = useObject<Client>(`/clients/${encodeURIComponent(id)}`)
+  const path = `/clients/${encodeURIComponent(id)}`
+  const loaded = useObject<Client>(path)
   const back = { href: '/console/clients', label: words.nav.clients }
   const client = loaded.data
   if (!client) return <UnloadedScreen title={words.client.one} back={back} loaded={loaded} />
@@ -206,18 +139,32 @@ export const ClientScreen = ({ id }: { id: string }) => {
         back={back}
         badge={<Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>}
         lead={<Value text={client.client_id} />}
-      />
+      >
+        {client.type === 'confidential' && (
+          <RotateButton<{ client_secret: string }>
+            text={words.client.rotateText}
+            path={`${path}/secret`}
+            shown={{ title: words.client.newSecret, text: words.client.secretOnce }}
+            secretOf={({ client_secret }) => client_secret}
+          />
+        )}
+        <a class="button" href={`/console/events?target_id=${encodeURIComponent(client.client_id)}`}>
+          {words.common.events}
+        </a>
+        <DeleteButton
+          name={client.name}
+          typed={client.client_id}
+          text={words.client.deleteText}
+          path={path}
+          list="/console/clients"
+        />
+      </Heading>
       <div class="columns">
         <Settings client={client} loaded={loaded} />
         <div class="stack">
           <Snippets client={client} />
           {client.grant_types.includes('authorization_code') && <TestLogin client={client} />}
-          <Safety client={client} />
-          <AsCode
-            section="clients"
-            path={`/clients/${encodeURIComponent(client.client_id)}`}
-            object={client}
-          />
+          <AsCode section="clients" path={path} object={client} />
         </div>
       </div>
     </>

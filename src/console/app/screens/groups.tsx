@@ -3,7 +3,7 @@ import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
-import { Confirm } from '../dialogs.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
@@ -202,11 +202,6 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
 export const GroupScreen = ({ id }: { id: string }) => {
   const organizationOf = useOrganizations()
   const loaded = useObject<Group>(`/groups/${id}`)
-  const [isAsked, setAsked] = useState(false)
-  const removal = useAction(() => {
-    go('/console/groups')
-    announce()
-  })
   const back = { href: '/console/groups', label: words.nav.groups }
   const group = loaded.data
   if (!group) return <UnloadedScreen title={words.groups.one} back={back} loaded={loaded} />
@@ -221,9 +216,13 @@ export const GroupScreen = ({ id }: { id: string }) => {
           </>
         }
       >
-        <button type="button" class="danger" onClick={() => setAsked(true)}>
-          {words.common.delete}
-        </button>
+        <DeleteButton
+          name={group.name}
+          typed={group.name}
+          text={words.groups.deleteText}
+          path={`/groups/${id}`}
+          list="/console/groups"
+        />
       </Heading>
       <div class="columns">
         <div class="stack">
@@ -232,19 +231,6 @@ export const GroupScreen = ({ id }: { id: string }) => {
         </div>
         <Members group={group} onChanged={loaded.reload} />
       </div>
-      {isAsked && (
-        <Confirm
-          title={say(words.common.deleteOne, { name: group.name })}
-          text={words.groups.deleteText}
-          action={words.common.delete}
-          typed={group.name}
-          {...removal.dialog}
-          onConfirm={() =>
-            void removal.run('DELETE', `/groups/${id}`, say(words.common.deleted, { name: group.name }))
-          }
-          onClose={() => setAsked(false)}
-        />
-      )}
     </>
   )
 }

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { InvitationDetail } from '#src/directory/invitations/schema.ts'
 import { useAction } from '../action.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
 import { Confirm } from '../dialogs.tsx'
 import { type Fact, Facts } from '../facts.tsx'
 import { curlOf } from '../forms.tsx'
@@ -21,28 +20,21 @@ const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<De
   const path = `/invitations/${invitation.id}`
   const [isAsked, setAsked] = useState(false)
   const [sent, setSent] = useState<Sent>()
-  const [problem, setProblem] = useState<Problem>()
   const withdrawal = useAction(() => {
     setAsked(false)
     loaded.reload()
   })
-  const resend = async (): Promise<void> => {
-    setProblem(undefined)
-    try {
-      const { data } = await callApi<Sent>('POST', `${path}/resend`)
-      if (data.invitation_url) setSent(data)
-      else tellSent(data)
-      loaded.reload()
-    } catch (error) {
-      setProblem(asProblem(error))
-    }
-  }
+  const resending = useAction<Sent>(answer => {
+    if (answer.invitation_url) setSent(answer)
+    else tellSent(answer)
+    loaded.reload()
+  })
   return (
     <Card title={text.actions} lead={text.actionsLead}>
-      <Refused problem={problem} />
+      <Refused problem={resending.problem} />
       <div class="buttons">
         {may('users:create') && (
-          <button type="button" onClick={() => void resend()}>
+          <button type="button" onClick={() => void resending.run('POST', `${path}/resend`)}>
             {invitation.delivery === 'mail' ? text.resend : text.remake}
           </button>
         )}

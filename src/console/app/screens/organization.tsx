@@ -1,16 +1,13 @@
-import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import { useAction } from '../action.ts'
 import type { Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
-import { Confirm } from '../dialogs.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Card, Heading, Value } from '../parts.tsx'
-import { announce, go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { words } from '../words.ts'
 import { Definitions } from './attributes.tsx'
 import { LoginSettings } from './login-settings.tsx'
 import { DynamicPolicies, Joining } from './organization-access.tsx'
@@ -94,11 +91,6 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
 /** Screen of one organization. */
 export const OrganizationScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Organization>(`/organizations/${encodeURIComponent(id)}`)
-  const [isAsked, setAsked] = useState(false)
-  const removal = useAction(() => {
-    go('/console/organizations')
-    announce()
-  })
   const back = { href: '/console/organizations', label: words.nav.organizations }
   const organization = loaded.data
   if (!organization) return <UnloadedScreen title={words.log.organization} back={back} loaded={loaded} />
@@ -113,32 +105,19 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
           {words.common.events}
         </a>
         {organization.id !== DEFAULT && (
-          <button type="button" class="danger" onClick={() => setAsked(true)}>
-            {words.common.delete}
-          </button>
+          <DeleteButton
+            name={display_name}
+            typed={slug}
+            text={words.organization.deleteText}
+            path={`/organizations/${organization.id}`}
+            list="/console/organizations"
+          />
         )}
       </Heading>
       <div class="stack">
         <Form organization={organization} loaded={loaded} />
         <AsCode section="organizations" path={`/organizations/${organization.id}`} object={organization} />
       </div>
-      {isAsked && (
-        <Confirm
-          title={say(words.common.deleteOne, { name: display_name })}
-          text={words.organization.deleteText}
-          action={words.common.delete}
-          typed={slug}
-          {...removal.dialog}
-          onConfirm={() =>
-            void removal.run(
-              'DELETE',
-              `/organizations/${organization.id}`,
-              say(words.common.deleted, { name: display_name }),
-            )
-          }
-          onClose={() => setAsked(false)}
-        />
-      )}
     </>
   )
 }

@@ -1,14 +1,12 @@
 import { useState } from 'preact/hooks'
-import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
-import { Confirm } from '../dialogs.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
 import { NewDialog } from '../new-dialog.tsx'
 import { Badge, Card, Heading, Value } from '../parts.tsx'
-import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
@@ -135,19 +133,13 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
 /** Screen of one identity provider. */
 export const ProviderScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Provider>(`/identity-providers/${encodeURIComponent(id)}`)
-  const [isAsked, setAsked] = useState(false)
-  const removal = useAction(() => {
-    go('/console/identity-providers')
-    announce()
-  })
   const back = { href: '/console/identity-providers', label: words.nav.providers }
   const provider = loaded.data
   if (!provider) return <UnloadedScreen title={words.providers.one} back={back} loaded={loaded} />
-  const { name } = provider
   return (
     <>
       <Heading
-        title={name}
+        title={provider.name}
         back={back}
         badge={
           <Badge tone={provider.enabled ? 'good' : 'plain'}>
@@ -157,9 +149,13 @@ export const ProviderScreen = ({ id }: { id: string }) => {
         lead={typeNames[provider.type]}
       >
         {provider.type !== 'saml' && <NewSecret provider={provider} loaded={loaded} />}
-        <button type="button" class="danger" onClick={() => setAsked(true)}>
-          {words.common.delete}
-        </button>
+        <DeleteButton
+          name={provider.name}
+          typed={provider.alias}
+          text={words.providers.deleteText}
+          path={`/identity-providers/${provider.id}`}
+          list="/console/identity-providers"
+        />
       </Heading>
       <div class="narrow stack">
         <Form provider={provider} loaded={loaded} />
@@ -168,23 +164,6 @@ export const ProviderScreen = ({ id }: { id: string }) => {
         )}
         <AsCode section="identity_providers" path={`/identity-providers/${provider.id}`} object={provider} />
       </div>
-      {isAsked && (
-        <Confirm
-          title={say(words.common.deleteOne, { name })}
-          text={words.providers.deleteText}
-          action={words.common.delete}
-          typed={provider.alias}
-          {...removal.dialog}
-          onConfirm={() =>
-            void removal.run(
-              'DELETE',
-              `/identity-providers/${provider.id}`,
-              say(words.common.deleted, { name }),
-            )
-          }
-          onClose={() => setAsked(false)}
-        />
-      )}
     </>
   )
 }

@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { RoleAnswer } from '#src/directory/roles/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
-import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
-import { Confirm } from '../dialogs.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
@@ -185,11 +184,6 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
 export const RoleScreen = ({ id }: { id: string }) => {
   const organizationOf = useOrganizations()
   const loaded = useObject<Role>(`/roles/${id}`)
-  const [isAsked, setAsked] = useState(false)
-  const removal = useAction(() => {
-    go('/console/roles')
-    announce()
-  })
   const back = { href: '/console/roles', label: words.nav.roles }
   const role = loaded.data
   if (!role) return <UnloadedScreen title={words.roles.one} back={back} loaded={loaded} />
@@ -206,9 +200,13 @@ export const RoleScreen = ({ id }: { id: string }) => {
         }
       >
         {!role.built_in && (
-          <button type="button" class="danger" onClick={() => setAsked(true)}>
-            {words.common.delete}
-          </button>
+          <DeleteButton
+            name={role.name}
+            typed={role.name}
+            text={words.roles.deleteText}
+            path={`/roles/${id}`}
+            list="/console/roles"
+          />
         )}
       </Heading>
       <div class="columns">
@@ -219,19 +217,6 @@ export const RoleScreen = ({ id }: { id: string }) => {
           <AsCode section="roles" path={`/roles/${id}`} object={role} />
         </div>
       </div>
-      {isAsked && (
-        <Confirm
-          title={say(words.common.deleteOne, { name: role.name })}
-          text={words.roles.deleteText}
-          action={words.common.delete}
-          typed={role.name}
-          {...removal.dialog}
-          onConfirm={() =>
-            void removal.run('DELETE', `/roles/${id}`, say(words.common.deleted, { name: role.name }))
-          }
-          onClose={() => setAsked(false)}
-        />
-      )}
     </>
   )
 }

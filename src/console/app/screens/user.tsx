@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Confirm } from '../dialogs.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
@@ -10,7 +10,6 @@ import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { Once } from '../once.tsx'
 import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
-import { announce, go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import { Attributes } from './attributes.tsx'
@@ -87,30 +86,18 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
 
 type GroupsOfUser = ReturnType<typeof useGroups>
 
-type Step = 'disable' | 'delete' | 'sign_out'
+type Step = 'disable' | 'sign_out'
 
 const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }) => {
   const [step, setStep] = useState<Step>()
   const [link, setLink] = useState<string>()
-  const [problem, setProblem] = useState<Problem>()
   const name = nameOf(user)
   const action = useAction(() => {
     setStep(undefined)
-    if (step === 'delete') {
-      go('/console/users')
-      announce()
-    } else loaded.reload()
+    loaded.reload()
   })
-  const quick = useAction(() => loaded.reload())
-  const makeLink = async (): Promise<void> => {
-    try {
-      setProblem(undefined)
-      const { data } = await callApi<{ url: string }>('POST', `/users/${user.id}/sign-in-link`)
-      setLink(data.url)
-    } catch (error) {
-      setProblem(asProblem(error))
-    }
-  }
+  const quick = useAction(loaded.reload)
+  const linking = useAction<{ url: string }>(({ url }) => setLink(url))
   const steps: Record<Step, { title: string; text: string; action: string; run(): void }> = {
     disable: {
       title: say(words.user.disableTitle, { name }),
@@ -124,16 +111,10 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
       action: words.users.signOut,
       run: () => void action.run('DELETE', `/users/${user.id}/sessions`, words.user.signedOut),
     },
-    delete: {
-      title: say(words.common.deleteOne, { name }),
-      text: words.user.deleteText,
-      action: words.common.delete,
-      run: () => void action.run('DELETE', `/users/${user.id}`, say(words.common.deleted, { name })),
-    },
   }
   return (
     <Card title={words.user.safety}>
-      <Refused problem={quick.problem ?? problem} />
+      <Refused problem={quick.problem ?? linking.problem} />
       <div class="buttons">
         <button
           type="button"
@@ -141,7 +122,7 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
         >
           {words.user.mailReset}
         </button>
-        <button type="button" onClick={() => void makeLink()}>
+        <button type="button" onClick={() => void linking.run('POST', `/users/${user.id}/sign-in-link`)}>
           {words.user.makeLink}
         </button>
         {user.picture && (
@@ -169,14 +150,10 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
             {words.users.enable}
           </button>
         )}
-        <button type="button" class="danger" onClick={() => setStep('delete')}>
-          {words.common.delete}
-        </button>
       </div>
       {step && (
         <Confirm
           {...steps[step]}
-          {...(step === 'delete' && { typed: user.username })}
           {...action.dialog}
           onConfirm={steps[step].run}
           onClose={() => setStep(undefined)}
@@ -218,7 +195,15 @@ export const UserScreen = ({ id }: { id: string }) => {
             <Value text={user.id} /> {words.user.lastLogin} <When time={user.last_login} />
           </>
         }
-      />
+      >
+        <DeleteButton
+          name={nameOf(user)}
+          typed={user.username}
+          text={words.user.deleteText}
+          path={`/users/${user.id}`}
+          list="/console/users"
+        />
+      </Heading>
       <div class="columns">
         <div class="stack">
           <Profile user={user} loaded={loaded} groups={groups} />

@@ -1,17 +1,16 @@
 import { useState } from 'preact/hooks'
 import type { WebhookDelivery } from '#src/webhooks/schema.ts'
 import { useAction } from '../action.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
-import { Confirm } from '../dialogs.tsx'
+import { DeleteButton } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { Badge, Card, Empty, Failure, Heading, Loading, Value, When } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { eventTitle, say, words } from '../words.ts'
-import { linesOf, SecretDialog, StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx'
+import { linesOf, StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx'
 
 type Delivery = (typeof WebhookDelivery)['_output']
 
@@ -114,59 +113,6 @@ const Deliveries = ({ id }: { id: string }) => {
   )
 }
 
-const Safety = ({ webhook }: { webhook: Webhook }) => {
-  const [step, setStep] = useState<'rotate' | 'delete'>()
-  const [secret, setSecret] = useState<string>()
-  const [problem, setProblem] = useState<Problem>()
-  const [isBusy, setBusy] = useState(false)
-  const path = `/webhooks/${webhook.id}`
-  const run = async (): Promise<void> => {
-    setBusy(true)
-    setProblem(undefined)
-    try {
-      if (step === 'rotate') {
-        const { data } = await callApi<WebhookWithSecret>('POST', `${path}/rotate-secret`, { body: {} })
-        setSecret(data.secret ?? data.public_key ?? '')
-      } else {
-        await callApi('DELETE', path)
-        go('/console/webhooks')
-        announce()
-      }
-      setStep(undefined)
-    } catch (error) {
-      setProblem(asProblem(error))
-    } finally {
-      setBusy(false)
-    }
-  }
-  const isDeletion = step === 'delete'
-  return (
-    <Card title={text.safety}>
-      <div class="buttons">
-        <button type="button" onClick={() => setStep('rotate')}>
-          {text.rotate}
-        </button>
-        <button type="button" class="danger" onClick={() => setStep('delete')}>
-          {text.remove}
-        </button>
-      </div>
-      {step && (
-        <Confirm
-          title={isDeletion ? say(text.removeTitle, { name: webhook.name }) : text.rotateTitle}
-          text={isDeletion ? text.removeText : text.rotateText}
-          action={isDeletion ? text.remove : text.rotate}
-          {...(isDeletion ? { typed: webhook.name } : {})}
-          problem={problem}
-          isBusy={isBusy}
-          onConfirm={() => void run()}
-          onClose={() => setStep(undefined)}
-        />
-      )}
-      {secret && <SecretDialog secret={secret} onClose={() => setSecret(undefined)} />}
-    </Card>
-  )
-}
-
 /** Screen of one webhook. */
 export const WebhookScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Webhook>(`/webhooks/${encodeURIComponent(id)}`)
@@ -180,12 +126,26 @@ export const WebhookScreen = ({ id }: { id: string }) => {
         back={back}
         badge={<StateBadge of={webhook} />}
         lead={webhook.failure ?? <Value text={webhook.url} />}
-      />
+      >
+        <RotateButton<WebhookWithSecret>
+          text={text.rotateText}
+          path={`/webhooks/${webhook.id}/rotate-secret`}
+          body={{}}
+          shown={{ title: text.secret, text: text.secretText }}
+          secretOf={({ secret, public_key }) => secret ?? public_key ?? ''}
+        />
+        <DeleteButton
+          name={webhook.name}
+          typed={webhook.name}
+          text={text.deleteText}
+          path={`/webhooks/${webhook.id}`}
+          list="/console/webhooks"
+        />
+      </Heading>
       <div class="columns">
         <Form webhook={webhook} loaded={loaded} />
         <div class="stack">
           <Deliveries id={webhook.id} />
-          <Safety webhook={webhook} />
           <AsCode section="webhooks" path={`/webhooks/${webhook.id}`} object={webhook} />
         </div>
       </div>

@@ -30,11 +30,6 @@ export const StateBadge = ({ of: { enabled, disabled_reason, failing_since } }: 
     <Badge tone="good">{text.on}</Badge>
   )
 
-/** Shows the secret of a webhook, which the API returns only once. */
-export const SecretDialog = ({ secret, onClose }: { secret: string; onClose(): void }) => (
-  <Once title={text.secret} text={text.secretText} value={secret} onClose={onClose} />
-)
-
 /** Screen of the list of webhooks. */
 export const WebhooksScreen = () => {
   const list = useList<Webhook>('/webhooks', { limit: 50 })
@@ -123,7 +118,9 @@ export const WebhooksScreen = () => {
           )}
         </NewDialog>
       )}
-      {made?.secret && <SecretDialog secret={made.secret} onClose={() => show(made)} />}
+      {made?.secret && (
+        <Once title={text.secret} text={text.secretText} value={made.secret} onClose={() => show(made)} />
+      )}
     </>
   )
 }

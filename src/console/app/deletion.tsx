@@ -1,0 +1,45 @@
+import { useState } from 'preact/hooks'
+import { useAction } from './action.ts'
+import { Confirm } from './dialogs.tsx'
+import { announce, go } from './router.ts'
+import { say, words } from './words.ts'
+
+const { common } = words
+
+/** Deletes the object of a screen after a confirmation, and opens the list of its kind. */
+export const DeleteButton = (props: {
+  name: string
+  /** The text that the person types to confirm. */
+  typed: string
+  /** The consequences. */
+  text: string
+  /** The path of the API. */
+  path: string
+  /** The path of the list in the console. */
+  list: string
+}) => {
+  const { name, typed, text, path, list } = props
+  const [isAsked, setAsked] = useState(false)
+  const { run, dialog } = useAction(() => {
+    go(list)
+    announce()
+  })
+  return (
+    <>
+      <button type="button" class="danger" onClick={() => setAsked(true)}>
+        {common.delete}
+      </button>
+      {isAsked && (
+        <Confirm
+          title={say(common.deleteOne, { name })}
+          text={text}
+          action={common.delete}
+          typed={typed}
+          {...dialog}
+          onConfirm={() => void run('DELETE', path, say(common.deleted, { name }))}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
+  )
+}

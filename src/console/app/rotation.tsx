@@ -1,0 +1,44 @@
+import { useState } from 'preact/hooks'
+import { useAction } from './action.ts'
+import { Confirm } from './dialogs.tsx'
+import { Once } from './once.tsx'
+import { words } from './words.ts'
+
+const { common } = words
+
+/** Replaces the secret of a screen's object after a confirmation, and shows the new one once. */
+export const RotateButton = <T,>(props: {
+  /** The consequences. */
+  text: string
+  path: string
+  body?: object
+  /** Title and text of the new secret. */
+  shown: { title: string; text: string }
+  secretOf(answer: T): string
+}) => {
+  const { text, path, body, shown, secretOf } = props
+  const [isAsked, setAsked] = useState(false)
+  const [secret, setSecret] = useState<string>()
+  const { run, dialog } = useAction<T>(answer => {
+    setAsked(false)
+    setSecret(secretOf(answer))
+  })
+  return (
+    <>
+      <button type="button" onClick={() => setAsked(true)}>
+        {common.newSecret}
+      </button>
+      {isAsked && (
+        <Confirm
+          title={common.newSecretTitle}
+          text={text}
+          action={common.newSecret}
+          {...dialog}
+          onConfirm={() => void run('POST', path, undefined, body)}
+          onClose={() => setAsked(false)}
+        />
+      )}
+      {secret && <Once {...shown} value={secret} onClose={() => setSecret(undefined)} />}
+    </>
+  )
+}
