@@ -3,6 +3,7 @@ import type { Keyset } from '#src/lib/cursor.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 
+/** Maximum events of the download of one's own data: about 5 MB, which are built in memory. */
 const MAX_EVENTS = 10_000
 
 const shown = ({ events }: Queries['tables']) => ({

@@ -147,13 +147,13 @@ export const decideAmong = (
 
 /**
  * True when the login may count as proven in this flow. Single sign-on at a provider may be older than the
- * flow. It suffices to enrol a first factor: some providers never report the time, and their users could not
- * log in otherwise.
+ * flow. It suffices for a user without factors to add one: some providers never report the time, and their
+ * users could not log in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login
-  const isFirstFactor = enrol_due && factors.length === 0 && !must_change_password
-  return isFirstFactor || isFresh(login, now) || (pending !== undefined && auth_time >= pending.created_at)
+  const addsOnlyFactor = enrol_due && factors.length === 0 && !must_change_password
+  return addsOnlyFactor || isFresh(login, now) || (pending !== undefined && auth_time >= pending.created_at)
 }
 
 /**

@@ -43,8 +43,8 @@ const withoutSecrets = (uri: string): string =>
   printable(uri.replace(/[?#].*/s, '').replace(/^([^/]*\/\/)[^/]*@/, '$1'))
 
 /**
- * Logs the reason of a refusal, records it for a known client, and returns the page. A network or
- * organization with too many refusals gets only the page: strangers fill neither log nor disk.
+ * Logs the reason of a refusal, records it for a known client, and returns the page. After too many refusals
+ * of one network or organization only the page is returned, because strangers could fill log and disk.
  */
 export const refuseRequest = async (
   context: Context,
@@ -66,8 +66,8 @@ export const refuseRequest = async (
 }
 
 /**
- * Returns the error that the client gets. The allowed scopes of `invalid_scope` go to the log and, in
- * development mode, to the client: anyone can make a request with its public id.
+ * Returns the error that the client gets. An `invalid_scope` names the allowed scopes in the log; in
+ * development mode also to the client. Elsewhere a stranger could list a client's scopes by its public id.
  */
 export const publicError = (
   context: Context,
@@ -84,7 +84,10 @@ export const publicError = (
   return context.loginPage ? error : new OAuthError(error.code)
 }
 
-/** Maximum events of one client in an hour: strangers could name any number of redirect URIs. */
+/**
+ * Maximum events of one client in an hour: each redirect URI is an event of its own, and strangers could name
+ * any number of them. 20 show a developer each mistake, and add at most 480 rows a day.
+ */
 const MAX_EVENTS = 20
 const EVENTS: Limit = { kind: 'window', count: MAX_EVENTS, window: HOUR, wait: 0 }
 

@@ -5,8 +5,8 @@ import project from '../../package.json' with { type: 'json' }
 const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
 
 /**
- * Prints a software bill of materials of this executable: its libraries, the runtime, and what that links and
- * scanners cannot see.
+ * Prints a software bill of materials of this executable: its libraries, the runtime, and the libraries that
+ * are linked into the runtime. Scanners of files do not find the latter.
  */
 export const sbom = (options: { format: keyof typeof formats }): void =>
   console.log(JSON.stringify(formats[options.format](), null, 2))

@@ -5,7 +5,10 @@ import { roleNamesOf, type UserWithRoles } from '#src/directory/users/store.ts'
 import { printList } from './list.ts'
 import { type ListOptions, organizationNamed, withInstance } from './user.ts'
 
-/** Prints users, oldest first; with `search` only users whose name or address contains it. */
+/**
+ * Prints users; with `search` only users whose name or address contains it. The oldest are first, as in each
+ * list of the command line: new rows come last, so a later output continues an earlier one.
+ */
 export const userList = (options: ListOptions & { search?: string }): Promise<void> =>
   withInstance(options, async context => {
     const { store } = context

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type ClaimMapping, MAX_CLAIMS, mappingProblem } from '#src/protocol/oidc/claim-mapping.ts'
 
+/** 20 claims of the longest usual names and paths have about 3 KiB. Each token request reads the mapping. */
 const MAPPING_BYTES = 4096
 const ALLOWED = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES / 1024} KiB as JSON.`
 

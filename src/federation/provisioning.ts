@@ -38,6 +38,8 @@ export const provisionUser = async (
   }
   const { username, roles } = await context.store.read(async q => {
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
+    // Names without a role are ignored: a provider lists its own groups too, and a role that was renamed or
+    // deleted must not keep people out.
     const wanted = [...profile.roles, ...(found?.invitation.roles ?? [])]
     const named = await rolesNamed(q, organization.id, wanted)
     return {

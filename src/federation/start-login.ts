@@ -42,7 +42,7 @@ export type BuildAuthorizationUrl<P extends IdentityProvider> = (start: LoginSta
 /**
  * Returns the provider with this alias.
  *
- * @throws PageError 404 for an unknown alias or another type
+ * @throws PageError 404 for an unknown alias, and for a provider of another type: its endpoints are elsewhere
  */
 export const requireProvider = async <P extends IdentityProvider>(
   context: Context,

@@ -7,7 +7,8 @@ import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 
 /**
- * Seconds. Caches have a new key well before it signs, 15 minutes after its publication (tokens/rotation.ts).
+ * Seconds for which caches keep these documents. A new key is published 15 minutes before it signs
+ * (tokens/rotation.ts), so each cache has read it by then.
  */
 const MAX_AGE = 300
 

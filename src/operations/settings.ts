@@ -14,6 +14,10 @@ const duration = (min: number, max: number, allowed: string) =>
     return ms >= min && ms <= max
   }, allowed)
 
+/**
+ * No backups by default: a copy of the database needs disk space that only the operator can judge. Seven of
+ * them are a week of daily backups.
+ */
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 
 /**
@@ -46,6 +50,11 @@ export const readSettings = async (q: Queries): Promise<ServerSettings> => ({
   ...(await getSetting<Partial<ServerSettings>>(q, NAME)),
 })
 
+/**
+ * Changes the given settings and keeps the others. Unlike other `PUT`s of the admin API this one is partial:
+ * the settings are independent, and a client that does not know a newer setting must not reset it. One event
+ * names the changed settings; a call that changes nothing has no event.
+ */
 const update = (
   context: Context,
   {

@@ -119,6 +119,7 @@ const users: SeedKind<'users', UserRow> = {
       if (invite) await inviteUser(context, tx, row, invite, by)
     })
   },
+  // The password of an existing user stays: a file that is applied again must not undo the user's own change.
   update: ({ context }, row, { password: _, password_hash: __, invite: ___, ...given }) =>
     updateUser(context, row.id, given, hostActor),
   remove: (context, { id }) => deleteUser(context, id, hostActor),

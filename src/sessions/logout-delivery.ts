@@ -14,9 +14,15 @@ import {
   slugOf,
 } from './logout-store.ts'
 
-/** Seconds: https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken advises two minutes. */
+/**
+ * Lifetime of a logout token in seconds: two minutes at most, as
+ * https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken recommends.
+ */
 const TOKEN_LIFETIME = 120
-/** Milliseconds for which administrators see an outcome; the sweep waits another day. */
+/**
+ * Milliseconds for which administrators see the outcome of a logout. The sweep removes the row a day later, so
+ * a row lives for a week.
+ */
 const KEPT = 6 * DAY
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
 /** Maximum bytes of an application's answer, which is not used. */

@@ -26,6 +26,7 @@ export const challengeOf = (
 ): string =>
   createHmac('sha256', master.derive('passkeys')).update(`${purpose}\0${subject}`).digest('base64url')
 
+/** Milliseconds, 5 minutes: https://www.w3.org/TR/webauthn-3/#sctn-timeout-recommended-range */
 const TIMEOUT = 300_000
 
 /**
@@ -114,7 +115,7 @@ const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined
   }
 }
 
-/** Loaded on first use: its certificate and CBOR code takes longer to load than the rest of the server. */
+/** Loads the WebAuthn library on first use: it takes longer to load than the rest of the server. */
 const library = async () => {
   // Its certificate library requires this module but does not load it in the executable.
   await import('reflect-metadata')
@@ -128,8 +129,8 @@ const expectation = ({ config }: Core, challenge: string) => ({
 })
 
 /**
- * Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid.
- * `alone` demands user verification: the passkey was made to log in alone.
+ * Verifies a registration for this challenge. Returns the new passkey, or undefined for an invalid answer.
+ * With `alone`, user verification is required: such a passkey replaces password and second factor.
  */
 export const verifyRegistration = async (
   context: Core,

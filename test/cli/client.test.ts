@@ -35,7 +35,7 @@ afterAll(async () => {
 })
 
 const createClient = (...args: string[]) => gatehouse(['client', 'create', ...args], env)
-/** Runs the command; returns the printed settings by name, and the code below each title. */
+/** Runs `client create`. Returns the printed settings by name, and each printed program. */
 const created = async (...args: string[]) => {
   const { code, stdout, stderr } = await createClient(...args)
   expect([code, stderr]).toEqual([0, ''])

@@ -65,7 +65,10 @@ const resources: [string, Json, Json, string][] = [
 ]
 
 const runs: (() => Promise<void>)[] = []
-/** Declares a test whose body runs once: as this test, or in the test that needs all events. */
+/**
+ * Declares a test. The last test of this file runs the bodies of all tests and needs their events; a body
+ * that has run already is not run again.
+ */
 const operation = (title: string, body: () => Promise<void>) => {
   let running: Promise<void> | undefined
   const run = () => {

@@ -162,7 +162,10 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     next()
   }
 
-  /** Refuses the current message. Waiting ones go to the next worker, or are refused if it fails. */
+  /**
+   * Kills the worker and refuses its message. Waiting messages go to the next worker; when a worker does not
+   * even start, they are refused too.
+   */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

@@ -8,7 +8,10 @@ import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Invitation } from './store.ts'
 
-/** Default lifetime of an invitation in milliseconds. */
+/**
+ * Default lifetime of an invitation in milliseconds. A week covers a person who is away for some days; the link
+ * in a mailbox gives an account, so it does not live longer unless the maker asks for it (30 days at most).
+ */
 export const INVITATION_TTL = 7 * DAY
 
 const deliveries = ['mail', 'link'] as const

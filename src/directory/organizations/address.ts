@@ -1,3 +1,7 @@
+/**
+ * Maximum bytes of an organization's CSS. The built-in style sheet of all pages has about as much, so 32 KiB
+ * can restyle each of them. The sheet is kept in memory, and a person's first page loads it.
+ */
 export const STYLE_LIMIT = 32 * 1024
 
 const address = /^\/assets\/organizations\/(org_[\w-]{1,64})\/([0-9a-f]{32})\.(png|svg|webp|jpg|css)$/

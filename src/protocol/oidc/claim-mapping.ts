@@ -16,7 +16,10 @@ export interface MappingSource {
 
 /** Maximum number of claims of a mapping. */
 export const MAX_CLAIMS = 20
-/** Maximum bytes of the mapped claims of a token as JSON. */
+/**
+ * Maximum bytes of the mapped claims of a token as JSON. An access token travels in a header, and servers such
+ * as nginx and Node refuse headers of more than 8 or 16 KiB in total.
+ */
 const MAX_CLAIM_BYTES = 4096
 
 const PATH =

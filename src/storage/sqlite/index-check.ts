@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 /** Returns an SQL identifier. */
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** Number of rows from which the comparison of a table is worth a line of progress. */
+/** Minimum number of rows for a line of progress: smaller tables take less than a second. */
 const MANY = 100_000
 
 /**
@@ -28,8 +28,9 @@ export const indexFindings = (
 interface Index {
   name: string
   isUnique: boolean
-  /** SQL of the text of the whole entry, and of its key. */
+  /** SQL expression for all columns of an entry as one text. */
   entry: string
+  /** SQL expression for the key columns alone, which a unique index must not repeat. */
   key: string
   /** Condition of a partial index. */
   where: string
@@ -42,7 +43,7 @@ const indexesOf = (db: Database, table: string): Index[] => {
       .values(table)
       .map(([name]) => name),
   )
-  /** A missing name is that of the row's number; the schema has no index of an expression. */
+  // A column without a name is the rowid: the schema has no index on an expression, which has no name either.
   const text = (columns: unknown[]): string => {
     const parts = columns.map(name => {
       const column = name === null ? 'rowid' : identifier(String(name))
