@@ -20,8 +20,8 @@ import {
  */
 const TOKEN_LIFETIME = 120
 /**
- * Milliseconds for which administrators see the outcome of a logout. The sweep removes the row a day later, so
- * a row lives for a week.
+ * Milliseconds for which administrators see the outcome of a logout. The sweep removes the row a day later:
+ * it lives for a week.
  */
 const KEPT = 6 * DAY
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }

@@ -24,8 +24,8 @@ export type DeliveryRow = Tables['webhook_deliveries']['$inferSelect']
 
 /**
  * Maximum number of attempts of a webhook that are kept. An attempt has up to 2 KiB of the answer, so 500 are
- * at most about 1 MiB. A failing webhook makes about ten attempts before it is switched off: its log shows the
- * whole outage.
+ * at most about 1 MiB. A failing webhook makes about ten attempts before it is switched off: its log shows
+ * the whole outage.
  */
 const KEPT = 500
 

@@ -162,10 +162,7 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     next()
   }
 
-  /**
-   * Kills the worker and refuses its message. Waiting messages go to the next worker; when a worker does not
-   * even start, they are refused too.
-   */
+  /** Kills the worker and refuses its message; if the worker did not start, also the waiting messages. */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

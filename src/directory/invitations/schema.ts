@@ -9,8 +9,8 @@ import { iso } from '#src/lib/text.ts'
 import type { Invitation } from './store.ts'
 
 /**
- * Default lifetime of an invitation in milliseconds. A week covers a person who is away for some days; the link
- * in a mailbox gives an account, so it does not live longer unless the maker asks for it (30 days at most).
+ * Default lifetime of an invitation in milliseconds. A week covers a person who is away for some days. The
+ * link gives an account to the reader of a mailbox, so a maker has to ask for more (30 days at most).
  */
 export const INVITATION_TTL = 7 * DAY
 

@@ -17,8 +17,8 @@ export interface MappingSource {
 /** Maximum number of claims of a mapping. */
 export const MAX_CLAIMS = 20
 /**
- * Maximum bytes of the mapped claims of a token as JSON. An access token travels in a header, and servers such
- * as nginx and Node refuse headers of more than 8 or 16 KiB in total.
+ * Maximum bytes of the mapped claims of a token as JSON. An access token is sent in a header, and servers
+ * such as nginx and Node refuse headers of more than 8 or 16 KiB in total.
  */
 const MAX_CLAIM_BYTES = 4096
 
