@@ -151,6 +151,7 @@ export const postForgetBrowser =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { viewer, form } = await openForm(context, call)
+    permit(viewer, 'profile:update')
     const { user } = viewer
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     await context.store.write(tx => forgetBrowsers(context, tx, user, by, form.get('browser_id') ?? ''))

@@ -112,6 +112,7 @@ export const postSignIn =
     const { password_hash, retry } = await chooseNewPassword(context, organization, opened.form, {
       user,
       ask_current: false,
+      by_link: true,
       client_info: call,
     })
     if (retry) {

@@ -1,10 +1,14 @@
 import type { Context } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
+import { findUserForLogin } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { mailOrigin } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { isKnownDevice } from '#src/sign-in/devices.ts'
 import { redeemEmailCode } from '#src/sign-in/email-codes.ts'
 import { accountName, confirmProof, MAX_IDENTIFIER, proveByName } from '#src/sign-in/password.ts'
 import { askForMail } from './ask-for-mail.ts'
@@ -82,8 +86,8 @@ export const postEmailCode =
   }
 
 /**
- * Sends a code by mail. The answer and the work are the same for every name: the user is looked up when the
- * mail is sent.
+ * Sends a code by mail. The answer and the work are the same for every name: whether a code is sent is decided
+ * when the mail goes out.
  */
 const sendCode = async (
   context: Context,
@@ -111,9 +115,16 @@ const sendCode = async (
   const { id: organization_id } = flow.organization
   const identifier = username.slice(0, MAX_IDENTIFIER).toWellFormed()
   const application = clientName(flow)?.client_name
-  const data = { ...mailOrigin({ ...originFrom(call), application }), identifier, request: flow.handle }
+  const owner = await knownOwner(context, organization_id, identifier, call)
+  const data = {
+    ...mailOrigin({ ...originFrom(call), application }),
+    identifier,
+    request: flow.handle,
+    ...(owner && { known_to: owner }),
+  }
   const mail = { kind: 'sign_in_code', organization_id, user_id: null, data } as const
-  const recipient = `code:${accountName({ organization_id, identifier })}`
+  // Counted apart: strangers who ask for codes of this name do not use up those of the owner's browsers.
+  const recipient = `code:${accountName({ organization_id, identifier })}${owner ? ':known' : ''}`
   const wait = await askForMail(context, call, mail, recipient)
   if (wait > 0) {
     const seconds = Math.ceil(wait / SECOND)
@@ -125,6 +136,18 @@ const sendCode = async (
   await context.store.write(tx => setCodeFor(tx, flow.pending, identifier))
   return seeOther(`${PATH}?request=${flow.handle}`)
 }
+
+/** Returns the named user when this is one of their known browsers. The work is the same for every name. */
+const knownOwner = (
+  { store }: Context,
+  organization_id: OrganizationId,
+  identifier: string,
+  client_info: ClientInfo,
+): Promise<UserId | undefined> =>
+  store.read(async q => {
+    const user = await findUserForLogin(q, organization_id, identifier)
+    return (await isKnownDevice(q, user?.id ?? '', client_info)) ? user?.id : undefined
+  })
 
 const originFrom = ({ user_agent, ip_address, time_zone }: Call) => ({ user_agent, ip_address, time_zone })
 

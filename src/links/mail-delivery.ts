@@ -161,10 +161,11 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
  */
 const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, organization_id, locale, data } = mail
-  const { identifier = '', request = '', user_agent = '', ip_address = '' } = data
+  const { identifier = '', request = '', known_to, user_agent = '', ip_address = '' } = data
   const { user, code } = await context.store.write(async tx => {
     const user = await findUserForLogin(tx, organization_id, identifier)
-    const code = user && (await createEmailCode(context, tx, user, hashSecret(request)))
+    const asked = { request_hash: hashSecret(request), is_known: known_to === user?.id }
+    const code = user && (await createEmailCode(context, tx, user, asked))
     if (code)
       await record(context, tx, {
         type: 'user.code_sent',

@@ -1,7 +1,7 @@
-import { and, desc, eq, gt, inArray } from 'drizzle-orm'
+import { and, desc, eq, gt } from 'drizzle-orm'
 import type { OrganizationId, RememberedBrowserId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { deleteBatch } from '#src/storage/batches.ts'
+import { deleteBatch, keepLatest } from '#src/storage/batches.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -50,16 +50,12 @@ export const insertRemembered = async (tx: Transaction, browser: RememberedBrows
     .delete(remembered_browsers)
     .where(and(eq(remembered_browsers.user_id, user_id), eq(remembered_browsers.browser_hash, browser_hash)))
   await tx.insert(remembered_browsers).values(browser)
-  const surplus = tx
-    .select({ id: remembered_browsers.id })
-    .from(remembered_browsers)
-    .where(eq(remembered_browsers.user_id, user_id))
-    .orderBy(desc(remembered_browsers.id))
-    .offset(MAX_REMEMBERED)
-    .limit(MAX_REMEMBERED)
-  await tx
-    .delete(remembered_browsers)
-    .where(and(eq(remembered_browsers.user_id, user_id), inArray(remembered_browsers.id, surplus)))
+  await keepLatest(tx, remembered_browsers, {
+    key: remembered_browsers.id,
+    order: remembered_browsers.id,
+    where: eq(remembered_browsers.user_id, user_id),
+    max: MAX_REMEMBERED,
+  })
 }
 
 /** Forgets one browser of a user, or all. Returns those that were remembered. */

@@ -15,7 +15,10 @@ const DIGITS = 6
 /** Milliseconds for which a code, and the mail that brings it, is of use. */
 export const CODE_LIFETIME = 10 * MINUTE
 
-/** Counted for all organizations together: an address that many ask for is probably being flooded. */
+/**
+ * Counted for all organizations together: an address that many ask for is probably being flooded. Codes asked
+ * for in the user's known browsers are counted apart, by organization, so strangers cannot use them up.
+ */
 const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
 
 /** Hashes a code with a key: with a plain digest six digits could be found in a copy of the database. */
@@ -36,15 +39,16 @@ const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> => {
 
 /**
  * Makes the code of a user for a request; an earlier one ends. undefined when the user may not use one, or
- * the mailbox has had too many.
+ * the mailbox has had too many. `is_known` tells that a known browser of the user asks.
  */
 export const createEmailCode = async (
   context: Context,
   tx: Transaction,
   user: UserRow,
-  request_hash: SecretHash,
+  { request_hash, is_known }: { request_hash: SecretHash; is_known: boolean },
 ): Promise<string | undefined> => {
-  const mailbox = { key: `code-to:${hashSecret(mailboxOf(user.email))}`, limit: PER_MAILBOX }
+  const apart = is_known ? `:${user.organization_id}` : ''
+  const mailbox = { key: `code-to:${hashSecret(mailboxOf(user.email))}${apart}`, limit: PER_MAILBOX }
   if (!(await mayUseCode(tx, user)) || (await checkThrottle(context, tx, [mailbox])) > 0) return undefined
   await countFailure(context, tx, [mailbox])
   const code = String(randomInt(10 ** DIGITS)).padStart(DIGITS, '0')

@@ -62,9 +62,9 @@ export const chooseNewPassword = async (
   context: Context,
   organization: Organization,
   form: ReadonlyMap<string, string>,
-  person: { user: UserRow; ask_current: boolean; client_info: ClientInfo },
+  person: { user: UserRow; ask_current: boolean; by_link?: boolean; client_info: ClientInfo },
 ): Promise<ChosenPassword> => {
-  const { user, ask_current, client_info } = person
+  const { user, ask_current, by_link, client_info } = person
   const password = form.get('password') ?? ''
   const policy = await context.store.read(q => policyFor(q, organization, user.id))
   const broken = checkChosen(policy, password)
@@ -95,7 +95,10 @@ export const chooseNewPassword = async (
   if (!ask_current)
     await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const
-  if (user.password_hash && (await verifyPassword(context, user.password_hash, password, lane)))
+  // The holder of a link has proven no password: "unchanged" would tell them whether a guess is right, without
+  // a count of guesses, while the second factor still waits.
+  const compares = !by_link && user.password_hash !== null
+  if (compares && (await verifyPassword(context, user.password_hash, password, lane)))
     return retry({ code: 'unchanged' })
   return { password_hash: await hashPassword(context, password, lane) }
 }

@@ -1,6 +1,7 @@
-import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm'
+import { and, eq, gte, lt, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { keepLatest } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -99,13 +100,11 @@ export const touchDevice = async (
     .returning({ user_id: devices.user_id })
   if (seen.length > 0) return false
   await tx.insert(devices).values(device)
-  const surplus = tx
-    .select({ device_hash: devices.device_hash })
-    .from(devices)
-    .where(eq(devices.user_id, user_id))
-    .orderBy(desc(devices.last_seen_at))
-    .offset(MAX_DEVICES)
-    .limit(MAX_DEVICES)
-  await tx.delete(devices).where(and(eq(devices.user_id, user_id), inArray(devices.device_hash, surplus)))
+  await keepLatest(tx, devices, {
+    key: devices.device_hash,
+    order: devices.last_seen_at,
+    where: eq(devices.user_id, user_id),
+    max: MAX_DEVICES,
+  })
   return true
 }

@@ -1,4 +1,4 @@
-import { and, inArray, type SQL } from 'drizzle-orm'
+import { and, desc, inArray, type SQL } from 'drizzle-orm'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Transaction } from './store.ts'
 
@@ -19,4 +19,17 @@ export const deleteBatch = async (
     .where(and(where, inArray(key, some)))
     .returning({ key })
   return removed.length
+}
+
+/**
+ * Deletes the rows that match `where` beyond the `max` latest by `order`, up to `max` of them. A write that
+ * adds one row at a time leaves at most one surplus row.
+ */
+export const keepLatest = async (
+  tx: Transaction,
+  table: SQLiteTable,
+  { key, order, where, max }: { key: SQLiteColumn; order: SQLiteColumn; where: SQL | undefined; max: number },
+): Promise<void> => {
+  const surplus = tx.select({ key }).from(table).where(where).orderBy(desc(order)).offset(max).limit(max)
+  await tx.delete(table).where(and(where, inArray(key, surplus)))
 }

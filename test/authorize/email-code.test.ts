@@ -256,6 +256,39 @@ describe('guesses', () => {
     expect(total).toBe(10)
   })
 
+  test('MCD-07 strangers do not use up the codes of browsers in which the user has signed in', async () => {
+    const user = await newUser()
+    const [own, foreign] = [newBrowser(), newBrowser()]
+    for (const [browser, who] of [
+      [own, user],
+      [foreign, await newUser()],
+    ] as const) {
+      await signIn(browser, await browser.get('/account'), who.username)
+      browser.cookies.delete('gatehouse_login_8080')
+    }
+    for (let count = 0; count < 12; count++) await ask(newBrowser(), user.username)
+    // A browser that another user of the organization knows is a stranger's.
+    for (const browser of [newBrowser(), foreign])
+      expect((await ask(browser, user.username)).letter).toBeUndefined()
+    const { page, code } = await ask(own, user.username)
+    expect(answerOf(await enter(own, page, code)).code).toBeString()
+  })
+
+  test('MCD-07 known browsers have a limit too, for all names of the user together', async () => {
+    const user = await newUser()
+    const browsers = Array.from({ length: 6 }, newBrowser)
+    let sent = 0
+    for (const browser of browsers) {
+      await signIn(browser, await browser.get('/account'), user.username)
+      browser.cookies.delete('gatehouse_login_8080')
+      // The notice of a new browser.
+      await letters()
+      for (const name of [user.username, user.username, user.username, user.email])
+        if ((await ask(browser, name)).letter) sent++
+    }
+    expect(sent).toBe(10)
+  })
+
   test('MCD-06 are answered alike for names that have no user', async () => {
     const user = await newUser()
     const seen = []

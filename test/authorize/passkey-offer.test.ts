@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'bun:test'
-import { DAY } from '#src/lib/duration.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
 import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
-import { addPasskeyUser, optionsOf, recoveryCodesOf } from '#test/support/factors.ts'
+import {
+  addPasskeyUser,
+  codeOf,
+  enrolTotp,
+  openEnrolment,
+  optionsOf,
+  recoveryCodesOf,
+} from '#test/support/factors.ts'
 import { addClient, addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
 
 const app = await startApp()
@@ -79,6 +86,24 @@ describe('PEO-15 the offer of a passkey', () => {
     const login = await browser.get(authorizeUrl('web'))
     const credential = passkey.get(optionsOf(login))
     expect(answerOf(await browser.submit(login, { credential }, '/oauth/passkey')).code).toBeString()
+  })
+
+  test('never comes to a user whose second factor a remembered browser spares', async () => {
+    const settings = { remember_browser_days: 30 }
+    expect((await app.admin('PUT', '/organizations/default', { settings })).status).toBe(200)
+    const { username } = await newUser()
+    const own = openBrowser(app)
+    const { key } = await enrolTotp(app, own, await openEnrolment(own, username))
+    const browser = withPasskeys()
+    const step = await logIn(browser, username)
+    app.clock.advance(30 * SECOND)
+    const typed = { code: codeOf(app, key), remember: '1' }
+    // With the factor proven it is offered; "not now" is not pressed.
+    const offer = await browser.follow(await browser.submit(step, typed, '/oauth/second-factor'))
+    expect(offer.heading).toBe(OFFER)
+    browser.cookies.delete('gatehouse_login_8080')
+    const done = await logIn(browser, username)
+    expect((await codeRow(app, answerOf(done).code)).acr).toBe('1')
   })
 
   test('is answered once, for the login that it shows', async () => {

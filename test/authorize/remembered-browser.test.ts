@@ -5,7 +5,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { codeOf, enrolTotp, linkWith, openEnrolment, recoveryCodesOf } from '#test/support/factors.ts'
-import { addClient, addUser, authorizeUrl, codeRow, PASSWORD, signIn } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser, authorizeUrl, codeRow, PASSWORD, signIn } from '#test/support/people.ts'
 
 const mail = captureMail()
 const app = await startApp({}, { mail })
@@ -228,7 +228,49 @@ describe('RMB-04 a remembered browser ends', () => {
   })
 })
 
+describe('RMB-04 the number of days', () => {
+  test('that is raised spares no longer than what was chosen', async () => {
+    await allow({ remember_browser_days: 1 })
+    const { user, browser } = await remembered()
+    await allow({ remember_browser_days: 30 })
+    expect(await asks(browser, user.username)).toBe(false)
+    app.clock.advance(DAY)
+    expect(await asks(browser, user.username)).toBe(true)
+  })
+
+  test('revives no browser that an interrupted withdrawal has left', async () => {
+    const { user, browser } = await remembered()
+    const left = await rowsOf(user)
+    await allow({ remember_browser_days: null })
+    await app.context.store.write(async tx => {
+      await tx.insert(tx.tables.remembered_browsers).values(left)
+    })
+    expect(await asks(browser, user.username)).toBe(true)
+    await allow({ remember_browser_days: 30 })
+    expect(await rowsOf(user)).toEqual([])
+    expect(await asks(browser, user.username)).toBe(true)
+  })
+
+  test('leaves the browsers of other organizations', async () => {
+    const { user } = await remembered()
+    const { id } = await addOrganization(app, 'tenant', { settings: { remember_browser_days: 7 } })
+    expect(
+      (await app.admin('PUT', `/organizations/${id}`, { settings: { remember_browser_days: null } })).status,
+    ).toBe(200)
+    expect(await rowsOf(user)).toHaveLength(1)
+  })
+})
+
 describe('RMB-05 remembered browsers', () => {
+  test('are forgotten only with the permission to change the profile', async () => {
+    const { user, browser } = await remembered()
+    await signIn(browser, await browser.get('/account'), user.username)
+    const page = await browser.get('/account/security')
+    expect((await app.admin('PUT', `/users/${user.id}`, { roles: [] })).status).toBe(200)
+    expect((await browser.submit(page, {}, '/account/security/forget')).status).toBe(403)
+    expect(await rowsOf(user)).toHaveLength(1)
+  })
+
   test('are listed and forgotten by their user, and by administrators', async () => {
     const { user, browser } = await remembered()
     const [row] = await rowsOf(user)

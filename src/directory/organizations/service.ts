@@ -119,16 +119,25 @@ const passkeyProblems = (
         message: 'Passkeys need an https URL with a host name, or localhost.',
       }))
 
-/** Forgets the remembered browsers of an organization that no longer has them, in writes of bounded size. */
-const forgetBrowsers = async (
-  { store }: Core,
-  id: OrganizationId,
-  old: Settings,
-  now: Settings,
-): Promise<void> => {
-  if (!old.remember_browser_days || now.remember_browser_days) return
+/** Forgets the remembered browsers of an organization in writes of bounded size. */
+const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void> => {
   const forgetSome = () => store.write(tx => removeRememberedOf(tx, id, DELETE_BATCH))
   while ((await forgetSome()) === DELETE_BATCH) await store.drained()
+}
+
+/**
+ * Forgets browsers that an earlier withdrawal of `remember_browser_days` has left, because the process ended
+ * or a login was under way: they must not count again once the setting comes back.
+ */
+const forgetLeftBrowsers = async (
+  context: Core,
+  reference: string,
+  { settings }: UpdateOrganization,
+  { caller }: ChangedBy,
+): Promise<void> => {
+  if (!settings?.remember_browser_days) return
+  const stored = await context.store.read(q => getOrganization(q, caller, reference))
+  if (!stored.settings.remember_browser_days) await forgetBrowsers(context, stored.id)
 }
 
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
@@ -218,6 +227,7 @@ export const updateOrganization = async (
   change: UpdateOrganization,
   by: ChangedBy,
 ): Promise<Organization> => {
+  await forgetLeftBrowsers(context, reference, change, by)
   const { before, organization, request_id } = await writeAs(context, by.caller, async tx => {
     const judged = await judgeChange(context, tx, reference, change, by)
     const { organization, assets, settings, moved, fields, problems } = judged
@@ -246,7 +256,8 @@ export const updateOrganization = async (
   })
   if (request_id) await rebuildIndex(context, request_id)
   await endKeptOut(context, before, organization.settings, by)
-  await forgetBrowsers(context, organization.id, before.settings, organization.settings)
+  if (before.settings.remember_browser_days && !organization.settings.remember_browser_days)
+    await forgetBrowsers(context, organization.id)
   return organization
 }
 
