@@ -1,57 +1,13 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { DAY, HOUR, SECOND } from '#src/lib/duration.ts'
+import { DAY, HOUR } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
-import { captureMail } from '#src/mail/captured.ts'
-import { type Json, startApp } from '#test/support/app.ts'
-import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { codeOf, enrolTotp, linkWith, openEnrolment, recoveryCodesOf } from '#test/support/factors.ts'
-import { addClient, addOrganization, addUser, authorizeUrl, codeRow, PASSWORD, signIn } from '#test/support/people.ts'
+import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { enrolTotp, linkWith } from '#test/support/factors.ts'
+import { authorizeUrl, codeRow, PASSWORD, signIn } from '#test/support/people.ts'
+import { COOKIE, STEP, startRemembering } from './remembered-world.ts'
 
-const mail = captureMail()
-const app = await startApp({}, { mail })
-await addClient(app, 'web', { scopes: ['openid', 'users:read'] })
-let made = 0
-const COOKIE = 'gatehouse_remembered_8080'
-const STEP = 'Two-step verification'
-
-const allow = async (settings: Json) =>
-  expect((await app.admin('PUT', '/organizations/default', { settings })).status).toBe(200)
-const rowsOf = async ({ id }: Json) =>
-  (await app.context.store.read(async q => q.select().from(q.tables.remembered_browsers))).filter(
-    ({ user_id }) => user_id === id,
-  )
-
-const newUser = async (more: Json = {}) => {
-  const user = await addUser(app, `person${++made}`, { email_verified: true, ...more })
-  const own = openBrowser(app)
-  const { key, page } = await enrolTotp(app, own, await openEnrolment(own, user.username))
-  return { user, key, codes: recoveryCodesOf(page) }
-}
-const logIn = async (browser: Browser, username: string, more: Record<string, string> = {}) =>
-  signIn(browser, await browser.get(authorizeUrl('web', more)), username)
-const code = (key: string) => {
-  app.clock.advance(30 * SECOND)
-  return codeOf(app, key)
-}
-const prove = async (browser: Browser, page: Page, key: string, more: Record<string, string> = {}) =>
-  browser.follow(await browser.submit(page, { code: code(key), ...more }, '/oauth/second-factor'))
-
-/** A user, and a browser that is remembered for them and signed out. */
-const remembered = async (more: Json = {}) => {
-  const who = await newUser(more)
-  const browser = openBrowser(app)
-  const step = await logIn(browser, who.user.username)
-  expect(answerOf(await prove(browser, step, who.key, { remember: '1' })).code).toBeString()
-  signOut(browser)
-  return { ...who, browser }
-}
-const signOut = (browser: Browser) => browser.cookies.delete('gatehouse_login_8080')
-/** True when the browser asks for the second factor at the next login. */
-const asks = async (browser: Browser, username: string, more: Record<string, string> = {}) => {
-  const page = await logIn(browser, username, more)
-  signOut(browser)
-  return page.heading === STEP
-}
+const { app, mail, allow, rowsOf, newUser, logIn, prove, signOut, remembered, asks, logInByMail } =
+  await startRemembering()
 
 beforeEach(async () => {
   app.clock.advance(HOUR)
@@ -151,7 +107,8 @@ describe('RMB-03 the cookie', () => {
   test('is worth nothing for another user, and without the password', async () => {
     const { browser } = await remembered()
     const other = await newUser()
-    expect(await asks(browser, other.user.username)).toBe(true)
+    expect((await logIn(browser, other.user.username)).heading).toBe(STEP)
+    expect((await browser.get('/account')).heading).toBe('Sign in')
     expect(
       (await signIn(browser, await browser.get(authorizeUrl('web')), other.user.username, 'x')).status,
     ).toBe(401)
@@ -177,14 +134,10 @@ describe('RMB-03 the cookie', () => {
   test('spares nothing beside a code by mail', async () => {
     await allow({ email_code: 'users' })
     const { user, browser } = await remembered()
-    const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/email-code'))
-    const sent = await browser.submit(page, { username: user.username }, '/oauth/email-code')
-    while ((await deliverMails(app.context)) > 0);
-    const typed = /^\d{6}$/m.exec(mail.mails.at(-1)?.text ?? '')?.[0] ?? ''
-    const form = await browser.follow(sent)
-    const step = await browser.follow(await browser.submit(form, { code: typed }, '/oauth/email-code'))
+    const step = await logInByMail(browser, user.username)
     expect(step.heading).toBe(STEP)
     expect(step.html).not.toContain('name="remember"')
+    expect((await browser.get('/account')).heading).toBe('Sign in')
   })
 })
 
@@ -228,49 +181,7 @@ describe('RMB-04 a remembered browser ends', () => {
   })
 })
 
-describe('RMB-04 the number of days', () => {
-  test('that is raised spares no longer than what was chosen', async () => {
-    await allow({ remember_browser_days: 1 })
-    const { user, browser } = await remembered()
-    await allow({ remember_browser_days: 30 })
-    expect(await asks(browser, user.username)).toBe(false)
-    app.clock.advance(DAY)
-    expect(await asks(browser, user.username)).toBe(true)
-  })
-
-  test('revives no browser that an interrupted withdrawal has left', async () => {
-    const { user, browser } = await remembered()
-    const left = await rowsOf(user)
-    await allow({ remember_browser_days: null })
-    await app.context.store.write(async tx => {
-      await tx.insert(tx.tables.remembered_browsers).values(left)
-    })
-    expect(await asks(browser, user.username)).toBe(true)
-    await allow({ remember_browser_days: 30 })
-    expect(await rowsOf(user)).toEqual([])
-    expect(await asks(browser, user.username)).toBe(true)
-  })
-
-  test('leaves the browsers of other organizations', async () => {
-    const { user } = await remembered()
-    const { id } = await addOrganization(app, 'tenant', { settings: { remember_browser_days: 7 } })
-    expect(
-      (await app.admin('PUT', `/organizations/${id}`, { settings: { remember_browser_days: null } })).status,
-    ).toBe(200)
-    expect(await rowsOf(user)).toHaveLength(1)
-  })
-})
-
 describe('RMB-05 remembered browsers', () => {
-  test('are forgotten only with the permission to change the profile', async () => {
-    const { user, browser } = await remembered()
-    await signIn(browser, await browser.get('/account'), user.username)
-    const page = await browser.get('/account/security')
-    expect((await app.admin('PUT', `/users/${user.id}`, { roles: [] })).status).toBe(200)
-    expect((await browser.submit(page, {}, '/account/security/forget')).status).toBe(403)
-    expect(await rowsOf(user)).toHaveLength(1)
-  })
-
   test('are listed and forgotten by their user, and by administrators', async () => {
     const { user, browser } = await remembered()
     const [row] = await rowsOf(user)

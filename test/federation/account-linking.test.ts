@@ -200,6 +200,26 @@ describe('O-69 a user who has a second factor', () => {
     expect([await whoIs(page), acr, amr]).toEqual([user.id, '2', ['fed', 'otp', 'mfa']])
   })
 
+  test('RMB-03 may have a browser remembered beside a provider, but not for a new link', async () => {
+    const allow = (remember_browser_days: number | null) =>
+      app.admin('PUT', '/organizations/default', { settings: { remember_browser_days } })
+    expect((await allow(30)).status).toBe(200)
+    const { sub, email, code, browser } = await guarded()
+    const proof = await goThrough(browser, upstream, entry('asking'), { sub, email })
+    const linking = await browser.follow(await browser.submit(proof, { password: PASSWORD }))
+    expect(linking.html).not.toContain('name="remember"')
+    await browser.follow(await browser.submit(linking, { code: code() }))
+    app.clock.advance(30_000)
+    const later = fresh()
+    const step = await goThrough(later, upstream, entry('asking'), { sub, email })
+    await later.submit(step, { code: code(), remember: '1' })
+    later.cookies.delete('gatehouse_login_8080')
+    const page = await goThrough(later, upstream, entry('asking'), { sub, email })
+    const { acr, amr } = await codeRow(app, answerOf(page).code)
+    expect([acr, amr]).toEqual(['1', ['fed']])
+    expect((await allow(null)).status).toBe(200)
+  })
+
   test('is not linked when another user signs in instead, nor through a provider deleted meanwhile', async () => {
     const { user, sub, email, code, browser } = await guarded()
     const other = await addUser(app, `other-${sub}`)

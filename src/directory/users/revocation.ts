@@ -14,9 +14,8 @@ import { cancelPendingEmail } from './store.ts'
 const BATCH = 500
 
 /**
- * Deletes a user's sign-in links, code by mail and remembered browsers, and
- * cancels a pending change of address, within `organization_id` if
- * present. Called by every change of the user's credentials or access.
+ * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
+ * address, within `organization_id` if present. Called by every change of the user's credentials or access.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
