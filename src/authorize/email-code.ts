@@ -86,8 +86,8 @@ export const postEmailCode =
   }
 
 /**
- * Sends a code by mail. The answer and the work are the same for every name: whether a code is sent is decided
- * when the mail goes out.
+ * Sends a code by mail. The answer and the work are the same for every name: whether a code is sent is
+ * decided when the mail goes out.
  */
 const sendCode = async (
   context: Context,

@@ -95,8 +95,8 @@ export const chooseNewPassword = async (
   if (!ask_current)
     await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const
-  // The holder of a link has proven no password: "unchanged" would tell them whether a guess is right, without
-  // a count of guesses, while the second factor still waits.
+  // The holder of a link has proven no password: "unchanged" would tell them whether a guess is right,
+  // without a count of guesses, while the second factor still waits.
   const compares = !by_link && user.password_hash !== null
   if (compares && (await verifyPassword(context, user.password_hash, password, lane)))
     return retry({ code: 'unchanged' })
