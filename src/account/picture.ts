@@ -15,7 +15,7 @@ import { openForm, permit } from './viewer.ts'
 export const postPicture =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    // A file of a stranger is not read.
+    // The login is checked before the body is read, so a stranger's file costs nothing.
     const hash = loginHash(context, call.request)
     const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
     if (logins.length === 0) throw new PageError('expired', 403, { retry_url: '/account/profile' })

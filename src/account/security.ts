@@ -146,7 +146,7 @@ export const postRemoveFactor =
     return seeOther(`${PAGE}?notice=factor_removed`)
   }
 
-/** Forgets a remembered browser. It asks for no recent authentication: it only adds a question. */
+/** Forgets a remembered browser. It needs no recent authentication: it only makes logins stricter. */
 export const postForgetBrowser =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -29,7 +29,7 @@ export const listOwnEvents = (q: Queries, user_id: UserId) => {
     .limit(MAX_EVENTS)
 }
 
-/** Maximum number of events that one page of sign-ins reads. */
+/** Maximum number of events that one page of sign-ins reads: a user may have thousands of other events. */
 const SCANNED = 500
 
 /**

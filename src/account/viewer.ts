@@ -162,7 +162,7 @@ interface FreshForm {
   back?: string
 }
 
-/** Maximum characters of a form that waits for the confirmation. */
+/** Maximum characters of a form that waits for the confirmation. It is stored with the request. */
 const MAX_INTENT = 4_096
 
 /**

@@ -7,8 +7,9 @@ import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
 import { eventsUpTo, settledSeq } from './stream-store.ts'
 
-/** Streams of one caller, and of this server. */
+/** Maximum streams of one caller: a person has a few windows of the console. */
 const EACH = 5
+/** Maximum streams of this server. Each one holds a connection and judges its caller twice a second. */
 const ALL = 200
 /** Milliseconds between two looks for new events. */
 const LOOK = 250
@@ -18,7 +19,7 @@ const JUDGED = SECOND / 2
 const BEAT = 15 * SECOND
 /** Events that are read at once. */
 const BATCH = 200
-/** Bytes that wait for a reader who falls behind; then the stream ends. */
+/** Bytes that wait for a reader who falls behind, about 500 events. Then the stream ends. */
 const WAITING = 256 * 1024
 
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())

@@ -100,7 +100,7 @@ export const EventList = listOf('AuditEventList', AuditEvent)
 /** Maximum points of an answer: a year of days fits. */
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
-/** Milliseconds before `to` at which the statistics begin by default. */
+/** Milliseconds before `to` at which the statistics begin by default: 48 or 30 points, a readable chart. */
 const spans = { hour: 2 * DAY, day: 30 * DAY } as const
 
 const count = (text: string) => z.int().describe(text)

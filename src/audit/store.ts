@@ -248,7 +248,7 @@ export const findEvent = async (
   return event
 }
 
-/** Milliseconds for which events that an enabled webhook has not delivered are kept beyond their time. */
+/** Milliseconds by which undelivered events outlive their time: a slow webhook must not stop retention. */
 const KEPT_FOR_WEBHOOKS = 7 * DAY
 
 /** Returns events with a timestamp below `before` that no webhook waits for, the oldest first. */

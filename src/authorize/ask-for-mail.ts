@@ -7,9 +7,9 @@ import { chargeBrowser, isKnownIn } from '#src/sign-in/devices.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Limits of mails that unauthenticated clients request: per recipient and network, per recipient, and per
- * network. The wait is never longer than a link is valid, so the owner has a working link even if others use
- * up the limit.
+ * Limits of mails that unauthenticated clients request: per recipient and network (a person asks again once
+ * or twice), per recipient from all networks, and per network for all recipients (an office shares one). The
+ * wait is never longer than a link is valid, so the owner has a working link even if others use up the limit.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }

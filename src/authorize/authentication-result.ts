@@ -43,7 +43,7 @@ interface AuthenticationResult extends AuthenticationMethod {
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */
   until?: number | undefined
-  /** The user proved a recovery code in place of a lost passkey, and has to add another. */
+  /** The user proved a recovery code in place of a lost passkey, and has to add a new passkey. */
   recovers?: true
   /** Answers instead of the next step, once the login has begun. */
   show?: () => Promise<Response>

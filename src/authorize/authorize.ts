@@ -27,6 +27,7 @@ import { apisOf, browserSessionOf, type Flow, flowOf } from './flow.ts'
 import { publicError, type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
+/** Milliseconds. The browser follows the redirect at once; a slow connection may retry it. */
 const POST_KEPT_FOR = 5 * MINUTE
 
 /** Authorization endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.1 */

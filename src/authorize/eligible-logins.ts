@@ -164,7 +164,7 @@ const mayEnrol = async (
 const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean> =>
   permissionsOf(await store.read(q => effectiveRoles(q, user_id))).has('profile:update')
 
-/** Time after which a user who declined the offer of a passkey gets it again. */
+/** Milliseconds without an offer after "Not now": a question at each login would be clicked away unread. */
 const OFFER_AGAIN = 30 * DAY
 
 /**

@@ -17,8 +17,8 @@ const queryParameter = ({ call }: BrowserSession, name: string): string | null =
 type Method = 'totp' | 'passkey' | 'recovery'
 
 /**
- * True where a recovery code stands in for a lost passkey, and its user adds another: the organization
- * requires passkeys. A client that asks for one gets no user who has proven less.
+ * True when a recovery code may stand in for a lost passkey, whose user then adds a new one: the organization
+ * requires passkeys. A client that asks for a passkey does not accept the code (`acr_values=phr`).
  */
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 

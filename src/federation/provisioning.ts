@@ -82,6 +82,7 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
   return plain.length >= 3 ? plain : `user${plain && `-${plain}`}`
 }
 
+/** Numbered names that are tried: each is a query. */
 const TRIES = 9
 
 /** Returns the name itself if it is free, else with a number, else with random characters. */

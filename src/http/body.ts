@@ -2,9 +2,11 @@ import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { isNestedDeeply } from '#src/lib/json.ts'
 
+/** Maximum bytes of a form: its longest fields are passwords, tokens and scopes of a few KiB. */
 const OAUTH_BODY = 64 * 1024
-/** Maximum bytes of a posted SAML message. */
+/** Maximum bytes of a posted SAML message: an encrypted response with hundreds of groups fits. */
 export const SAML_BODY = 256 * 1024
+/** Maximum bytes of JSON at the admin API: pictures and style sheets are sent as texts in it. */
 const ADMIN_BODY = 1024 * 1024
 
 /** Maximum time for a complete body; 1 MiB then requires 0.9 Mbit/s. */

@@ -28,6 +28,7 @@ const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
 const calls = new WeakMap<Request, Call>()
 
+/** Maximum characters of a user agent, which events, sessions and logins store; browsers send about 120. */
 const MAX_USER_AGENT = 512
 
 /** Opens the call of a request. `callOf` returns it for the same request object. */

@@ -21,7 +21,10 @@ export const ofOrganization = idFilter.optional().describe('Only those of this o
 
 const LIMIT = 'A whole number from 1 to 100.'
 
-/** Query schema of a list: limit, cursor, order and the list's own filters. */
+/**
+ * Query schema of a list: limit, cursor, order and the list's own filters. A page of 20 fills a screen; more
+ * than 100 items would hold the event loop while the answer is encoded.
+ */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({
     limit: z

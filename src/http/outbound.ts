@@ -38,6 +38,7 @@ const resolve: Limits['resolve'] = hostname =>
  */
 const OVERHEAD = 64 * 1024
 
+/** A person waits for most calls; the largest answer is a userinfo or discovery document of some KiB. */
 const LIMITS: Limits = { timeout: 5 * SECOND, bytes: 1024 * 1024, resolve }
 
 type Family = 'ipv4' | 'ipv6'

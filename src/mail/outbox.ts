@@ -7,14 +7,18 @@ import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
 
-/** Lifetime of sign-in and password reset links. */
+/**
+ * Lifetime in milliseconds of links that let their holder in (sign-in, set-up, password reset). A person acts
+ * on such a mail at once; a mailbox that is read by others later holds no usable link.
+ */
 export const LINK_LIFETIME = 30 * MINUTE
 
-/** Time after which an unsent mail is dropped, by kind. */
+/** Milliseconds after which an unsent mail is dropped, by kind: its link or code would be of no use. */
 const SEND_WITHIN: Partial<Record<MailKind, number>> = {
   reset_password: LINK_LIFETIME,
   sign_in_code: 10 * MINUTE,
 }
+/** Milliseconds for other mails: a mail server may be down for a weekend. */
 const SEND_WITHIN_DEFAULT = 2 * DAY
 
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }

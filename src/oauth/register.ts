@@ -23,6 +23,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
+/** Maximum bytes of a registration; published clients send less than 2 KiB. */
 const MAX_BYTES = 16 * 1024
 
 /**

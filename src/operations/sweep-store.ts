@@ -24,7 +24,7 @@ const MAIL_KEPT = DAY
 /** Milliseconds for which a logout is kept after the days in which administrators see its outcome. */
 const LOGOUT_KEPT = DAY
 
-/** Milliseconds for which administrators see invitations that have ended. */
+/** Milliseconds for which administrators see ended invitations; the audit log keeps their events. */
 const INVITATION_KEPT = 90 * DAY
 
 /** Removes one batch of expired rows and returns their number; after a full batch there may be more. */

@@ -7,7 +7,7 @@ import type { Picture, PictureFault } from './picture.ts'
  * decoder can be attacked.
  */
 
-/** Maximum bytes of an uploaded picture. */
+/** Maximum bytes of a picture of a person. With JavaScript the page makes larger ones smaller. */
 const PHOTO_LIMIT = 256 * 1024
 /** Maximum width and height in pixels. */
 const PHOTO_PIXELS = 1024

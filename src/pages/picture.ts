@@ -1,6 +1,6 @@
 import { pictureSize } from './picture-size.ts'
 
-/** Maximum bytes of a picture. */
+/** Maximum bytes of a logo: each first visit loads it, and the admin API takes it as text in JSON. */
 export const PICTURE_LIMIT = 64 * 1024
 /** Maximum width and height in pixels: a picture of a few KiB can unpack to gigabytes in the browser. */
 export const PIXEL_LIMIT = 4096

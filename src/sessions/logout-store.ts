@@ -9,7 +9,7 @@ import type { Session } from './store.ts'
 
 export type LogoutRow = Tables['logouts']['$inferSelect']
 
-/** Time after which an undelivered logout is given up. */
+/** Milliseconds after which an undelivered logout is given up: an outage of a weekend is bridged. */
 const DELIVER_WITHIN = 2 * DAY
 /** Rows of one INSERT: PostgreSQL and SQLite limit the parameters of a statement. */
 const ROWS = 500

@@ -7,7 +7,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type RememberedBrowser = Tables['remembered_browsers']['$inferSelect']
 
-/** Maximum of a user, the latest ones. */
+/** Maximum remembered browsers of a user; the latest stay. A person has a few devices with a few browsers. */
 const MAX_REMEMBERED = 20
 
 /** Lists the users whom this browser spares the second factor, with the time at which they chose that. */

@@ -56,6 +56,7 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal 
 
 /** Maximum characters of a username or email address; longer input is truncated in the audit log. */
 export const MAX_IDENTIFIER = 320
+/** Wait in milliseconds when all seats of the hash queue are taken: they turn over within a second or two. */
 const BUSY = 2 * SECOND
 
 /**

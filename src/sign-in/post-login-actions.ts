@@ -85,7 +85,7 @@ const useLink = async (
 
 /**
  * Adds the passkey that the holder of a link has chosen, ends the user's sessions and logins, and returns new
- * recovery codes. No action, as nothing is left to prove: the user has no other factor.
+ * recovery codes. It runs at once, not as a post-login action: without a factor nothing is left to prove.
  *
  * @throws PageError 400 `expired` when the user has a factor by now, 410 `link`
  */

@@ -27,7 +27,10 @@ export interface ThrottleKey {
   readonly limit: Limit
 }
 
-/** Limit of wrong passwords for one account. */
+/**
+ * Limit of wrong passwords for one account: five mistakes without a wait, then at most one attempt a minute.
+ * Longer waits would let a stranger keep the owner out.
+ */
 export const ROW = {
   kind: 'row',
   after: 5,
@@ -35,7 +38,9 @@ export const ROW = {
   longest_wait: MINUTE,
   forget_after: DAY,
 } satisfies Limit
+/** People in one office mistype at the same time; a guesser of many accounts gets 10 attempts a minute. */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
+/** Programs retry a wrong secret in a loop; right secrets are served meanwhile. */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
 
 /** Returns the throttle of wrong passwords from one network. */

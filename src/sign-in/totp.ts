@@ -11,6 +11,7 @@ import type { Transaction } from '#src/storage/store.ts'
  * https://www.rfc-editor.org/rfc/rfc6238#section-5.2
  */
 const PERIOD = 30
+/** The recommended length: https://www.rfc-editor.org/rfc/rfc4226#section-4 (R6) */
 const SECRET_BYTES = 20
 
 const base32 = new ScureBase32Plugin()

@@ -34,9 +34,12 @@ const LEASE = 2 * MINUTE
 /** Poll interval for new events in ms, and the longest pause of a webhook without new events. */
 const POLL = 250
 const IDLE = 10 * MINUTE
-/** Milliseconds without a delivery after which a webhook is switched off. */
+/**
+ * Milliseconds without a delivery after which a webhook is switched off: a receiver may be down for a night.
+ * Once it is enabled again it gets all events since.
+ */
 const GIVEN_UP = DAY
-/** Maximum number of administrators who get the mail. */
+/** Maximum number of administrators who get the mail, which is written with the end of the webhook. */
 const TOLD = 20
 /**
  * Pauses after failures:

@@ -6,7 +6,7 @@ import { Refused } from './parts.tsx'
 import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 
-/** Maximum number of exported rows. */
+/** Maximum number of exported rows: as far as the API counts a filtered list. They are read page by page. */
 const MOST = 10_000
 
 /**

@@ -96,6 +96,7 @@ const accept = (access_token: string, claims: Record<string, unknown>): void => 
   }
 }
 
+/** Milliseconds: a person may read for half an hour; an unattended screen must not act with their rights. */
 const IDLE = 30 * 60_000
 let lastUsed = Date.now()
 

@@ -46,12 +46,14 @@ const scopeName = z
   .refine(text => !taken.has(text), 'It must not be named like a permission or a scope of OpenID Connect.')
   .describe('Name in the parameter `scope`, unique in the API.')
 
+/** More than the pages have; the texts of all scopes are read with the API. */
 const MAX_LANGUAGES = 30
 const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/
+/** One line of the consent page. */
 const MAX_TEXT = 128
 const text = line(MAX_TEXT, 1)
 
-/** Not `z.record`, which judges all of thousands of keys, and drops `__proto__`. */
+/** A custom schema, because `z.record` checks each of thousands of keys and drops `__proto__`. */
 const texts = z
   .custom<Record<string, string>>(
     value =>

@@ -40,6 +40,7 @@ export const noteUse = async (tx: Transaction, client_id: string, now: number): 
 
 /** Milliseconds. A person needs some minutes from the registration to the consent. */
 const UNUSED_KEPT = HOUR
+/** Milliseconds. Longer than a refresh token lives unused; a later login asks for consent again. */
 const USED_KEPT = 90 * DAY
 
 /**

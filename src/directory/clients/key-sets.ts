@@ -5,6 +5,7 @@ import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
 import { findJson } from './remote-json.ts'
 
+/** Maximum bytes of a key set, which stays in memory: more than a hundred keys. */
 const MAX_BYTES = 64 * 1024
 /**
  * Minimum milliseconds between two requests for a set that lacks a key: the key may be newer than the cached

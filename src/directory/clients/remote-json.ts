@@ -4,6 +4,7 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'
 
+/** Maximum number of documents in memory; the oldest goes. A document is read again when it is needed. */
 const MAX_KNOWN = 1_000
 /** Maximum number of concurrent calls: of the server, and to one origin. */
 const PARALLEL = { all: 16, origin: 4 }

@@ -152,6 +152,10 @@ const shopAnswer = {
 const client_secret = z.string().describe('The server stores its hash, so it cannot be read again.')
 const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
+/**
+ * A stolen access token works for an hour at most; a refresh token that is not used for 30 days ends, so
+ * people stay signed in over holidays. Consent is asked for unless the organization trusts the application.
+ */
 export const CreateClient = z
   .strictObject({
     client_id,

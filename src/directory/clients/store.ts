@@ -147,7 +147,7 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   tx.changed('clients')
 }
 
-/** Clients of one organization that a page lists for starting them. */
+/** Maximum clients of one organization on the page where a person starts them; the page has no search. */
 const MAX_STARTABLE = 200
 
 /** Lists the clients with an address to start them that log in users of the organization, by name. */

@@ -25,6 +25,7 @@ import type { Tables } from '#src/storage/tables.ts'
 import { isAddress, STYLE_LIMIT } from './address.ts'
 import { UserAttributes } from './user-attributes.ts'
 
+/** Words of the server's own paths: a slug stands in URLs, where people would take it for one of them. */
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
 
 const slug = z
@@ -39,6 +40,7 @@ const documentId = z
   .string('A URL.')
   .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
+// A shorter login would end while its user fills in a form; browsers keep no cookie for more than 400 days.
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
@@ -84,7 +86,7 @@ const style = z
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
-/** Maximum characters of terms. */
+/** Maximum characters of terms: about ten printed pages. The step of a login shows all of them. */
 const TERMS_LENGTH = 32 * 1024
 
 const LINK = 'An https or mailto address of at most 1,024 characters, such as https://example.com/terms.'

@@ -201,6 +201,7 @@ export const judgeChange = async (
   )
   const settings = mergeSettings(organization.settings, given.settings)
   const moved = !Bun.deepEquals(loginDomainsIn(settings), loginDomainsIn(organization.settings))
+  // With the domain of others a tenant could lead them to its own login page.
   if (moved && within(by.caller)) throw forbidden('Only the default organization sets login domains.')
   const fields = changedFields(organizationItem(organization), { ...change, settings })
   return {

@@ -30,6 +30,7 @@ const RESERVED = [
   'webmaster',
 ]
 
+/** Characters that look alike in common fonts, and separators that are easily overlooked. */
 const LOOK_ALIKES: [RegExp, string][] = [
   [/[._-]/g, ''],
   [/0/g, 'o'],

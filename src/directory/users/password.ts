@@ -10,7 +10,7 @@ import { commonPasswords } from './common-passwords.ts'
 import { configuredCost, costOf, dummyOf, type HashSettings } from './hash-costs.ts'
 import { lowerHashThreads } from './hash-threads.ts'
 
-/** Maximum bytes of a password as UTF-8, after NFC. */
+/** Maximum bytes of a password as UTF-8, after NFC: longer than any passphrase, and cheap to normalize. */
 export const MAX_PASSWORD_BYTES = 1024
 
 /**

@@ -18,6 +18,7 @@ import { iso, isPlain } from '#src/lib/text.ts'
 import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
 import type { UserWithRoles } from './store.ts'
 
+/** ASCII, because look-alike letters would make two people seem one; no `@`, so no name is an address. */
 const Username = z
   .string('A user name of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._-]{3,128}$/, '3 to 128 letters (a-z), digits, dots, hyphens and underscores.')
@@ -43,7 +44,9 @@ const RoleNames = set(line(128), 100)
   .overwrite(names => names.sort())
   .describe('Names of the roles that the user holds directly, sorted; those of groups are additional.')
 
+/** Attributes are read with their user, and a page of the list has 100 users: at most 6.4 MiB. */
 const ATTRIBUTES_BYTES = 64 * 1024
+/** Far below the 64 levels of a body, so that an answer with the user stays within them. */
 const ATTRIBUTES_DEPTH = 16
 /** Each value takes at least two bytes, including its comma. */
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
@@ -225,6 +228,7 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   ...(user.picture && { picture: user.picture }),
 })
 
+/** Maximum number of attribute filters: as many as an organization has searchable attributes. */
 const MAX_FILTERS = 10
 const userSorts = ['created_at', 'username', 'email', 'last_login'] as const
 

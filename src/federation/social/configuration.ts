@@ -48,6 +48,7 @@ export const organizationOf = async (
   return organization
 }
 
+/** Milliseconds. The secret is signed for each call; Apple allows six months. */
 const SECRET_LIFETIME = 5 * MINUTE
 
 /**
@@ -85,6 +86,7 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
   }
 }
 
+/** Milliseconds. Metadata changes seldom, and a provider announces a new key longer before. */
 const KNOWN_FOR = 10 * MINUTE
 /** Milliseconds without a new attempt after a failure: each call to an unreachable provider may take 5 s. */
 const FAILED_FOR = 15 * SECOND

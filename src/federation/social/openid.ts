@@ -93,6 +93,7 @@ const checkAccessTokenHash = (
     throw new CallbackError('id_token_at_hash')
 }
 
+/** Milliseconds by which the clocks may differ. */
 const TOLERANCE = MINUTE
 
 /**

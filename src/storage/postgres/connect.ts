@@ -2,9 +2,15 @@ import { type ReservedSQL, SQL } from 'bun'
 import { databaseOf } from '#src/lib/setting-values.ts'
 import { isLost, StorageError } from '#src/storage/errors.ts'
 
-/** Oldest supported version: https://www.postgresql.org/docs/13/ */
+/**
+ * Oldest supported version: from 13 on the owner of a database may create the extension pg_trgm
+ * (https://www.postgresql.org/docs/13/pgtrgm.html).
+ */
 const MIN_VERSION = 13
-/** Timeouts: to open a connection in seconds, and for a statement in ms. */
+/**
+ * Timeouts: to open a connection in seconds, and for a statement in ms. Clients give up sooner, and a
+ * statement that hangs holds one of a few connections.
+ */
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000
 /**

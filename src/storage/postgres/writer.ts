@@ -17,7 +17,7 @@ import { begun, settleSent, transactionOf } from './transaction.ts'
 /** Time for retries of a write, and the longest pause between them, in ms. */
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
-/** Conflicts after which a write runs alone. */
+/** Conflicts after which a write runs alone: a long one would lose to short ones again and again. */
 const MAX_CONCURRENT_TRIES = 4
 
 /** Mode of a transaction: concurrent, exclusive, or rolled back at the end. */

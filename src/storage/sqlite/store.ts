@@ -42,7 +42,7 @@ interface SqliteOptions {
 
 /** Page cache per connection in KiB. */
 const CACHE = 16_384
-/** Value larger than that of any request: on a full disk a single page may still find room. */
+/** Text of the probe, larger than what a usual write stores: a full disk may still take a single page. */
 const PROBE = '.'.repeat(65_536)
 /** Interval in ms at which commits of other processes are detected. */
 const WATCH_INTERVAL = 250

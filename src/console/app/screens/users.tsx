@@ -12,6 +12,7 @@ import { nameOf } from '../person-field.tsx'
 import { show } from '../toast.tsx'
 import { say, shownOf, words } from '../words.ts'
 
+/** Maximum number of users changed together: each one is a call, with its own check and event. */
 const MAX_BULK = 100
 
 type Bulk = 'disable' | 'enable' | 'sign_out'
