@@ -19,12 +19,14 @@ import pytest
 
 
 class Gatehouse:
-    """A running server. `url` is the issuer, `client_id` and `client_secret` those of the first confidential client."""
+    """A running server. `url` is the issuer, `client_id` and `client_secret` those of the first confidential client,
+    `password` that of the users of the default seed."""
 
     def __init__(self, ready, process):
         self.url = ready["url"]
         self.client_id = ready["client_id"]
         self.client_secret = ready["client_secret"]
+        self.password = ready["password"]
         self.environment = {
             "SERVICE_URL": self.url,
             "SERVICE_CLIENT_ID": self.client_id,
@@ -59,20 +61,24 @@ def executable():
     return found
 
 
-def start(*options, image=None, engine=("docker", "run")):
-    """Starts a development server on a free port. Takes the options of `gatehouse dev`, such as --seed FILE.
+def start(*options, seed=None, image=None, engine=("docker", "run")):
+    """Starts a development server on a free port. Takes the options of `gatehouse dev`, such as --tls.
 
-    `image` names a container image that is run instead of the executable, by the program and options of `engine`.
+    `seed` is the path of a seed file, which a container gets on standard input. `image` names a container image that
+    is run instead of the executable, by the program and options of `engine`.
     """
     if image is None:
         command = [executable(), "dev", "--port", "0"]
     else:
         # The issuer names the port of this machine, so the container listens on the same one.
         port = _free_port()
-        publish = ["--rm", "--publish", f"127.0.0.1:{port}:{port}"]
+        publish = ["--rm", "--interactive", "--publish", f"127.0.0.1:{port}:{port}"]
         address = ["--port", str(port), "--url", f"http://localhost:{port}", "--dev-host", "0.0.0.0"]
         command = [*engine, *publish, image, "dev", *address]
-    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+    if seed is not None:
+        command += ["--seed", "-"]
+    with open(seed or os.devnull) as given:
+        process = subprocess.Popen([*command, *options], stdin=given, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     if not line:
         process.wait()

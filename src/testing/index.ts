@@ -21,15 +21,18 @@ export const startGatehouse = async ({
   seed,
   ...options
 }: GatehouseOptions & Pick<StartOptions, 'key'> = {}): Promise<Gatehouse> => {
-  const { stop, local_url, control_token, url, client_id, client_secret, ca_file } = await start({
-    ...options,
-    ...(seed && { seed: seed as SeedInput }),
-  })
+  const { stop, local_url, control_token, url, client_id, client_secret, credentials, ca_file } = await start(
+    {
+      ...options,
+      ...(seed && { seed: seed as SeedInput }),
+    },
+  )
   return {
     ...controlsOf({ url: local_url, control_token }),
     url,
     client_id,
     client_secret,
+    password: credentials.password,
     ca_file,
     close: stop,
     [Symbol.asyncDispose]: stop,

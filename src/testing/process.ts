@@ -9,7 +9,10 @@ export type * from './types.ts'
 export interface ProcessOptions extends GatehouseOptions {
   /** Path of the executable; default: `gatehouse` on the PATH. */
   executable?: string
-  /** Container image that is run instead, such as `gatehouse:0.1.0`. `tls` needs the executable. */
+  /**
+   * Container image that is run instead, such as `gatehouse:0.1.0`. `tls` and `auto_login` need the
+   * executable.
+   */
   image?: string
   /**
    * Program that runs the image, with its arguments up to `run` and the options that follow; default:
@@ -24,6 +27,7 @@ interface ReadyLine {
   control_token: string
   client_id: string
   client_secret: string | null
+  password: string
   ca_file: string | null
 }
 
@@ -57,12 +61,13 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
     child.kill('SIGTERM')
     await gone
   }
-  const { local_url, control_token, url, client_id, client_secret, ca_file } = ready
+  const { local_url, control_token, url, client_id, client_secret, password, ca_file } = ready
   return {
     ...controlsOf({ url: local_url, control_token }),
     url,
     client_id,
     client_secret,
+    password,
     ca_file,
     close,
     [Symbol.asyncDispose]: close,

@@ -301,6 +301,8 @@ export interface Gatehouse extends Controls {
   /** Client of minted tokens, unless a call names another. */
   client_id: string
   client_secret: string | null
+  /** Password of the users of the default seed; random in a container. */
+  password: string
   /** Certificate to trust, with TLS. */
   ca_file: string | null
   close(): Promise<void>

@@ -1,7 +1,16 @@
 /** The GitHub Action and the templates for other systems, run as their runners do. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'bun'
@@ -79,7 +88,7 @@ test('the action starts a server that outlives its step, exports its variables a
   process.kill(Number(readFileSync(join(temp, 'gatehouse/pid'), 'utf8')))
 }, 30_000)
 
-test('the action refuses another checksum, a URL without one, and a server that does not start', async () => {
+test('the action refuses another checksum, a URL without one or without an answer, and a server that does not start', async () => {
   const { file } = await archive('other', '#!/bin/sh\necho "gatehouse: unknown option" >&2\nexit 2\n')
   const wrong = await act({ archive: file, sha256: '0'.repeat(64) })
   expect([wrong.code, wrong.stderr]).toEqual([
@@ -90,6 +99,13 @@ test('the action refuses another checksum, a URL without one, and a server that 
     code: 1,
     stderr: 'gatehouse: sha256 is required for an archive from a URL\n',
   })
+  const nowhere = 'http://127.0.0.1:1/gatehouse.tar.gz'
+  const lost = await act({ archive: nowhere, sha256: '0'.repeat(64) })
+  expect([lost.code, lost.stderr]).toEqual([
+    1,
+    expect.stringMatching(new RegExp(`^curl: [^\\n]+\\ngatehouse: ${nowhere} cannot be downloaded\\n$`)),
+  ])
+  expect(existsSync(join(lost.temp, 'env'))).toBe(false)
   expect(await act({ archive: file })).toMatchObject({ code: 1, stderr: 'gatehouse: unknown option\n' })
 }, 30_000)
 

@@ -23,7 +23,7 @@ export const checkControls = async (
       ],
     },
   })
-  same([server.client_id, server.client_secret], ['shop', 'shop-secret'])
+  same([server.client_id, server.client_secret, server.password], ['shop', 'shop-secret', 'Gatehouse-dev-1'])
   const { token, claims } = await server.mint({ user: 'carol', claims: { tier: 'gold' } })
   same([claims.aud, claims.tier, claims.preferred_username], ['shop', 'gold', 'carol'])
   const userinfo = await fetch(`${server.url}/api/v1/admin/users`, {

@@ -18,12 +18,15 @@ import {
   run,
   start,
   sums,
+  withReadOnly,
 } from './support.ts'
+
+const checksums = async (folder: string): Promise<string[]> =>
+  (await Bun.file(join(folder, 'dist/packages/checksums.txt')).text()).trim().split('\n')
 
 test('checksums.txt names each file', async () => {
   await $`sha256sum --quiet -c checksums.txt`.cwd(join(ROOT, 'dist/packages'))
-  const lines = (await Bun.file(built('checksums.txt')).text()).trim().split('\n')
-  expect(lines.map(line => line.split('  ')[1])).toEqual(
+  expect((await checksums(ROOT)).map(line => line.split('  ')[1])).toEqual(
     files.filter(name => name !== 'checksums.txt').sort(),
   )
 })
@@ -38,10 +41,11 @@ test('a person logs in to the executable of the archive; it says version, commit
 test('a build in another folder has the same bytes; one without a network says so and leaves nothing', async () => {
   const at = place()
   await $`git clone -q ${ROOT} ${at}`
-  await $`bun install --frozen-lockfile --ignore-scripts && bun run build --outfile ${at}/gatehouse`
-    .cwd(at)
-    .quiet()
-  await $`cmp ${at}/gatehouse ${await executable()}`
+  await $`bun install --frozen-lockfile --ignore-scripts && bun run package linux-x64`.cwd(at).quiet()
+  const again = await checksums(at)
+  // Archive, npm package, wheel, Debian package, image, launcher, SDK, testing package, two bills.
+  expect(again).toHaveLength(10)
+  expect(await checksums(ROOT)).toEqual(expect.arrayContaining(again))
 
   // The runtime of another platform comes from a registry.
   const command = ['unshare', '--net', 'bun', 'run', '--silent', 'package', 'windows-x64']
@@ -74,11 +78,10 @@ test('without a network it starts, and a command beside it gets a token', async 
 test('with a prefix that cannot be written to it runs; such a data directory is named in one line', async () => {
   const at = place()
   copyFileSync(await executable(), join(at, 'gatehouse'))
-  const readOnly = (then: string) =>
-    run(['unshare', '--mount', 'sh', '-c', `mount --bind -o ro ${at} ${at} && ${then}`])
-  const fine = await readOnly(`${at}/gatehouse exec -- true`)
+  const fine = await run([...withReadOnly(at), `${at}/gatehouse`, 'exec', '--', 'true'])
   expect([fine.code, fine.stderr]).toEqual([0, ''])
-  const refused = await readOnly(`GATEHOUSE_PORT=0 GATEHOUSE_DATA_DIR=${at}/data ${at}/gatehouse serve`)
+  const env = { GATEHOUSE_PORT: '0', GATEHOUSE_DATA_DIR: `${at}/data` }
+  const refused = await run([...withReadOnly(at), `${at}/gatehouse`, 'serve'], { env })
   expect(refused.code).not.toBe(0)
   expect(refused.stderr).toMatch(new RegExp(`^gatehouse: [^\\n]*${at}/data[^\\n]*\\n$`))
 })

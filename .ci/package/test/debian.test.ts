@@ -4,7 +4,7 @@ import { appendFileSync, copyFileSync, existsSync, readFileSync, statSync } from
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { version } from '../../../package.json'
-import { built, debianRoot, inRoot, logIn, place, run, start } from './support.ts'
+import { built, debianRoot, inRoot, logIn, place, run, start, withReadOnly } from './support.ts'
 
 const file = built(`gatehouse_${version}_amd64.deb`)
 let root: string
@@ -30,6 +30,27 @@ const repacked = async (as: string): Promise<string> => {
 
 test('lintian finds no error', async () => {
   expect(await run(['lintian', '--fail-on', 'error', file])).toMatchObject({ code: 0 })
+})
+
+test('dpkg leaves nothing on a read-only file system, and nothing of another architecture', async () => {
+  copyFileSync(file, join(root, 'gatehouse.deb'))
+  const readOnly = await run([
+    ...withReadOnly(join(root, 'usr')),
+    ...inRoot(root),
+    'dpkg',
+    '-i',
+    '/gatehouse.deb',
+  ])
+  expect([readOnly.code, readOnly.stderr]).toEqual([1, expect.stringContaining('Read-only file system')])
+  copyFileSync(built(`gatehouse_${version}_arm64.deb`), join(root, 'gatehouse.deb'))
+  const foreign = await dpkg('-i', '/gatehouse.deb')
+  expect([foreign.code, foreign.stderr]).toEqual([
+    1,
+    expect.stringContaining('package architecture (arm64) does not match system (amd64)'),
+  ])
+  expect((await dpkg('-s', 'gatehouse')).stdout).toContain('Status: install ok not-installed')
+  for (const path of ['usr/bin/gatehouse', 'usr/bin/gatehouse.dpkg-new', 'etc/gatehouse'])
+    expect([path, existsSync(join(root, path))]).toEqual([path, false])
 })
 
 test('dpkg installs it with its user, and a person logs in', async () => {

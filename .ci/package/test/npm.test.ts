@@ -1,31 +1,32 @@
 /** The npm packages: launcher, platform package, SDK, testing package. */
 import { beforeAll, expect, test } from 'bun:test'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { version } from '../../../package.json'
 import { names } from '../names.ts'
-import { built, developAndLogIn, executable, place, ROOT, run } from './support.ts'
+import {
+  built,
+  developAndLogIn,
+  executable,
+  logIn,
+  place,
+  ROOT,
+  run,
+  start,
+  withReadOnly,
+} from './support.ts'
 
 const stem = names.npm.replace('@', '').replace('/', '-')
 const launcher = built(`${stem}-${version}.tgz`)
 const platform = (target: string) => built(`${stem}-${target}-${version}.tgz`)
 const libraries = ['resource-server', 'testing'].map(name => built(`gatehouse-${name}-${version}.tgz`))
-const install = (cwd: string, ...packages: string[]) =>
-  run(
-    [
-      'npm',
-      'install',
-      '--offline',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-      '--omit=optional',
-      ...packages,
-    ],
-    { cwd, env: { HOME: cwd } },
-  )
+const npm = (...packages: string[]) => [
+  ...['npm', 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--omit=optional'],
+  ...packages,
+]
+const install = (cwd: string, ...packages: string[]) => run(npm(...packages), { cwd, env: { HOME: cwd } })
 
 let at: string
 beforeAll(async () => {
@@ -48,6 +49,31 @@ test('npm refuses the package of another platform and installs nothing', async (
   const { code, stderr } = await install(clean, platform('linux-arm64'))
   expect([code, stderr]).toEqual([1, expect.stringContaining('EBADPLATFORM')])
   expect(existsSync(join(clean, 'node_modules'))).toBe(false)
+})
+
+test('npm names a read-only prefix and installs nothing', async () => {
+  const clean = place()
+  const { code, stderr } = await run([...withReadOnly(clean), ...npm(launcher, platform('linux-x64'))], {
+    cwd: clean,
+    env: { HOME: place() },
+  })
+  expect(code).not.toBe(0)
+  expect(stderr).toContain(`npm error path ${clean}/node_modules\n`)
+  expect(readdirSync(clean)).toEqual([])
+})
+
+test('a running server outlives an upgrade by npm', async () => {
+  const next = place()
+  await $`tar -xzf ${platform('linux-x64')} -C ${next}`
+  const manifest = await Bun.file(join(next, 'package/package.json')).json()
+  await Bun.write(join(next, 'package/package.json'), JSON.stringify({ ...manifest, version: '999.0.0' }))
+  await $`tar -czf ${next}/next.tgz -C ${next} package`
+  const server = await start([command(), 'dev', '--port', '0'])
+  expect(await install(at, `${next}/next.tgz`)).toMatchObject({ code: 0 })
+  const installed = Bun.file(join(at, `node_modules/${manifest.name}/package.json`))
+  expect(await installed.json()).toMatchObject({ version: '999.0.0' })
+  expect(await logIn(server.url)).toBe('alice')
+  await server.stop()
 })
 
 test('a platform without a package, and a package that was left out, are one line that says what to do', async () => {

@@ -4,11 +4,14 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { version } from '../../../package.json'
-import { built, developAndLogIn, place, run } from './support.ts'
+import { built, developAndLogIn, logIn, place, run, start, sums, withReadOnly } from './support.ts'
 
 const wheel = (tag: string) => built(`gatehouse_server-${version}-py3-none-${tag}.whl`)
-const install = (at: string, ...options: string[]) =>
-  run([`${at}/bin/pip`, 'install', '--no-index', '--no-deps', '--disable-pip-version-check', ...options])
+const pip = (at: string, ...options: string[]) => [
+  ...[`${at}/bin/pip`, 'install', '--no-index', '--no-deps', '--disable-pip-version-check'],
+  ...options,
+]
+const install = (at: string, ...options: string[]) => run(pip(at, ...options))
 
 let at: string
 beforeAll(async () => {
@@ -19,7 +22,12 @@ beforeAll(async () => {
 test('pip installs the wheel without an index, and a person logs in', async () => {
   expect(await install(at, wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })
   expect(await developAndLogIn(join(at, 'bin/gatehouse'))).toBe('alice')
+
+  // A running server outlives an upgrade.
+  const server = await start([join(at, 'bin/gatehouse'), 'dev', '--port', '0'])
   expect(await install(at, '--force-reinstall', wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })
+  expect(await logIn(server.url)).toBe('alice')
+  await server.stop()
 })
 
 test('the fixture gives a running server and tokens', async () => {
@@ -40,4 +48,13 @@ test('pip refuses the wheel of another platform in one line and installs nothing
     expect.stringMatching(/^ERROR: \S+ is not a supported wheel on this platform\.\n$/),
   ])
   expect(await Bun.file(`${clean}/bin/gatehouse`).exists()).toBe(false)
+})
+
+test('pip names a read-only prefix in one line and installs nothing', async () => {
+  const clean = place()
+  await $`python3 -m venv ${clean}`.quiet()
+  const before = sums(clean)
+  const { code, stderr } = await run([...withReadOnly(clean), ...pip(clean, wheel('manylinux_2_17_x86_64'))])
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^ERROR: [^\n]*Read-only file system[^\n]*\n+$/)])
+  expect(sums(clean)).toEqual(before)
 })

@@ -167,6 +167,13 @@ export const run = async (
   return { code: await child.exited, stdout, stderr }
 }
 
+/** Returns a command that runs others while the folder cannot be written to. */
+export const withReadOnly = (folder: string): string[] => [
+  ...['unshare', '--mount', 'sh', '-c'],
+  `mount --bind ${folder} ${folder} && mount -o remount,bind,ro ${folder} && exec "$@"`,
+  'sh',
+]
+
 /** Returns the SHA-256 of each file below a folder, by path. */
 export const sums = (folder: string): Record<string, string> =>
   Object.fromEntries(

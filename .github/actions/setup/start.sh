@@ -7,7 +7,7 @@ mkdir -p "$folder"
 case $ARCHIVE in
   http://* | https://*)
     [ -n "$SHA256" ] || { echo "gatehouse: sha256 is required for an archive from a URL" >&2; exit 1; }
-    curl -fsSL --retry 3 -o "$folder/archive" "$ARCHIVE"
+    curl -fsSL --retry 3 -o "$folder/archive" "$ARCHIVE" || { echo "gatehouse: $ARCHIVE cannot be downloaded" >&2; exit 1; }
     ;;
   *) ln -sf "$(realpath "$ARCHIVE")" "$folder/archive" ;;
 esac
