@@ -15,7 +15,7 @@ import { lay, tar, zip } from './pack.ts'
 import { targets } from './targets.ts'
 import { wheel } from './wheel.ts'
 
-/** What the packages of one run share. */
+/** Values that the packages of one run share. */
 export interface Build {
   root: string
   /** Folder of the finished packages. */

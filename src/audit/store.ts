@@ -95,7 +95,7 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** Number of latest events to skip: the older the next one, the rarer the filter's events. */
+/** Number of latest matches to skip: the older the next match is, the fewer events match the filter. */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
@@ -191,8 +191,9 @@ export const countAllEvents = async (
   return row?.total ?? 0
 }
 
-/** Filters with more matches than are counted. They stay valid until events are removed. */
+/** Filters that match over 10,000 events: they need no new count until events are removed. */
 const beyondCount = cached('events', async () => new Set<string>())
+/** Maximum number of such filters in memory. */
 const MAX_BEYOND = 1000
 
 /** Returns the exact count up to 10,000, and 10,001 beyond. */

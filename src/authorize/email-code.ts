@@ -55,13 +55,13 @@ const page = (
   )
 }
 
-/** Refuses a code where the organization has none, and as confirmation of who is signed in. */
+/** Refuses codes where the organization does not offer them, and to confirm who is signed in. */
 const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFlow): void => {
   if (!mail || request.confirm || settingsOf(organization).email_code === 'off')
     throw new PageError('not_found', 404)
 }
 
-/** The link of the mail leads here, too; in another browser the page says where the code belongs. */
+/** The form for a code, to which the link of the mail leads. In another browser the link shows an error. */
 export const getEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -116,8 +116,8 @@ export const offeredScopes = (
 ): readonly string[] => request.scopes.filter(scope => apisOffering(apis, scope, held)?.length !== 0)
 
 /**
- * Returns the offered scopes of a request as consents store them: the ids of the APIs that it names, since a
- * token without scopes may open an API, too, and before a scope of an API the id of that API.
+ * Returns the offered scopes of a request as consents store them. A scope of an API is preceded by the id of
+ * the API. The id of each named API stands alone too, because a token without scopes may open the API.
  */
 export const consentScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,

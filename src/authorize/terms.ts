@@ -18,7 +18,7 @@ export const postTerms =
     if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
     if (next.step !== 'terms' || next.login.id !== login_id) throw new PageError('expired', 400)
     const { terms } = settingsOf(flow.organization)
-    // Another version has come since: it is shown.
+    // The terms have changed since the page was shown: the next page has the new version.
     if (!terms || form.get('version') !== terms.version) return resume(context, browser, flow)
     if (!form.has('accept')) return termsPage(context, browser, flow, next.login, true)
     const { user_id: id, email, organization_id } = next.login

@@ -13,6 +13,7 @@ import { openLog } from './log.ts'
 
 /** Milliseconds for requests in flight after SIGTERM; the process ends within 2 s. */
 const DRAIN_MS = 1_500
+/** Milliseconds for the collector to take the last spans. */
 const LAST_SPANS_MS = 250
 
 /** A started server, as its ready line and the banner show it. */

@@ -39,6 +39,7 @@ const POLL = SECOND / 2
 const BATCH = 100
 /** Milliseconds by which an event may become visible after one with a higher `seq`. */
 const LATE = 10 * SECOND
+/** Milliseconds, as for the deliveries of a server. */
 const TIMEOUT = 15 * SECOND
 
 /** Reads events of an instance or development server on this machine from its database. */

@@ -110,7 +110,7 @@ export const deliverDue = async <M extends Message>(
 
 /**
  * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
- * stale. A message that waits for less than a lease after a failure is tried early.
+ * stale. A failed message whose next attempt is less than a lease away looks claimed and is tried early.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,
@@ -131,7 +131,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
   let isDue = false
   let isStopped = false
   const released = releaseClaims(context, queue).catch(error =>
-    context.log.error({ event: queue.topic, err: error }, 'claims of the server before wait for their end'),
+    context.log.error({ event: queue.topic, err: error }, 'messages claimed by the previous server wait until their leases end'),
   )
   const round = async (): Promise<void> => {
     isDue = true

@@ -25,6 +25,11 @@ interface Budget {
   readonly instance?: Allowance
 }
 
+/*
+ * `burst` lets an office or school behind one address begin its day at once; `per_second` is what it needs
+ * afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget. `reserved` is
+ * what a few people need, so that an organization under attack stays open to other networks.
+ */
 const budgets = {
   /** A password hash. */
   hash: { network: { burst: 300, per_second: 2 }, reserved: 10 },
@@ -120,10 +125,14 @@ export const charge = (
   takeAll(due, units, now, 'Too many requests from this network or for this organization.')
 }
 
-/** Limits on mail that administrators cause: to one mailbox, and of one organization in total. */
+/**
+ * Limit on mail that administrators cause to one mailbox: an invitation, a reset, a verification, each with a
+ * repetition.
+ */
 const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
 /** Mails to one mailbox that an organization may cause before the shared budget of the mailbox is charged. */
 const RESERVED = 2
+/** Limit on such mail of one organization in total: it may invite a department at once. */
 const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
@@ -150,8 +159,9 @@ export const chargeAdminMail = (
   takeAll(due, 1, now, 'Too many mails were sent by administrators to this mailbox or in this organization.')
 }
 
-/** Calls for metadata documents of one person, and to one origin. */
+/** Calls for metadata documents that one person causes: each is an application that the person tries. */
 const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
+/** Calls to one origin: this server must not be a means to flood another one. */
 const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
 
 /**

@@ -4,6 +4,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 const MAX_ALIASES = 10_000
 /** Maximum number of values after aliases are expanded, ten times that of a seed with 100,000 users. */
 const MAX_VALUES = 8_000_000
+/** Maximum levels; a seed file has fewer than ten. */
 const MAX_DEPTH = 100
 const CHUNK = 65_536
 

@@ -21,6 +21,7 @@ const SEND_WITHIN: Partial<Record<MailKind, number>> = {
 /** Milliseconds for other mails: a mail server may be down for a weekend. */
 const SEND_WITHIN_DEFAULT = 2 * DAY
 
+/** Most failures pass in seconds; a mail server that stays down is asked less and less often. */
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
 /** A mail to put into the outbox. Texts are rendered when it is sent. */

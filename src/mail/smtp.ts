@@ -3,6 +3,7 @@ import type { Config } from '#src/config.ts'
 import type { MailTransport } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 
+/** Milliseconds to connect, to be greeted, and without an answer: mail is sent in the background. */
 const TIMEOUT = 10 * SECOND
 
 /**

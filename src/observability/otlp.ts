@@ -26,9 +26,11 @@ export interface Span {
 
 /** Maximum number of queued spans; further ones are dropped. */
 const MAX_QUEUED = 2_048
+/** Maximum spans of one request, the default of OpenTelemetry's batch processor. */
 const BATCH = 512
 const SEND_INTERVAL = SECOND
 const TIMEOUT = 5 * SECOND
+/** Longest pause in milliseconds between attempts at a collector that does not answer. */
 const MAX_PAUSE = 30 * SECOND
 /**
  * Retryable statuses; spans refused with any other are lost:

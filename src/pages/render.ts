@@ -28,7 +28,7 @@ const headers = {
 }
 
 /**
- * Headers of a picture of a page in a frame of this origin: nothing runs, submits or leads elsewhere.
+ * Headers of a page that a frame of this origin shows as a picture: no script, form or link works.
  * `allow-same-origin` lets it load its styles; without scripts it gives the page no power.
  */
 const stillHeaders = {

@@ -7,7 +7,9 @@ import { SECOND } from '#src/lib/duration.ts'
 import { type AssetType, assetAnswer, assetUrl, isAssetType, SANDBOX_HEADERS } from './assets.ts'
 import type { Brand } from './data.ts'
 
+/** Maximum bytes of a theme, which is kept in memory. The operator writes it; tenants have a lower limit. */
 const STYLE_LIMIT = 256 * 1024
+/** Maximum bytes of a font or picture beside a theme. */
 const FILE_LIMIT = 1024 * 1024
 /** Milliseconds after which a file is checked for changes. */
 const CHECK_INTERVAL = 3 * SECOND

@@ -1,6 +1,7 @@
 /** The subset of `fetch` used by this package. */
 export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
+/** Maximum bytes of an answer; a key set has a few KiB. */
 const MAX_BYTES = 1024 * 1024
 /** Bytes of a form with a token: twice the longest token. */
 export const MAX_FORM = 16_384

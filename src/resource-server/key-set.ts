@@ -32,6 +32,7 @@ export type KeySet = {
 
 /** Share of the lifetime after which the set is refreshed in the background. */
 const REFRESH_FROM = 0.8
+/** Pauses in milliseconds between attempts at an issuer that does not answer. */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
  * Limit of refreshes for unknown kids: a burst of two, then one per second. A flood of them delays a new key

@@ -24,6 +24,7 @@ const TOKEN_LIFETIME = 120
  * it lives for a week.
  */
 const KEPT = 6 * DAY
+/** A person waits for the logout, so the first retries are quick; later ones find a restarted application. */
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
 /** Maximum bytes of an application's answer, which is not used. */
 const ANSWER = 16 * 1024

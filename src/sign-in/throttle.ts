@@ -38,7 +38,7 @@ export const ROW = {
   longest_wait: MINUTE,
   forget_after: DAY,
 } satisfies Limit
-/** People in one office mistype at the same time; a guesser of many accounts gets 10 attempts a minute. */
+/** Some of an office mistype at the same time; a guesser of many accounts gets about ten tries a minute. */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /** Programs retry a wrong secret in a loop; right secrets are served meanwhile. */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }

@@ -30,6 +30,7 @@ const BATCH = 200
 const WINDOW = 1_000
 /** Milliseconds after which a webhook with more events yields to others. */
 const TURN = 5 * SECOND
+/** Milliseconds: longer than a turn and the timeout of its last attempt. */
 const LEASE = 2 * MINUTE
 /** Poll interval for new events in ms, and the longest pause of a webhook without new events. */
 const POLL = 250

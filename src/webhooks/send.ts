@@ -9,8 +9,9 @@ import type { DeliveryRow, Webhook } from './store.ts'
 
 /** Milliseconds until an answer is complete: Standard Webhooks advises 15 to 30 seconds. */
 const TIMEOUT = 15 * SECOND
-/** Maximum bytes of an answer, and of its kept characters. */
+/** Maximum bytes of an answer: receivers answer with a few words, or with an error page. */
 const ANSWER = 64 * 1024
+/** Characters of it that the log keeps: the beginning of an error page says what is wrong. */
 const SHOWN = 2048
 
 /** Attempts by outcome: `delivered` or `failed`. */

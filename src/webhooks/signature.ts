@@ -7,6 +7,7 @@ import type { Webhook } from './store.ts'
 
 type Signature = Webhook['signature']
 
+/** Bytes of a secret; Standard Webhooks asks for 24 to 64. */
 const BYTES = 32
 /** DER of a PKCS #8 Ed25519 key up to its seed: https://www.rfc-editor.org/rfc/rfc8410#section-7 */
 const PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex')

@@ -50,7 +50,7 @@ describe('PEO-15 the offer of a passkey', () => {
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled'])
     const [factor] = await app.context.store.read(async q => q.select().from(q.tables.factors))
     expect(factor).toMatchObject({ user_id: user.id, alone: true })
-    // It has one now.
+    // The user has a passkey now.
     const later = withPasskeys()
     expect((await logIn(later, user.username)).heading).toBe('Two-step verification')
   })
@@ -98,7 +98,7 @@ describe('PEO-15 the offer of a passkey', () => {
     const step = await logIn(browser, username)
     app.clock.advance(30 * SECOND)
     const typed = { code: codeOf(app, key), remember: '1' }
-    // With the factor proven it is offered; "not now" is not pressed.
+    // The offer follows the factor, and the test does not answer it.
     const offer = await browser.follow(await browser.submit(step, typed, '/oauth/second-factor'))
     expect(offer.heading).toBe(OFFER)
     browser.cookies.delete('gatehouse_login_8080')

@@ -17,8 +17,8 @@ const ASKED_AGAIN = MINUTE
 export type KeyFinder = ReturnType<typeof createLocalJWKSet>
 
 /**
- * Returns the keys that a client publishes, from memory while they are fresh, and for a day when they cannot
- * be read again; undefined without any.
+ * Returns the keys that a client publishes. They come from memory while they are fresh, and for a day when
+ * they cannot be read again. undefined when no keys were ever read.
  *
  * @param client_id URL of the metadata document
  * @param is_lacking true when the known set lacks a key

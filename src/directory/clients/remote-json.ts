@@ -25,10 +25,7 @@ export interface Wanted<T> {
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
-  /**
-   * Time in ms after which the last call must have begun; default: the freshness that the headers of its
-   * answer state.
-   */
+  /** Content that was asked for before this time (ms) is read again; default: as its headers say. */
   readonly asked_after?: number
 }
 

@@ -18,7 +18,10 @@ const MAX_WORK_CHECKS = 20
 const MAX_START_CHECKS = 200
 /** Maximum resident memory of the worker in bytes: five times its size after a million messages. */
 const MAX_MEMORY = 512 * 1024 * 1024
-/** Maximum waiting messages: in total, of one organization, and of one network in it. */
+/**
+ * Maximum waiting messages: in total, of one organization, and of one network in it. No organization fills
+ * more than a quarter, and no network more than half of its organization's share.
+ */
 const MAX_WAITING = 256
 const ORGANIZATION_SHARE = 64
 const NETWORK_SHARE = 32

@@ -50,6 +50,7 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
+/** Each domain is a row of its own; a company with its brands and countries has some dozen. */
 const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 

@@ -5,7 +5,7 @@ import { availableParallelism, getPriority, setPriority } from 'node:os'
  * Added to the main thread's niceness, so that a hash thread gets about a tenth of its CPU weight: sched(7).
  */
 const LOWER_PRIORITY = 10
-/** The system's last step. */
+/** The lowest priority of Linux. */
 const LOWEST_PRIORITY = 19
 const TASKS = '/proc/self/task'
 

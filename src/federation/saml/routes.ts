@@ -34,7 +34,7 @@ export const samlRoutes = (context: Context) => {
       handle(call, await requireProvider(context, provider, isSaml))
   return mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }).use(
     pageRoutes(context, {
-      // Also of a disabled provider: the other side is set up before users see it.
+      // A disabled provider has metadata too: the other side is set up before users see the provider.
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>
         startUpstreamLogin(context, call, provider, buildAuthnRequest(context)),

@@ -50,6 +50,7 @@ const severalMethods = () =>
   new OAuthError('invalid_request', 'The client must use one authentication method only.')
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+/** Maximum characters, as for other tokens: an assertion has six short claims and a signature. */
 const MAX_ASSERTION = 8192
 
 /**

@@ -20,6 +20,7 @@ export interface Opened {
   readonly assertion: Element
 }
 
+/** Maximum characters of the encoded response: the form that carries it has at most as many bytes. */
 const MAX_ENCODED = 256 * 1024
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })

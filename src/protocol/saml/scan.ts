@@ -14,9 +14,11 @@ export const MESSAGE: Bounds = { elements: 1_000, attributes: 3_000, names: 150 
 /** Limits of a metadata document. */
 export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250 }
 
+/** Maximum levels; an encrypted response with its signatures has about ten. */
 const MAX_DEPTH = 20
 /** Maximum attributes of one element. */
 const MAX_ATTRIBUTES = 30
+/** Maximum prefixes in scope: canonicalization copies them for each element. */
 const MAX_PREFIXES = 30
 
 const S = '[ \\t\\r\\n]'
