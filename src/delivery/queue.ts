@@ -131,7 +131,10 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
   let isDue = false
   let isStopped = false
   const released = releaseClaims(context, queue).catch(error =>
-    context.log.error({ event: queue.topic, err: error }, 'messages claimed by the previous server wait until their leases end'),
+    context.log.error(
+      { event: queue.topic, err: error },
+      'messages claimed by the previous server wait until their leases end',
+    ),
   )
   const round = async (): Promise<void> => {
     isDue = true
