@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useAction } from './action.ts'
 import { Confirm } from './dialogs.tsx'
-import { announce, go } from './router.ts'
+import { go } from './router.ts'
 import { say, words } from './words.ts'
 
 const { common } = words
@@ -22,7 +22,6 @@ export const DeleteButton = (props: {
   const [isAsked, setAsked] = useState(false)
   const { run, dialog } = useAction(() => {
     go(list)
-    announce()
   })
   return (
     <>

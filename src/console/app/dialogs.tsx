@@ -1,15 +1,23 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
 import { Refused } from './parts.tsx'
 import { say, words } from './words.ts'
 
 const { common } = words
 
+/** Opens a dialog, and closes it before it is removed, because only a closed dialog gives the focus back. */
+export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
+  useLayoutEffect(() => {
+    const { current } = dialog
+    current?.showModal()
+    return () => current?.close()
+  }, [])
+
 /** Shows a modal dialog, which Escape closes. */
 export const Dialog = (props: { title: string; onClose(): void; children: ComponentChildren }) => {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useModal(dialog)
   return (
     <dialog ref={dialog} aria-label={props.title} onClose={props.onClose}>
       <h2>{props.title}</h2>

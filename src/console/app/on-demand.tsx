@@ -2,7 +2,6 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { asProblem, type Problem } from './api.ts'
 import { Failure, Loading } from './parts.tsx'
-import { announce } from './router.ts'
 
 /** A screen; a screen of one object gets its id. */
 export type Screen = (props: { id: string }) => JSX.Element
@@ -18,8 +17,7 @@ export const onDemand = (load: () => Promise<Screen>): Screen => {
     const [late, setLate] = useState<Screen>()
     const [problem, setProblem] = useState<Problem>()
     useEffect(() => {
-      if (late) announce()
-      else if (!early)
+      if (!early)
         load().then(
           screen => {
             loaded = screen
@@ -27,7 +25,7 @@ export const onDemand = (load: () => Promise<Screen>): Screen => {
           },
           error => setProblem(asProblem(error)),
         )
-    }, [late])
+    }, [])
     const Found = early ?? late
     if (problem) return <Failure problem={problem} retry={() => location.reload()} />
     return Found ? <Found id={id} /> : <Loading rows={6} />

@@ -1,9 +1,10 @@
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { read, withQuery } from './api.ts'
+import { useModal } from './dialogs.tsx'
 import { type PageOf, useSettled } from './hooks.ts'
 import { Icon, type IconName } from './icons.tsx'
-import { announce, go } from './router.ts'
+import { go } from './router.ts'
 import { words } from './words.ts'
 
 const isOpen = signal(false)
@@ -135,7 +136,7 @@ const Panel = () => {
   const [found, setFound] = useState<Found[]>([])
   const [at, setAt] = useState(0)
   const term = useSettled(text.trim().toLowerCase(), 150)
-  useEffect(() => dialog.current?.showModal(), [])
+  useModal(dialog)
   useEffect(() => {
     setAt(0)
     if (term === '') return setFound([])
@@ -154,7 +155,6 @@ const Panel = () => {
     close()
     if (!href.startsWith('/console')) return location.assign(href)
     go(href)
-    setTimeout(announce)
   }
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]

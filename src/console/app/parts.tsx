@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
 import { Icon, type IconName } from './icons.tsx'
+import { useArrival } from './router.ts'
 import { ago, fullDate, words } from './words.ts'
 
 const { common } = words
@@ -14,6 +15,7 @@ export const Heading = (props: {
   lead?: ComponentChildren
   children?: ComponentChildren
 }) => {
+  useArrival()
   useEffect(() => {
     document.title = `${props.title} · Gatehouse`
   }, [props.title])

@@ -6,7 +6,7 @@ import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Empty, Heading } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { go } from '../router.ts'
 import { say, words } from '../words.ts'
 import type { Api } from './api.tsx'
 
@@ -59,7 +59,6 @@ export const ApisScreen = () => {
           body={draft}
           onMade={({ id }) => {
             go(`/console/apis/${id}`)
-            announce()
           }}
           onClose={() => setDraft(undefined)}
         >

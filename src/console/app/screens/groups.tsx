@@ -12,7 +12,7 @@ import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Card, Empty, Heading, Refused, Value } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 
@@ -57,7 +57,6 @@ export const GroupsScreen = () => {
           body={draft}
           onMade={group => {
             go(`/console/groups/${group.id}`)
-            announce()
           }}
           onClose={() => setDraft(undefined)}
         >

@@ -1,10 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
 import type { Block, GuidePage, Inline } from '#src/guide/tree.ts'
 import { guideSections } from '../guide-pages.ts'
 import { Icon } from '../icons.tsx'
 import { Card, Code, Failure, Heading } from '../parts.tsx'
-import { announce } from '../router.ts'
 import { words } from '../words.ts'
 
 const text = words.guide
@@ -104,7 +102,6 @@ export const GuideScreen = () => (
 )
 
 const Article = ({ page }: { page: GuidePage }) => {
-  useEffect(announce, [])
   const [first, ...others] = page.blocks
   const isTitle = first?.type === 'heading' && first.depth === 1
   return (

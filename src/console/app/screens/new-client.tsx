@@ -6,6 +6,7 @@ import { Check, Field } from '../fields.tsx'
 import { curlOf } from '../forms.tsx'
 import { Icon } from '../icons.tsx'
 import { AsCurl, Card, Heading, Refused, Value } from '../parts.tsx'
+import { startVisit } from '../router.ts'
 import { issuer } from '../session.ts'
 import { say, words } from '../words.ts'
 import { kindNames } from './clients.tsx'
@@ -106,6 +107,7 @@ export const NewClientScreen = () => {
     setBusy(true)
     try {
       setMade((await callApi<Client>('POST', '/clients', { body })).data)
+      startVisit()
     } catch (error) {
       setProblem(asProblem(error))
     }

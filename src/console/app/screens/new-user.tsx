@@ -4,7 +4,7 @@ import { asProblem, callApi, type Problem } from '../api.ts'
 import { Check, Field } from '../fields.tsx'
 import { curlOf } from '../forms.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { go } from '../router.ts'
 import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
 
@@ -34,7 +34,6 @@ export const NewUserScreen = () => {
       const { data } = await callApi<UserAnswer>('POST', '/users', { body: values })
       show(say(words.common.added, { name: data.username }))
       go(`/console/users/${data.id}`)
-      announce()
     } catch (error) {
       setProblem(asProblem(error))
       setBusy(false)

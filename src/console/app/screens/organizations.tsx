@@ -6,7 +6,7 @@ import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Empty, Heading } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { go } from '../router.ts'
 import { say, words } from '../words.ts'
 
 type Organization = (typeof OrganizationAnswer)['_output'] & { user_count?: number }
@@ -68,7 +68,6 @@ export const OrganizationsScreen = () => {
           body={body}
           onMade={({ slug }) => {
             go(`/console/organizations/${slug}`)
-            announce()
           }}
           onClose={() => setDraft(undefined)}
         >

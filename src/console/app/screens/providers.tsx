@@ -5,7 +5,7 @@ import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Badge, Empty, Heading } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { go } from '../router.ts'
 import { words } from '../words.ts'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
 
@@ -14,7 +14,7 @@ type Kind = 'google' | 'microsoft' | 'github' | 'gitlab' | 'discord' | 'oidc' | 
 const kinds: [Kind, label: string, type: Provider['type']][] = [
   ['google', 'Google', 'oidc'],
   ['microsoft', 'Microsoft', 'oidc'],
-  ['gitlab', 'GitLab', 'oidc'],
+  ['gitlab', 'GitLab', 'oauth2'],
   ['github', 'GitHub', 'oauth2'],
   ['discord', 'Discord', 'oauth2'],
   ['oidc', words.providers.otherProvider, 'oidc'],
@@ -95,7 +95,6 @@ export const ProvidersScreen = () => {
           body={bodyOf(draft)}
           onMade={({ alias }) => {
             go(`/console/identity-providers/${alias}`)
-            announce()
           }}
           onClose={() => setDraft(undefined)}
         >

@@ -12,7 +12,7 @@ import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Badge, Card, Empty, Heading, Value } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import { Givers } from './user-access.tsx'
@@ -80,7 +80,6 @@ export const RolesScreen = () => {
           body={{ ...draft, permissions: [] }}
           onMade={role => {
             go(`/console/roles/${role.id}`)
-            announce()
           }}
           onClose={() => setDraft(undefined)}
         >

@@ -7,7 +7,7 @@ import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
 import { Badge, Empty, Heading } from '../parts.tsx'
-import { announce, go } from '../router.ts'
+import { go } from '../router.ts'
 import { words } from '../words.ts'
 
 export type Webhook = (typeof WebhookAnswer)['_output']
@@ -37,7 +37,6 @@ export const WebhooksScreen = () => {
   const [made, setMade] = useState<WebhookWithSecret>()
   const show = ({ id }: Webhook) => {
     go(`/console/webhooks/${id}`)
-    announce()
   }
   return (
     <>

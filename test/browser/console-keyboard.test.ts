@@ -1,0 +1,277 @@
+/** Tests the main tasks of the console in a browser, with keys alone. */
+import { expect } from 'bun:test'
+import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+import { keyboardOf } from '#test/support/keyboard.ts'
+import { addClient } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
+
+const shown = inConsole()
+const { heading, stored } = shown
+
+/** Opens the console and loads nothing again afterwards. */
+const enter = async () => {
+  await enterConsole(shown.page, shown.served.url)
+  await heading('Overview')
+  return { page: shown.page, ...keyboardOf(shown.page) }
+}
+const userCalled = async (name: string) => (await stored(`/users?search=${name}`)).data[0]
+
+testInChromium(
+  'CON-11 by keyboard alone a user is found, changed and saved',
+  async () => {
+    const { page, type, goTo } = await enter()
+    await page.keyboard.press('/')
+    await page.getByRole('combobox', { name: 'Search or go to' }).waitFor()
+    await page.keyboard.type('grace')
+    await page.getByRole('option', { name: /grace@example.com/ }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await goTo('grace', /grace@example.com/)
+    await heading('Grace Example')
+    await type('First name', 'Grace Brewster')
+    await page.keyboard.press('Enter')
+    await heading('Grace Brewster Example')
+    expect(await userCalled('grace')).toMatchObject({ first_name: 'Grace Brewster' })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a group is made and gets a member',
+  async () => {
+    const { page, button, type, goTo } = await enter()
+    await goTo('groups', 'Groups')
+    await heading('Groups')
+    await button('Add a group')
+    await type('Name', 'Staff')
+    await page.keyboard.press('Enter')
+    await heading('Staff')
+    await type('Search users', 'grace')
+    await button('Add')
+    await page.getByRole('button', { name: 'Remove' }).waitFor()
+    expect((await stored('/groups')).data[0]).toMatchObject({ name: 'Staff', member_count: 1 })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a user is added',
+  async () => {
+    const { page, type, goTo } = await enter()
+    await goTo('add a user', 'Add a user')
+    await heading('Add a user')
+    await type('Username', 'katherine')
+    await type('Email', 'katherine@example.com')
+    await page.keyboard.press('Enter')
+    await heading('katherine')
+    expect(await userCalled('katherine')).toMatchObject({ email: 'katherine@example.com', enabled: true })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a person is invited by a link',
+  async () => {
+    const { page, button, type, reach, goTo } = await enter()
+    await goTo('invite', /Invite/)
+    await heading('Invitations')
+    await button('Invite a person')
+    await reach(page.getByRole('combobox', { name: 'How they get it' }))
+    await page.keyboard.press('ArrowDown')
+    await type('Email', 'ida@example.com')
+    await button('Make the link')
+    await page.getByText(`${shown.served.url}/account/invitation`).waitFor()
+    await button('Close')
+    await page.getByRole('link', { name: /ida@example.com/ }).waitFor()
+    expect((await stored('/invitations')).data).toMatchObject([
+      { email: 'ida@example.com', status: 'pending' },
+    ])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a user is disabled and signed out',
+  async () => {
+    const { page, button, press, goTo } = await enter()
+    await goTo('grace', /grace@example.com/)
+    await heading('Grace Example')
+    const confirm = (name: string) =>
+      press(page.getByRole('dialog').getByRole('button', { name, exact: true }))
+    await button('Disable')
+    await confirm('Disable')
+    await page.getByRole('button', { name: 'Enable', exact: true }).waitFor()
+    await button('Sign out everywhere')
+    await confirm('Sign out')
+    await page.getByText('Signed out everywhere').waitFor()
+    expect(await userCalled('grace')).toMatchObject({ enabled: false })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone an application is connected',
+  async () => {
+    const { page, type, reach, goTo } = await enter()
+    await goTo('connect', 'Connect an application')
+    await heading('Connect an application')
+    await reach(page.getByRole('radio', { name: /^Web/ }))
+    await page.keyboard.press('ArrowDown')
+    expect(await page.getByRole('radio', { checked: true }).getAttribute('value')).toBe('spa')
+    await type('Name', 'Pet clinic')
+    await page.keyboard.press('Enter')
+    await heading('Pet clinic is connected')
+    await reach(page.getByRole('button', { name: 'Copy' }).first())
+    expect(await stored('/clients/pet-clinic')).toMatchObject({ kind: 'spa', type: 'public' })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a role is made, gets a permission and is given to a user',
+  async () => {
+    const { page, button, type, press, goTo } = await enter()
+    await goTo('roles', 'Roles')
+    await heading('Roles')
+    await button('Add a role')
+    await type('Name', 'helper')
+    await page.keyboard.press('Enter')
+    await heading('helper')
+    await press(page.getByRole('group', { name: 'users' }).getByLabel('read'), 'Space')
+    await button('Save changes')
+    await page.getByText('Saved').waitFor()
+    await goTo('grace', /grace@example.com/)
+    await heading('Grace Example')
+    await press(page.getByRole('checkbox', { name: /^helper/ }), 'Space')
+    await button('Save changes')
+    await page.getByRole('button', { name: 'Save changes' }).waitFor({ state: 'detached' })
+    expect((await stored('/roles')).data[0]).toMatchObject({ name: 'helper', permissions: ['users:read'] })
+    expect((await userCalled('grace')).roles).toEqual(['helper', 'user'])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a setting of an organization is changed',
+  async () => {
+    await create(shown.served.app, '/organizations', { name: 'Acme', slug: 'acme' })
+    const { page, type, press, goTo } = await enter()
+    await goTo('acme', /Acme/)
+    await heading('Acme')
+    await press(page.getByLabel('Everyone needs a second factor'), 'Space')
+    await type('Longest login', '12h')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Save changes' }).waitFor({ state: 'detached' })
+    const { settings } = await stored('/organizations/acme')
+    expect(settings).toEqual({ session_ttl: '12h', mfa_required: true })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone an event is found by a filter and opened',
+  async () => {
+    const { page, press, reach, goTo } = await enter()
+    await goTo('audit log', 'Audit log')
+    await heading('Audit log')
+    await reach(page.getByLabel('Event'))
+    await page.keyboard.type('Application registered')
+    await page.waitForURL(/type=client.created/)
+    const event = page.getByRole('button', { name: /Application registered.*shop/ })
+    await press(event)
+    await page.getByText('client.created', { exact: true }).waitFor()
+    expect(await event.getAttribute('aria-expanded')).toBe('true')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a session of another person is ended',
+  async () => {
+    const { app } = shown.served
+    const client = await addClient(app, 'board')
+    await grantTokens(app, client, await userCalled('grace'))
+    const { page, press, goTo } = await enter()
+    expect((await stored('/sessions')).data).toHaveLength(2)
+    await goTo('sessions', 'Sessions')
+    await heading('Sessions')
+    await press(page.getByRole('listitem').filter({ hasText: 'grace' }).getByRole('button', { name: 'End' }))
+    await page.getByText('The session has ended').waitFor()
+    expect((await stored('/sessions')).data).toMatchObject([{ username: 'ada' }])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone the signing keys are rotated',
+  async () => {
+    const { page, button, press, goTo } = await enter()
+    await goTo('settings', 'Settings')
+    await heading('Settings')
+    await button('Rotate now')
+    await press(page.getByRole('dialog').getByRole('button', { name: 'Rotate now' }))
+    await page.getByText('The next keys are published').waitFor()
+    expect((await stored('/keys')).data).toHaveLength(4)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 by keyboard alone a provider is connected and switched on',
+  async () => {
+    const { page, button, type, press, reach, goTo } = await enter()
+    await goTo('identity providers', /Identity providers/)
+    await heading('Identity providers')
+    await button('Add a provider')
+    await reach(page.getByRole('combobox', { name: 'Provider' }))
+    for (const _ of ['Microsoft', 'GitLab']) await page.keyboard.press('ArrowDown')
+    await type('Client ID there', 'their-id')
+    await type('Client secret there', 'their-secret')
+    await page.keyboard.press('Enter')
+    await heading(/GitLab/)
+    await press(page.getByRole('checkbox', { name: /^On/ }), 'Space')
+    await button('Save changes')
+    await page.getByRole('button', { name: 'Save changes' }).waitFor({ state: 'detached' })
+    expect(await stored('/identity-providers/gitlab')).toMatchObject({ enabled: true, preset: 'gitlab' })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 the heading of an opened screen has the focus, and a dialog gives it back when it closes',
+  async () => {
+    const { page, button, type, press, goTo } = await enter()
+    const isFocused = (selector: string, name: string) =>
+      page.locator(`${selector}:focus`, { hasText: name }).waitFor()
+    for (const name of ['Users', 'Roles', 'Roles', 'Audit log']) {
+      await press(page.getByRole('navigation').getByRole('link', { name }))
+      await isFocused('h1', name)
+    }
+    await goTo('grace', /grace@example.com/)
+    await isFocused('h1', 'Grace Example')
+    const dialog = page.getByRole('dialog')
+    await button('Disable')
+    await press(dialog.getByRole('button', { name: 'Disable' }))
+    await isFocused('button', 'Enable')
+    await button('Sign out everywhere')
+    await dialog.waitFor()
+    await page.keyboard.press('Escape')
+    await isFocused('button', 'Sign out everywhere')
+    await page.keyboard.press('Control+k')
+    await dialog.waitFor()
+    await page.keyboard.press('Escape')
+    await isFocused('button', 'Sign out everywhere')
+    await button('Delete')
+    await type('Type grace to go on', 'grace')
+    await page.keyboard.press('Enter')
+    await isFocused('h1', 'Users')
+    await goTo('connect', 'Connect an application')
+    await type('Name', 'Pet clinic')
+    await page.keyboard.press('Enter')
+    await isFocused('h1', 'Pet clinic is connected')
+  },
+  60_000,
+)
