@@ -4,7 +4,8 @@ import type { Picture, PictureFault } from './picture.ts'
 /*
  * Pictures of people, cleaned without decoding: the containers of the three formats are rebuilt from the
  * parts that a decoder needs. Metadata, thumbnails, animation and bytes after the end are dropped, and no
- * decoder can be attacked.
+ * decoder can be attacked. Of the metadata of a JPEG only its orientation is kept: cameras store turned
+ * pixels, and browsers turn them back by it.
  */
 
 /** Maximum bytes of a picture of a person. With JavaScript the page makes larger ones smaller. */
@@ -79,6 +80,28 @@ const jpegFrames = [0xc0, 0xc1, 0xc2]
 const isAdobe = (marker: number, segment: Buffer): boolean =>
   marker === 0xee && segment.length === 16 && segment.toString('latin1', 4, 9) === 'Adobe'
 
+/**
+ * Returns the orientation of an Exif segment when it turns or mirrors the picture, 2 to 8 (Exif 2.32 section
+ * 4.6.4, tag 274).
+ */
+const orientationOf = (segment: Buffer): number | undefined => {
+  const tiff = segment.subarray(10)
+  if (segment.toString('latin1', 4, 10) !== 'Exif\0\0' || tiff.length < 8) return undefined
+  const isLittle = tiff.toString('latin1', 0, 2) === 'II'
+  const short = (at: number) => (isLittle ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at))
+  const first = isLittle ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4)
+  for (let at = first + 2; at + 12 <= tiff.length && at < first + 2 + 12 * short(first); at += 12)
+    if (short(at) === 274) return short(at + 8) >= 2 && short(at + 8) <= 8 ? short(at + 8) : undefined
+  return undefined
+}
+
+/** An Exif segment with nothing but an orientation. */
+const exifOf = (orientation: number): Buffer => {
+  const entry = Buffer.from([0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0])
+  const directory = Buffer.concat([Buffer.from([8, 0, 0, 0, 1, 0]), entry, Buffer.alloc(4)])
+  return Buffer.concat([Buffer.from('\xff\xe1\0\x22Exif\0\0II*\0', 'latin1'), directory])
+}
+
 /** Returns the index of the marker after the entropy-coded data; restarts are part of the data. */
 const endOfScan = (bytes: Buffer, from: number): number => {
   for (let at = bytes.indexOf(0xff, from); at >= 0; at = bytes.indexOf(0xff, at + 1)) {
@@ -88,9 +111,10 @@ const endOfScan = (bytes: Buffer, from: number): number => {
   throw new Refused('content')
 }
 
-/** Keeps tables, one frame and its scans (ITU-T T.81 section B.2). */
+/** Keeps orientation, tables, one frame and its scans (ITU-T T.81 section B.2). */
 const cleanJpeg = (bytes: Buffer): Buffer[] => {
-  const kept: Buffer[] = [bytes.subarray(0, 2)]
+  const kept: Buffer[] = []
+  let orientation: number | undefined
   let frames = 0
   let scans = 0
   for (let at = 2; ; ) {
@@ -118,10 +142,12 @@ const cleanJpeg = (bytes: Buffer): Buffer[] => {
     if (isFrame || marker === SOS || jpegTables.includes(marker) || isAdobe(marker, segment))
       kept.push(bytes.subarray(at, end))
     else check(marker === 0xfe || (marker >= 0xe0 && marker <= 0xef))
+    if (marker === 0xe1) orientation ??= orientationOf(segment)
     at = end
   }
   check(frames === 1 && scans > 0 && scans <= MAX_SCANS)
-  return [...kept, Buffer.from([0xff, EOI])]
+  const exif = orientation === undefined ? [] : [exifOf(orientation)]
+  return [bytes.subarray(0, 2), ...exif, ...kept, Buffer.from([0xff, EOI])]
 }
 
 const chunkOf = (type: string, data: Buffer): Buffer => {
@@ -184,8 +210,8 @@ const formats = {
 } as const
 
 /**
- * Returns a picture of a person (PNG, JPEG or WebP) without metadata, or the reason for refusing it. The type
- * is that of the content.
+ * Returns a picture of a person (PNG, JPEG or WebP) without metadata but the orientation, or the reason for
+ * refusing it. The type is that of the content.
  */
 export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   if (bytes.length > PHOTO_LIMIT) return 'bytes'

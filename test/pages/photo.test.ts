@@ -82,6 +82,58 @@ describe('PEO-34 a picture keeps nothing but what a decoder needs', () => {
   })
 })
 
+describe('PEO-34 a JPEG keeps the orientation that its camera noted', () => {
+  /** An Exif segment with the orientation between other entries, the last of which names a place. */
+  const exif = (order: 'II' | 'MM', value: number, entries = 3): Buffer => {
+    const tiff = Buffer.alloc(8 + 2 + 12 * 3 + 4)
+    const short = (at: number, number: number) =>
+      order === 'II' ? tiff.writeUInt16LE(number, at) : tiff.writeUInt16BE(number, at)
+    tiff.write(order, 'latin1')
+    short(2, 42)
+    tiff[order === 'II' ? 4 : 7] = 8
+    short(8, entries)
+    for (const [i, tag] of [271, 274, 34_853].entries()) {
+      short(10 + 12 * i, tag)
+      short(12 + 12 * i, 3)
+      tiff[10 + 12 * i + (order === 'II' ? 4 : 7)] = 1
+      short(18 + 12 * i, tag === 274 ? value : 7)
+    }
+    return segment(0xe1, Buffer.concat([Buffer.from('Exif\0\0'), tiff, SECRET]))
+  }
+  const taken = (...segments: Buffer[]) =>
+    cleaned(Buffer.concat([jpeg.subarray(0, 2), ...segments, jpeg.subarray(2)])).bytes
+  const plain = cleaned(jpeg).bytes
+
+  test.each([
+    ['II', 6],
+    ['MM', 3],
+    ['MM', 8],
+  ] as const)('%s, %i, and nothing else', (order, value) => {
+    const bytes = taken(exif(order, value))
+    const [head, rest] = [bytes.subarray(0, 38), bytes.subarray(38)]
+    expect(head.toString('latin1')).toBe(
+      `\xff\xd8\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0${String.fromCharCode(value)}\0\0\0\0\0\0\0`,
+    )
+    expect(rest.equals(plain.subarray(2))).toBe(true)
+    expect(cleaned(bytes).bytes.equals(bytes)).toBe(true)
+  })
+
+  test('the first one that turns the picture', () => {
+    const turned = taken(exif('II', 6))
+    expect(taken(exif('II', 6), exif('II', 3)).equals(turned)).toBe(true)
+    expect(taken(segment(0xe1, SECRET), exif('II', 6)).equals(turned)).toBe(true)
+  })
+
+  test('none that is upright, unknown, missing or cut off', () => {
+    const cut = exif('II', 6).subarray(0, 30)
+    cut.writeUInt16BE(28, 2)
+    const far = Buffer.from(exif('II', 6))
+    far.writeUInt32LE(0xffff_fff0, 14)
+    for (const each of [exif('II', 1), exif('MM', 0), exif('MM', 9), exif('II', 6, 1), cut, far])
+      expect(taken(each).equals(plain)).toBe(true)
+  })
+})
+
 describe('PEO-34 is refused before anything decodes it', () => {
   const size = startOf(jpeg, 0xff, 0xc0) + 5
   const scan = jpeg.subarray(startOf(jpeg, 0xff, 0xda), -2)
