@@ -227,6 +227,7 @@ export const commands: readonly CommandRow[] = [
     arguments: [['[file]', 'file to write; default: standard output']],
     options: [
       ['--secrets', 'include hashes of passwords and client secrets, and the secrets of identity providers'],
+      ['--pictures', 'include the pictures of people, up to 350 kB each'],
     ],
     run: async (options, file) => (await import('./export.ts')).exportInstance(file, options),
   },

@@ -10,12 +10,12 @@ const WRONG_PATH = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES']
 /** Writes the file that `apply` reads. A file with secrets is readable only by its owner. */
 export const exportInstance = async (
   file: string | undefined,
-  options: { config?: string; secrets?: boolean },
+  options: { config?: string; secrets?: boolean; pictures?: boolean },
 ): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const instance = await openExisting(config, pino({ level: 'silent' }))
   try {
-    const text = renderSeed(await exportSeed(instance, { secrets: options.secrets ?? false }))
+    const text = renderSeed(await exportSeed(instance, options))
     if (file === undefined) await Bun.write(Bun.stdout, text)
     else save(file, text, options.secrets ? 0o600 : 0o644)
   } finally {

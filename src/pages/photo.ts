@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { Picture, PictureFault } from './picture.ts'
+import { type Picture, type PictureFault, readDataUri } from './picture.ts'
 
 /*
  * Pictures of people, cleaned without decoding: the containers of the three formats are rebuilt from the
@@ -9,9 +9,9 @@ import type { Picture, PictureFault } from './picture.ts'
  */
 
 /** Maximum bytes of a picture of a person. With JavaScript the page makes larger ones smaller. */
-const PHOTO_LIMIT = 256 * 1024
+export const PHOTO_LIMIT = 256 * 1024
 /** Maximum width and height in pixels. */
-const PHOTO_PIXELS = 1024
+export const PHOTO_PIXELS = 1024
 /** Maximum scans of a JPEG. A decoder goes over the whole picture for each; usual files have at most ten. */
 const MAX_SCANS = 64
 
@@ -224,4 +224,10 @@ export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
     // Reading beyond the end throws, too.
     return error instanceof Refused ? error.fault : 'content'
   }
+}
+
+/** As {@link cleanPhoto}, for a data URI, whose type is not compared. */
+export const readPhoto = (uri: string): Picture | PictureFault => {
+  const read = readDataUri(uri, PHOTO_LIMIT)
+  return typeof read === 'string' ? read : cleanPhoto(read.bytes)
 }

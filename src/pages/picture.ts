@@ -57,23 +57,30 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
 /**
- * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397). Returns the picture, or the reason for refusing
- * it.
+ * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the type that it
+ * names and its bytes, which are not compared, or the reason for refusing it.
  */
-export const readPicture = (uri: string): Picture | PictureFault => {
+export const readDataUri = (uri: string, limit: number): Picture | PictureFault => {
   const [head, name = '', base64] =
     /^data:([a-z]+\/[a-z+]+)(?:;charset=utf-?8)?(;base64)?,(?=.)/is.exec(uri) ?? []
   const type = media[name.toLowerCase()]
   if (!head || !type) return 'form'
-  if (uri.length > PICTURE_LIMIT * 3 + 64) return 'bytes'
+  if (uri.length > limit * 3 + 64) return 'bytes'
   const bytes = decode(uri.slice(head.length), base64 !== undefined)
   if (!bytes) return 'form'
-  if (bytes.length > PICTURE_LIMIT) return 'bytes'
+  return bytes.length > limit ? 'bytes' : { type, bytes }
+}
+
+/** Reads the data URI of a picture. Returns the picture, or the reason for refusing it. */
+export const readPicture = (uri: string): Picture | PictureFault => {
+  const read = readDataUri(uri, PICTURE_LIMIT)
+  if (typeof read === 'string') return read
+  const { type, bytes } = read
   if (!begins[type](bytes)) return 'content'
-  if (type === 'svg') return { type, bytes }
+  if (type === 'svg') return read
   const size = pictureSize(type, bytes)
   if (!size) return 'content'
-  return Math.max(...size) > PIXEL_LIMIT ? 'pixels' : { type, bytes }
+  return Math.max(...size) > PIXEL_LIMIT ? 'pixels' : read
 }
 
 /** Returns the picture as a data URI; undefined for an unknown type. */

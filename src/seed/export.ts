@@ -2,6 +2,7 @@ import { stringify } from 'yaml'
 import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import { contentOf, withContents } from '#src/directory/organizations/assets.ts'
+import { pictureContent } from '#src/directory/users/picture.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { openWebhookSecret, secretText } from '#src/webhooks/signature.ts'
 import { Seed, type SeedSection, seedSections } from './schema.ts'
@@ -20,16 +21,20 @@ import {
 
 type Row = Record<string, unknown>
 
+/** Contents of an export that are left out unless asked for. */
+export interface ExportOptions {
+  secrets?: boolean | undefined
+  pictures?: boolean | undefined
+}
+
 /**
  * Exports the instance as a file that `apply` reads. With `secrets` the file also has the hashes of passwords
- * and client secrets, and the client secrets at identity providers in plain text. The first admin client is
- * left out, because every instance has its own.
+ * and client secrets, and the client secrets at identity providers in plain text. With `pictures` it has the
+ * pictures of people, which may take 350 kB each. The first admin client is left out, because every instance
+ * has its own.
  */
-export const exportSeed = async (
-  base: Core,
-  { secrets }: { secrets: boolean },
-): Promise<Record<string, Row[]>> => {
-  const rows = await base.store.read(q => readAll(base, q, secrets))
+export const exportSeed = async (base: Core, options: ExportOptions): Promise<Record<string, Row[]>> => {
+  const rows = await base.store.read(q => readAll(base, q, options))
   return Object.fromEntries(
     seedSections.flatMap(section => {
       const entries = rows[section].map(row => withoutDefaults(section, row))
@@ -41,7 +46,11 @@ export const exportSeed = async (
 /** Renders YAML. Without secrets the file is suitable for version control. */
 export const renderSeed = (seed: Record<string, Row[]>): string => stringify(seed, { lineWidth: 0 })
 
-const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record<SeedSection, Row[]>> => {
+const readAll = async (
+  base: Core,
+  q: Queries,
+  { secrets, pictures }: ExportOptions,
+): Promise<Record<SeedSection, Row[]>> => {
   const organizations = await allOrganizations(q)
   const slugs = new Map(organizations.map(({ id, slug }) => [id, slug]))
   const homed = <T extends { organization_id: (typeof organizations)[number]['id'] }>(row: T) => ({
@@ -62,10 +71,13 @@ const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record
       organizations.map(async row => ({ ...row, settings: await withContents(q, row.settings) })),
     ),
     roles: (await allRoles(q)).map(homed),
-    users: (await allUsers(q)).map(({ password_hash, ...user }) => ({
-      ...homed(user),
-      ...(secrets && password_hash && { password_hash }),
-    })),
+    users: await Promise.all(
+      (await allUsers(q)).map(async ({ password_hash, picture, ...user }) => ({
+        ...homed(user),
+        ...(secrets && password_hash && { password_hash }),
+        ...(pictures && picture && { picture: await pictureContent(q, picture) }),
+      })),
+    ),
     groups: await Promise.all(
       groups.map(async group => ({
         ...homed(group),

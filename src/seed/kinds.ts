@@ -44,6 +44,7 @@ import {
 import { roleAnswer } from '#src/directory/roles/schema.ts'
 import { createRole, deleteRole, updateRole } from '#src/directory/roles/service.ts'
 import { findRole, type Role } from '#src/directory/roles/store.ts'
+import { setPicture } from '#src/directory/users/picture.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { createUser, deleteUser, updateUser } from '#src/directory/users/service.ts'
 import { findUser, roleNames, type UserRow } from '#src/directory/users/store.ts'
@@ -111,17 +112,24 @@ const roles: SeedKind<'roles', Role> = {
 const users: SeedKind<'users', UserRow> = {
   find: (tx, { id, username }, organization_id) =>
     id ? findUser(tx, undefined, id) : findUserNamed(tx, organization_id, username),
-  show: async ({ tx }, row) => userAnswer({ ...row, roles: await roleNames(tx, row.id) }),
+  show: async ({ tx }, row) => ({
+    ...userAnswer({ ...row, roles: await roleNames(tx, row.id) }),
+    picture: row.picture,
+  }),
   create: ({ context, hashOf }, value, organization_id) => {
-    const { id, organization: _, password: __, password_hash: ___, invite, ...user } = value
+    const { id, organization: _, password: __, password_hash: ___, picture, invite, ...user } = value
     const created = { ...user, organization_id, password_hash: hashOf(value), ...(id && { id }) }
     return createUser(context, created, hostActor, async (tx, row) => {
+      if (picture) await setPicture(context, row.id, picture, hostActor)
       if (invite) await inviteUser(context, tx, row, invite, by)
     })
   },
   // The password of an existing user stays: a file that is applied again must not undo the user's own change.
-  update: ({ context }, row, { password: _, password_hash: __, invite: ___, ...given }) =>
-    updateUser(context, row.id, given, hostActor),
+  update: async ({ context }, row, given, { picture }) => {
+    const { password: _, password_hash: __, invite: ___, picture: ____, ...change } = given
+    await updateUser(context, row.id, change, hostActor)
+    if (picture !== undefined) await setPicture(context, row.id, picture ?? undefined, hostActor)
+  },
   remove: (context, { id }) => deleteUser(context, id, hostActor),
 }
 

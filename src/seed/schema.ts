@@ -21,6 +21,8 @@ import type {
 import { isUuid } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { VERSION } from '#src/lib/version.ts'
+import { PHOTO_LIMIT, PHOTO_PIXELS, readPhoto } from '#src/pages/photo.ts'
+import type { PictureFault } from '#src/pages/picture.ts'
 import { CreateWebhook } from '#src/webhooks/schema.ts'
 import { secretOfText } from '#src/webhooks/signature.ts'
 
@@ -79,6 +81,21 @@ const Group = z.strictObject({
     .meta({ description: 'User names; in this file or on the server.' }),
 })
 
+const PHOTO = `A PNG, JPEG or WebP picture of at most ${PHOTO_LIMIT / 1024} KiB, ${PHOTO_PIXELS} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR….`
+const photoFaults: Record<PictureFault, string> = {
+  form: PHOTO,
+  bytes: `The picture is larger than ${PHOTO_LIMIT / 1024} KiB.`,
+  content: 'The bytes are not a still PNG, JPEG or WebP picture.',
+  pixels: `The picture is wider or higher than ${PHOTO_PIXELS} pixels.`,
+}
+/** A picture of a person, without metadata. */
+const photo = z.string(PHOTO).transform((uri, issues) => {
+  const read = readPhoto(uri)
+  if (typeof read !== 'string') return read
+  issues.addIssue({ code: 'custom', message: photoFaults[read] })
+  return z.NEVER
+})
+
 const { organization_id: _, password: __, first_name, last_name, ...user } = CreateUser.shape
 const User = z
   .strictObject({
@@ -93,6 +110,10 @@ const User = z
       .refine(isKnownHash, 'A PHC string of argon2, or a bcrypt hash.')
       .optional()
       .meta({ description: 'Instead of password; for new users only.' }),
+    picture: photo
+      .nullable()
+      .optional()
+      .describe(`${PHOTO} null removes it; the file of an export has it with \`--pictures\`.`),
     invite: z
       .literal('mail', 'mail, or nothing.')
       .optional()

@@ -1,11 +1,15 @@
 /** Tests in a browser the console's screens for APIs, claims and attributes. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { hostActor } from '#src/audit/record.ts'
+import { setPicture } from '#src/directory/users/picture.ts'
+import type { Picture } from '#src/pages/picture.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { parseSeed } from '#src/seed/read.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { png } from '#test/support/photos.ts'
 
 let served: Awaited<ReturnType<typeof serveConsole>>
 let opened: Opened
@@ -186,6 +190,8 @@ testInChromium(
     const { id } = (await stored('/users?search=grace')).data[0]
     const attributes = { 'a key': 'yes', list: ['1', 'two: #'], deep: { n: 1, on: true, none: {} } }
     await served.app.admin('PUT', `/users/${id}`, { attributes, first_name: 'null', last_name: '- "x"' })
+    const face = { type: 'png', bytes: png() as Picture['bytes'] } as const
+    await setPicture(served.app.context, id, face, hostActor)
     const acme = await create(served.app, '/organizations', { name: 'Acme', slug: 'acme' })
     const role = await create(served.app, '/roles', {
       name: 'helper',

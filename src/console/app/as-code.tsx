@@ -86,8 +86,8 @@ interface Organization {
 }
 
 /**
- * Returns what the seed file needs besides the object. A user's attributes are left out if some are hidden or
- * the organization cannot be read; a seed file without them keeps the stored ones.
+ * Returns what the seed file needs besides the object. A user's picture is left out, and the attributes too if
+ * some are hidden or the organization cannot be read; a seed file without them keeps the stored ones.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT
@@ -97,7 +97,7 @@ const readMore = async (section: Section, { organization_id }: Values): Promise<
   const isHidden = !found || found.settings.user_attributes?.some(({ visible }) => visible === 'nobody')
   return {
     ...(!isDefault && { organization: found?.slug }),
-    ...(section === 'users' && isHidden && { attributes: undefined }),
+    ...(section === 'users' && { picture: undefined, ...(isHidden && { attributes: undefined }) }),
   }
 }
 
