@@ -4,7 +4,7 @@ import { type Picture, type PictureFault, readDataUri } from './picture.ts'
 /*
  * Pictures of people, cleaned without decoding: the containers of the three formats are rebuilt from the
  * parts that a decoder needs. Metadata, thumbnails, animation and bytes after the end are dropped, and no
- * decoder can be attacked. Of the metadata of a JPEG only its orientation is kept: cameras store turned
+ * decoder can be attacked. A JPEG keeps its orientation and no other metadata: cameras store turned
  * pixels, and browsers turn them back by it.
  */
 
