@@ -38,7 +38,7 @@ const inventedValue = (name: string, { dataType }: Column, table: string): unkno
   return dataType === 'string' ? `${table}-${name}` : Buffer.from('x')
 }
 
-/** Adds a row to each table that names people or organizations but not yet the person or their organization. */
+/** Adds a row to each table that names people or organizations, unless it has one of `known`. */
 const inventRows = (app: TestApp, known: Record<string, string>): Promise<void> =>
   app.context.store.write(async tx => {
     for (const [name, table] of Object.entries(tx.tables)) {

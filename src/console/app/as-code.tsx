@@ -86,8 +86,8 @@ interface Organization {
 }
 
 /**
- * Returns what the seed file needs besides the object. A user's picture is left out, and the attributes too if
- * some are hidden or the organization cannot be read; a seed file without them keeps the stored ones.
+ * Returns what the seed file needs besides the object. A user's picture is left out, and the attributes too
+ * if some are hidden or the organization cannot be read; a seed file without them keeps the stored ones.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT
