@@ -156,7 +156,7 @@ interface RawValue {
   source: string
 }
 
-/** Adds the value of `name`, or the content of the file that `name_FILE` names. */
+/** Adds a value, or the content of the file that `name_FILE` names. A mistyped name must not go unnoticed. */
 const addRaw = (
   given: Map<Name, RawValue>,
   name: string,
@@ -254,6 +254,7 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
+    // A server with a public address is meant for others; any other stays closed until it is configured.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }

@@ -45,7 +45,10 @@ const writeCounts: Sum = (tx, key, counts) => {
   return upsert(tx, { ...none, ...counts, organization_id, hour: Number(hour) })
 }
 
-/** Adds to the counts of the hour of `now` (ms), in the transaction of the event that they count. */
+/**
+ * Adds to the counts of the hour of `now` (ms), in the transaction of the event that they count. A later
+ * deletion takes nothing away: a report must read the same a month later.
+ */
 export const addCounts = (
   tx: Transaction,
   organization_id: OrganizationId,

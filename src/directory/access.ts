@@ -88,7 +88,10 @@ export const throwProblems = ([first, ...others]: Detail[]): void => {
   if (first) throw invalid(first, ...others)
 }
 
-/** Returns the names of the fields of a PUT whose values differ from the resource. */
+/**
+ * Returns the names of the fields of a PUT whose values differ from the resource. Without any, nothing is
+ * stored and no event is written: the audit log has changes, not calls.
+ */
 export const changedFields = (shown: object, change: object): string[] =>
   Object.entries(change)
     .filter(([name, value]) => value !== undefined && !Bun.deepEquals(value, Reflect.get(shown, name)))

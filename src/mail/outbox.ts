@@ -89,6 +89,7 @@ export const enqueueNotice = (
  */
 export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
   topic: 'mails',
+  // All mails go to one mail server, and many servers limit the connections of a client.
   at_once: 4,
   at_once_each: 1,
   lease: 2 * MINUTE,

@@ -190,6 +190,7 @@ export const checkNames = (config: Config): void => {
   if (issue) throw new ConfigError(`admin_${String(issue.path[0])}: ${issue.message}`)
 }
 
+/** Runs at the first start only: a restart must not bring back a deleted administrator or an old password. */
 const createFirstAdmin = async (base: Core): Promise<void> => {
   const user = adminUser(base.config)?.data
   if (!user) return

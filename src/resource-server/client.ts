@@ -62,7 +62,7 @@ export class TokenRequestError extends Error {
   }
 }
 
-/** Time before expiry at which tokens are renewed, at least a tenth of their lifetime. */
+/** Time before expiry at which tokens are renewed: a token must outlive the request that carries it. */
 const RENEW_BEFORE = 60_000
 /** Random share by which that time is extended, so that many instances do not renew at once. */
 const JITTER = 0.1

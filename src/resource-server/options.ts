@@ -26,9 +26,9 @@ export type VerifierOptions = {
    * Default: any organization.
    */
   realm?: string | undefined
-  /** Allowed clock difference. Default 5. */
+  /** Allowed clock difference. Default 5: synchronized machines differ by less than a second. */
   clockTolerance?: number
-  /** Time after which a fetched key set is fetched again. Default 600. */
+  /** Time after which a fetched key set is fetched again. Default 600: new keys sign 15 minutes later. */
   jwksCacheLifetime?: number
   /** Additional time for which known keys are used while the issuer is unreachable. Default 3600. */
   maxStale?: number

@@ -94,6 +94,7 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
 
 const queue: Queue<LogoutRow> = {
   topic: 'logouts',
+  // Applications that do not answer hold a call for seconds, so one organization has a few of the calls only.
   at_once: 64,
   at_once_each: 4,
   lease: MINUTE,

@@ -48,6 +48,7 @@ export type ListSessions = z.output<typeof ListSessions>
 
 export const SessionList = listOf('SessionList', SessionAnswer)
 
+/** Without a filter, or with an empty one by a slip, the call would sign everyone out. */
 export const RevokeSessions = z
   .strictObject(filters)
   .refine(

@@ -191,6 +191,7 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
 
 const queue: Queue<Webhook> = {
   topic: 'webhook_turns',
+  // Receivers may take 15 seconds to answer, so one organization has a few of the calls only.
   at_once: 64,
   at_once_each: 4,
   lease: LEASE,

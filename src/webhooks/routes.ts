@@ -59,6 +59,7 @@ const listAttempts = async (context: Context, caller: Caller, id: string, query:
   })
 }
 
+/** A webhook sends the events of the organization away, so its maker must be allowed to read them. */
 const changes = { permission: 'webhooks:update', also: 'events:read' } as const
 
 /** Returns the admin routes of webhooks. */

@@ -33,7 +33,10 @@ export const clientTypes = ['confidential', 'public'] as const
 
 const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
-/** A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
+/**
+ * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Its
+ * characters need no escape in a form or in Basic credentials; `:` and `/` are for ids that are URLs.
+ */
 const client_id = z
   .string('A text of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._~:/-]{3,128}$/, '3 to 128 letters, digits and - . _ ~ : / are allowed.')
@@ -69,6 +72,7 @@ const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(),
     'Further claims of ID tokens, access tokens and userinfo: the path of each value, such as `user.attributes.tenant`, or `from` and `scope` for a claim that this scope gives.',
 })
 
+/** Secret, grants and redirect URIs are chosen for the type, so it is fixed. */
 const type = oneOf(clientTypes).describe(
   '`public` clients run on devices of their users and have no secret; it never changes.',
 )

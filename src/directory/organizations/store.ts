@@ -224,7 +224,10 @@ const contains = ({ organizations }: Tables, search: string | undefined) =>
     ? sql`${organizations.search_text} LIKE ${`%${fold(search).replace(/[%_\\]/g, '\\$&')}%`} ESCAPE '\\'`
     : undefined
 
-/** Returns a page of organizations whose name, slug or display name contains `search`, by creation. */
+/**
+ * Returns a page of organizations whose name, slug or display name contains `search`, by creation.
+ * Administrators know a tenant by any of the three.
+ */
 export const listOrganizations = (q: Queries, search: string | undefined, range: Range) => {
   const { organizations } = q.tables
   const { created_at, id } = organizations

@@ -17,6 +17,7 @@ import { permissions } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Role as Row } from './store.ts'
 
+/** Applications, mappings and seed files name the role, so the name is fixed. */
 const name = line(128, 1).describe('Unique in the organization; it never changes.')
 const description = lines(1000).describe('Shown to administrators.')
 const PERMISSIONS = 'Permissions that the role grants.'

@@ -116,7 +116,10 @@ export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
     : [direction(table[columns[sort]]), direction(table.seq)]
 }
 
-/** Sort term that puts users without a login last if a list has users with and without a login. */
+/**
+ * Sort term that puts users without a login last, in either order, if a list has users with and without a
+ * login: who sorts by the last login asks for those who have one.
+ */
 export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
