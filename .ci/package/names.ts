@@ -1,6 +1,6 @@
 /**
- * All names under which packages are built. None is registered yet, so no text tells people to install one by
- * name.
+ * Names under which packages are built. None is registered yet, so no text tells people to install one by
+ * name. The SDK and the testing package have theirs in their own builds: programs import them by it.
  */
 export const names = {
   /** npm package with the launcher; the platform packages add their target. */

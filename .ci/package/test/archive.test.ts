@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { $ } from 'bun'
 import { version } from '../../../package.json'
 import {
-  built,
   debianRoot,
   developAndLogIn,
   executable,

@@ -6,7 +6,7 @@ import { $ } from 'bun'
 import { startGatehouse } from '#src/testing/process.ts'
 import type { Json } from '#test/support/app.ts'
 import { version } from '../../../package.json'
-import { built, developAndLogIn, inRoot, logIn, place, run } from './support.ts'
+import { built, developAndLogIn, inRoot, logIn, place, run, wheel } from './support.ts'
 
 const tag = `gatehouse:${version}`
 afterAll(() => run(['podman', 'rmi', '--force', tag, 'gatehouse:latest']))
@@ -121,7 +121,7 @@ test('the testing packages start the image: pytest', async () => {
   await load()
   const at = place()
   await $`python3 -m venv --system-site-packages ${at}`.quiet()
-  await $`${at}/bin/pip install --no-index --no-deps ${built(`gatehouse_server-${version}-py3-none-manylinux_2_17_x86_64.whl`)}`.quiet()
+  await $`${at}/bin/pip install --no-index --no-deps ${wheel('manylinux_2_17_x86_64')}`.quiet()
   writeFileSync(join(at, 'seed.yaml'), 'users: [{ username: carol, email: carol@example.com }]\n')
   writeFileSync(
     join(at, 'test_image.py'),

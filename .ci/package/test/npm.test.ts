@@ -18,10 +18,10 @@ import {
   withReadOnly,
 } from './support.ts'
 
-const stem = names.npm.replace('@', '').replace('/', '-')
-const launcher = built(`${stem}-${version}.tgz`)
-const platform = (target: string) => built(`${stem}-${target}-${version}.tgz`)
-const libraries = ['resource-server', 'testing'].map(name => built(`gatehouse-${name}-${version}.tgz`))
+const packed = (name: string) => built(`${name.replace('@', '').replace('/', '-')}-${version}.tgz`)
+const launcher = packed(names.npm)
+const platform = (target: string) => packed(`${names.npm}-${target}`)
+const libraries = ['@gatehouse/resource-server', '@gatehouse/testing'].map(packed)
 const npm = (...packages: string[]) => [
   ...['npm', 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--omit=optional'],
   ...packages,

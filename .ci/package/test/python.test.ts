@@ -3,10 +3,8 @@ import { beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
-import { version } from '../../../package.json'
-import { built, developAndLogIn, logIn, place, run, start, sums, withReadOnly } from './support.ts'
+import { developAndLogIn, logIn, place, run, start, sums, wheel, withReadOnly } from './support.ts'
 
-const wheel = (tag: string) => built(`gatehouse_server-${version}-py3-none-${tag}.whl`)
 const pip = (at: string, ...options: string[]) => [
   ...[`${at}/bin/pip`, 'install', '--no-index', '--no-deps', '--disable-pip-version-check'],
   ...options,
