@@ -147,6 +147,7 @@ testInChromium(
     await served.app.admin('PUT', `/users/${id}`, { attributes: { deep: { kept: true }, note: 'old' } })
     await page.goto(`${served.url}/console/users/${id}`)
     await label('level').fill('three')
+    await label('level').blur()
     await page.getByText('This is no number.').waitFor()
     await label('level').fill('3')
     await label('teams').fill('Blue\nRed')

@@ -2,13 +2,19 @@ import { signal } from '@preact/signals'
 import { accessToken, renew } from './session.ts'
 import { say, words } from './words.ts'
 
+/** A refused field. */
+export interface Detail {
+  field: string
+  message: string
+}
+
 /** A refusal by the admin API; status 0 when the API was not reached. */
 export interface Problem {
   status: number
   error: string
   error_description: string
   request_id?: string
-  details?: { field: string; message: string }[]
+  details?: Detail[]
   /** The stored object, in a 412. */
   current?: Record<string, unknown>
   /** The name that confirms the change (409 `last_administrator`). */

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Problem } from './api.ts'
 import { Field, Refusals } from './fields.tsx'
 import { Icon } from './icons.tsx'
 import { say, words } from './words.ts'
@@ -66,7 +65,6 @@ export const Picker = (props: {
   name: string
   label: string
   hint?: string
-  problem: Problem | undefined
   chosen: readonly string[]
   options: readonly (readonly [value: string, label: string])[]
   onChosen(chosen: string[]): void
@@ -106,7 +104,7 @@ export const Picker = (props: {
       </select>
       <div id={`${name}-about`}>
         {props.hint && <p class="hint">{props.hint}</p>}
-        <Refusals name={name} problem={props.problem} />
+        <Refusals name={name} />
       </div>
     </div>
   )
@@ -117,7 +115,6 @@ export const LinesField = (props: {
   name: string
   label: string
   hint?: string
-  problem: Problem | undefined
   rows?: number
   lines: readonly string[]
   onLines(lines: string[]): void

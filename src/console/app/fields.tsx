@@ -1,32 +1,39 @@
 import type { ComponentChildren } from 'preact'
-import type { Problem } from './api.ts'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { type Limit, useLimit, useRefusals } from './api-form.tsx'
 import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
-/** Returns the API's refusals of a field and of its parts. */
-export const Refusals = ({ name, problem }: { name: string; problem: Problem | undefined }) => (
+/** Shows the API's refusals of a field and of its parts. `isWhole` leaves out those of the parts. */
+export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean }) => (
   <>
-    {refusalsOf(name, problem).map(({ message }) => (
-      <p class="field-error" key={message}>
-        {message}
-      </p>
-    ))}
+    {useRefusals(name)
+      .filter(({ field }) => !isWhole || field === name)
+      .map(({ field, message }) => (
+        <p class="field-error" key={field + message} data-refused={field}>
+          {message}
+        </p>
+      ))}
   </>
 )
 
-const refusalsOf = (name: string, problem: Problem | undefined) =>
-  (problem?.details ?? []).filter(({ field }) => field === name || field.startsWith(`${name}.`))
+/** Returns the refusal of a text that the API would not take. */
+const complaintOf = (text: string, { maxLength = Infinity, pattern, message }: Limit): string | undefined =>
+  text !== '' && (text.length > maxLength || (pattern && !new RegExp(pattern).test(text)))
+    ? message
+    : undefined
 
 /** Shows a labelled field with its refusal. `copied` adds a button that copies the value. */
 export const Field = (props: {
   label: string
   name: string
   hint?: ComponentChildren
-  problem?: Problem | undefined
+  /** Why the value cannot be sent. */
+  bad?: string | undefined
   multiline?: number
   value: string
   onValue(value: string): void
-  type?: 'text' | 'email' | 'number'
+  type?: 'text' | 'email'
   /** Id of a list of suggestions. */
   list?: string
   required?: boolean
@@ -34,14 +41,23 @@ export const Field = (props: {
   spellcheck?: boolean
   copied?: boolean
 }) => {
-  const { label, name, hint, problem, multiline, value, onValue, copied, ...more } = props
+  const { label, name, hint, bad, multiline, value, onValue, copied, ...more } = props
+  const input = useRef<HTMLInputElement & HTMLTextAreaElement>(null)
+  const { min, max, required, ...text } = useLimit(name)
+  const complaint = bad ?? complaintOf(value, text)
+  // A longer text stays as it is typed or pasted: `maxlength` would cut it without a word.
+  useLayoutEffect(() => input.current?.setCustomValidity(complaint ?? ''), [complaint])
   const about = `${name}-about`
+  const refusals = useRefusals(name)
   const common = {
+    ref: input,
     id: name,
     name,
     value,
     'aria-describedby': about,
-    'aria-invalid': refusalsOf(name, problem).length > 0,
+    'aria-invalid': refusals.length > 0,
+    ...(max !== undefined && { type: 'number', min, max }),
+    required,
     ...more,
   }
   return (
@@ -61,7 +77,10 @@ export const Field = (props: {
       )}
       <div id={about}>
         {hint && <p class="hint">{hint}</p>}
-        <Refusals name={name} problem={problem} />
+        {complaint && refusals.every(({ message }) => message !== complaint) && (
+          <p class="field-error complaint">{complaint}</p>
+        )}
+        <Refusals name={name} />
       </div>
     </div>
   )
@@ -93,10 +112,11 @@ export const Choice = (props: {
   value: string
   options: readonly (readonly [value: string, label: string])[]
   name?: string
-  problem?: Problem | undefined
   onValue(value: string): void
 }) => {
-  const about = props.name && `${props.name}-about`
+  const { name } = props
+  const about = name && `${name}-about`
+  const isRefused = useRefusals(name).length > 0
   return (
     <div class="choice">
       <label>
@@ -104,6 +124,7 @@ export const Choice = (props: {
         <select
           value={props.value}
           aria-describedby={about}
+          aria-invalid={isRefused || undefined}
           onChange={event => props.onValue(event.currentTarget.value)}
         >
           {props.options.map(([value, label]) => (
@@ -113,9 +134,9 @@ export const Choice = (props: {
           ))}
         </select>
       </label>
-      {props.name && (
+      {name && (
         <div id={about}>
-          <Refusals name={props.name} problem={props.problem} />
+          <Refusals name={name} />
         </div>
       )}
     </div>

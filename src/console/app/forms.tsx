@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
+import { ApiForm } from './api-form.tsx'
 import { Dialog } from './dialogs.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { show } from './toast.tsx'
@@ -126,8 +127,8 @@ const Difference = ({ stored, changed }: { stored: object; changed: object }) =>
 }
 
 /**
- * Shows the form of an object: fields, refusal, save bar, and the dialog for a conflict with another person's
- * change.
+ * Shows the form of an object: fields, save bar with the refusal, and the dialog for a conflict with another
+ * person's change.
  */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>
@@ -138,17 +139,12 @@ export const EditForm = <T extends object>(props: {
   const { edit, path, stored } = props
   const { conflict, common } = words
   const current = edit.problem?.status === 412 ? edit.problem.current : undefined
-  const submit = (event: Event) => {
-    event.preventDefault()
-    void edit.save()
-  }
-  const isAtField = edit.problem?.details?.some(({ field }) => field !== '') ?? false
   return (
-    <form onSubmit={submit} class="form">
-      {!current && !isAtField && <Refused problem={edit.problem} />}
+    <ApiForm method="PUT" path={path} problem={edit.problem} class="form" onSubmit={() => void edit.save()}>
       {props.children}
       {edit.isChanged && (
         <div class="save-bar">
+          {!current && <Refused problem={edit.problem} />}
           <div class="about-change">
             <Difference stored={stored} changed={edit.changed} />
             <AsCurl text={curlOf('PUT', path, edit.changed)} />
@@ -184,6 +180,6 @@ export const EditForm = <T extends object>(props: {
           </div>
         </Dialog>
       )}
-    </form>
+    </ApiForm>
   )
 }

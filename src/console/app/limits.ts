@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { eventTypes } from '#src/audit/types.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
+import type { Limit } from './api-form.tsx'
 
 /**
  * Returns the names that the console needs from the server. This is a Bun macro: it runs when the console is
@@ -13,13 +14,20 @@ export const consoleLimits = () => ({
   signingAlgs: [...signingAlgs],
 })
 
+/** Returns the JSON that a file prints. It runs in a process of its own, since schemas contain macros. */
+const printedBy = (file: string) => {
+  const path = join(import.meta.dir, '..', file)
+  return JSON.parse(Bun.spawnSync([process.execPath, path], { stderr: 'inherit' }).stdout.toString())
+}
+
 /**
  * Returns the default of each field of a seed file as JSON, by section and name; '' without a default. This
- * is a Bun macro; a separate process reads the schemas, since they contain macros themselves.
+ * is a Bun macro.
  */
-export const seedFields = (): Record<string, Record<string, string>> => {
-  const { stdout } = Bun.spawnSync([process.execPath, join(import.meta.dir, '../seed-fields.ts')], {
-    stderr: 'inherit',
-  })
-  return JSON.parse(stdout.toString())
-}
+export const seedFields = (): Record<string, Record<string, string>> => printedBy('seed-fields.ts')
+
+/**
+ * Returns the limits of fields in the OpenAPI document, by operation, such as `PUT /users/*`, and name. In
+ * names `*` stands for the index of a list and the key of a record. This is a Bun macro.
+ */
+export const fieldLimits = (): Record<string, Record<string, Limit>> => printedBy('field-limits.ts')

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
-import { asProblem, callApi, type Problem } from './api.ts'
+import { useAction } from './action.ts'
+import { ApiForm } from './api-form.tsx'
 import { Dialog } from './dialogs.tsx'
 import { curlOf } from './forms.tsx'
 import { AsCurl, Refused } from './parts.tsx'
@@ -25,36 +25,30 @@ export const NewDialog = <T,>(props: {
   onClose(): void
   /** Text of the button. */
   action?: string
-  children(problem: Problem | undefined): ComponentChildren
+  children: ComponentChildren
 }) => {
-  const { method = 'POST' } = props
-  const [problem, setProblem] = useState<Problem>()
-  const [isBusy, setBusy] = useState(false)
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setBusy(true)
-    try {
-      props.onMade((await callApi<T>(method, props.path, { body: props.body })).data)
-    } catch (error) {
-      setProblem(asProblem(error))
-      setBusy(false)
-    }
-  }
+  const { method = 'POST', path, body, onClose } = props
+  const { run, problem, dialog } = useAction<T>(props.onMade)
   return (
-    <Dialog title={props.title} onClose={props.onClose}>
-      <form onSubmit={event => void submit(event)}>
-        {problem && !problem.details && <Refused problem={problem} />}
-        {props.children(problem)}
-        <AsCurl text={curlOf(method, props.path, withoutSecrets(props.body))} />
+    <Dialog title={props.title} onClose={onClose}>
+      <ApiForm
+        method={method}
+        path={path}
+        problem={problem}
+        onSubmit={() => void run(method, path, undefined, body)}
+      >
+        {props.children}
+        <Refused problem={problem} />
+        <AsCurl text={curlOf(method, path, withoutSecrets(body))} />
         <div class="dialog-actions">
-          <button type="button" onClick={props.onClose}>
+          <button type="button" onClick={onClose}>
             {words.common.cancel}
           </button>
-          <button type="submit" class="primary" disabled={isBusy}>
+          <button type="submit" class="primary" disabled={dialog.isBusy}>
             {props.action ?? words.common.create}
           </button>
         </div>
-      </form>
+      </ApiForm>
     </Dialog>
   )
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { type Problem, withQuery } from './api.ts'
+import { withQuery } from './api.ts'
 import { Field } from './fields.tsx'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
 import { mayOnServer } from './me.ts'
@@ -15,12 +15,7 @@ interface Found {
  * Edits an organization by its slug, with suggestions. Shows nothing on a server with one organization, and
  * for callers of a tenant. `onValue` gets the id, or the text if no organization matches.
  */
-export const OrganizationField = (props: {
-  name?: string
-  hint: string
-  problem?: Problem | undefined
-  onValue(id: string): void
-}) => {
+export const OrganizationField = (props: { name?: string; hint: string; onValue(id: string): void }) => {
   const { name = 'organization_id' } = props
   const [typed, setTyped] = useState('')
   const search = useSettled(typed.trim())
@@ -41,7 +36,6 @@ export const OrganizationField = (props: {
         autocomplete="off"
         spellcheck={false}
         value={typed}
-        problem={props.problem}
         onValue={setTyped}
       />
       <datalist id={`${name}-found`}>

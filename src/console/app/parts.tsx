@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import type { Problem } from './api.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Detail, Problem } from './api.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { useArrival } from './router.ts'
 import { ago, fullDate, words } from './words.ts'
@@ -131,17 +131,41 @@ const RequestId = ({ id }: { id: string }) => (
   </p>
 )
 
-/** Shows a refused change above the form. */
-export const Refused = ({ problem }: { problem: Problem | undefined }) =>
-  problem ? (
-    <div class="notice bad" role="alert">
+/**
+ * Shows a refused call. In a form the refusals that stand at their fields are left out, and the first of
+ * these fields gets the focus.
+ */
+export const Refused = ({ problem }: { problem: Problem | undefined }) => {
+  const notice = useRef<HTMLDivElement>(null)
+  const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
+  // Not a layout effect: fields that get the refusal by context are rendered after this part.
+  useEffect(() => {
+    const form = notice.current?.closest('form')
+    const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]
+    setShown({ problem, fields: refusals.map(({ dataset }) => dataset.refused) })
+    form?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus()
+  }, [problem])
+  if (!problem) return null
+  const { error_description, details = [], request_id } = problem
+  const isAtField = ({ field }: Detail): boolean => shown?.problem !== problem || shown.fields.includes(field)
+  const isSaid = details.some(detail => isAtField(detail) && detail.message === error_description)
+  return (
+    <div class="notice bad" role="alert" ref={notice}>
       <Icon name="alert" />
       <div>
-        <p>{problem.error_description}</p>
-        {problem.request_id && <RequestId id={problem.request_id} />}
+        {!isSaid && <p>{error_description}</p>}
+        {details
+          .filter(detail => !isAtField(detail))
+          .map(({ field, message }) => (
+            <p key={field + message}>
+              <code>{field}</code> {message}
+            </p>
+          ))}
+        {request_id && <RequestId id={request_id} />}
       </div>
     </div>
-  ) : null
+  )
+}
 
 /** Shows a button that copies a text. */
 export const Copy = ({ text, label }: { text: string; label?: string }) => {

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import type { Problem } from '../api.ts'
 import { Entries, Picker } from '../collections.tsx'
 import { Field } from '../fields.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
@@ -15,7 +14,6 @@ type Organization = (typeof OrganizationAnswer)['_output']
 export const Claims = (props: {
   organization_id: string
   claims: Client['claims']
-  problem: Problem | undefined
   onClaims(claims: Client['claims']): void
 }) => {
   const text = words.claims
@@ -36,15 +34,7 @@ export const Claims = (props: {
       Object.fromEntries(given.map(({ name, from, scope }) => [name, scope === '' ? from : { from, scope }])),
     )
   }
-  const problemOf = (name: string, index: number): Problem | undefined =>
-    rows.findIndex(row => row.name === name) < index
-      ? {
-          status: 0,
-          error: '',
-          error_description: '',
-          details: [{ field: `claim-${index}`, message: text.twice }],
-        }
-      : undefined
+  const isTwice = (name: string, index: number): boolean => rows.findIndex(row => row.name === name) < index
   return (
     <Card title={text.title} lead={text.lead}>
       <Entries
@@ -64,7 +54,7 @@ export const Claims = (props: {
                 autocomplete="off"
                 spellcheck={false}
                 value={name}
-                problem={problemOf(name, index)}
+                bad={isTwice(name, index) ? text.twice : undefined}
                 onValue={name => set({ name })}
               />
               <Field
@@ -84,7 +74,6 @@ export const Claims = (props: {
               autocomplete="off"
               spellcheck={false}
               value={from}
-              problem={props.problem}
               onValue={from => set({ from })}
             />
           </>
@@ -98,11 +87,7 @@ export const Claims = (props: {
  * Edits the roles and groups of a client. A user needs one of these roles or groups to log in to the
  * application.
  */
-export const Admission = (props: {
-  client: Client
-  problem: Problem | undefined
-  onChange(change: Partial<Client>): void
-}) => {
+export const Admission = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { allowed_roles, allowed_groups, organization_id } = props.client
   const text = words.admission
   const within = `limit=100&organization_id=${organization_id}`
@@ -117,7 +102,6 @@ export const Admission = (props: {
         <Picker
           name="allowed_roles"
           label={text.roles}
-          problem={props.problem}
           chosen={allowed_roles}
           options={options(roles)}
           onChosen={allowed_roles => props.onChange({ allowed_roles })}
@@ -125,7 +109,6 @@ export const Admission = (props: {
         <Picker
           name="allowed_groups"
           label={text.groups}
-          problem={props.problem}
           chosen={allowed_groups}
           options={options(groups)}
           onChosen={allowed_groups => props.onChange({ allowed_groups })}

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import type { ApiAnswer } from '#src/directory/apis/schema.ts'
-import type { Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { Entries, Picker, RemoveButton } from '../collections.tsx'
 import { DeleteButton } from '../deletion.tsx'
@@ -21,12 +20,7 @@ const { apis: text } = words
 const { signingAlgs } = consoleLimits()
 
 /** Texts of a scope by language, in the order in which they were typed. */
-const Texts = (props: {
-  name: string
-  texts: Scope['texts']
-  problem: Problem | undefined
-  onTexts(texts: Scope['texts']): void
-}) => {
+const Texts = (props: { name: string; texts: Scope['texts']; onTexts(texts: Scope['texts']): void }) => {
   const [rows, setRows] = useState(() => Object.entries(props.texts).map(([tag, text]) => ({ tag, text })))
   const change = (rows: { tag: string; text: string }[]) => {
     setRows(rows)
@@ -58,7 +52,6 @@ const Texts = (props: {
             label={text.text}
             autocomplete="off"
             value={row.text}
-            problem={props.problem}
             onValue={text => set({ text })}
           />
         </div>
@@ -67,12 +60,7 @@ const Texts = (props: {
   )
 }
 
-const Scopes = (props: {
-  scopes: Scope[]
-  roles: readonly string[]
-  problem: Problem | undefined
-  onScopes(scopes: Scope[]): void
-}) => (
+const Scopes = (props: { scopes: Scope[]; roles: readonly string[]; onScopes(scopes: Scope[]): void }) => (
   <Card title={text.scopes} lead={text.scopesLead}>
     <Entries
       items={props.scopes}
@@ -91,7 +79,6 @@ const Scopes = (props: {
               autocomplete="off"
               spellcheck={false}
               value={name}
-              problem={props.problem}
               onValue={name => set({ name })}
             />
             <Choice
@@ -106,12 +93,7 @@ const Scopes = (props: {
               onValue={role => set({ role: role || null })}
             />
           </div>
-          <Texts
-            name={`scopes.${index}.texts`}
-            texts={texts}
-            problem={props.problem}
-            onTexts={texts => set({ texts })}
-          />
+          <Texts name={`scopes.${index}.texts`} texts={texts} onTexts={texts => set({ texts })} />
         </>
       )}
     </Entries>
@@ -119,12 +101,7 @@ const Scopes = (props: {
 )
 
 /** Edits the scopes that each application may ask for. */
-const Clients = (props: {
-  api: Api
-  options: Options
-  problem: Problem | undefined
-  onClients(clients: Api['clients']): void
-}) => {
+const Clients = (props: { api: Api; options: Options; onClients(clients: Api['clients']): void }) => {
   const { api, options, onClients } = props
   const scopes = api.scopes.flatMap(({ name }) => name || [])
   const ids = api.clients.map(({ client_id }) => client_id)
@@ -132,7 +109,7 @@ const Clients = (props: {
   return (
     <Card title={text.clients} lead={text.clientsLead}>
       <div class="entries">
-        <Refusals name="clients" problem={props.problem} />
+        <Refusals name="clients" />
         {api.clients.length === 0 && <p class="hint">{text.clientsNone}</p>}
         {api.clients.map(({ client_id, scopes: chosen }) => (
           <fieldset key={client_id} class="entry">
@@ -182,7 +159,7 @@ const Clients = (props: {
 const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
   const path = `/apis/${api.id}`
   const edit = useEdit<Api>(path, api, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   const within = `limit=100&organization_id=${api.organization_id}`
   const roles = useObject<PageOf<{ name: string }>>(`/roles?${within}`).data
   const clients = useObject<PageOf<ListedClient>>(`/clients?${within}`).data
@@ -195,7 +172,6 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
           label={text.name}
           hint={text.nameHint}
           value={values.name}
-          problem={problem}
           onValue={name => set({ name })}
         />
         <div class="pair">
@@ -203,9 +179,7 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
             name="access_token_ttl"
             label={text.ttl}
             hint={text.ttlHint}
-            type="number"
             value={String(values.access_token_ttl ?? '')}
-            problem={problem}
             onValue={ttl => set({ access_token_ttl: ttl === '' ? null : Number(ttl) })}
           />
           <Choice
@@ -226,16 +200,14 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
         key={edit.version}
         scopes={values.scopes}
         roles={roles?.data.map(({ name }) => name) ?? []}
-        problem={problem}
         onScopes={scopes => set({ scopes })}
       />
-      <Clients api={values} options={options} problem={problem} onClients={clients => set({ clients })} />
+      <Clients api={values} options={options} onClients={clients => set({ clients })} />
       <Card>
         <Picker
           name="served_by"
           label={text.servedBy}
           hint={text.servedByHint}
-          problem={problem}
           chosen={values.served_by}
           options={options}
           onChosen={served_by => set({ served_by })}

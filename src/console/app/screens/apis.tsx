@@ -62,31 +62,24 @@ export const ApisScreen = () => {
           }}
           onClose={() => setDraft(undefined)}
         >
-          {problem => (
-            <>
-              <Field
-                name="name"
-                label={apis.name}
-                hint={apis.nameHint}
-                required
-                autocomplete="off"
-                value={draft.name}
-                problem={problem}
-                onValue={name => setDraft({ ...draft, name })}
-              />
-              <Field
-                name="identifier"
-                label={apis.identifier}
-                hint={apis.identifierHint}
-                required
-                autocomplete="off"
-                spellcheck={false}
-                value={draft.identifier}
-                problem={problem}
-                onValue={identifier => setDraft({ ...draft, identifier })}
-              />
-            </>
-          )}
+          <Field
+            name="name"
+            label={apis.name}
+            hint={apis.nameHint}
+            autocomplete="off"
+            value={draft.name}
+            onValue={name => setDraft({ ...draft, name })}
+          />
+          <Field
+            name="identifier"
+            label={apis.identifier}
+            hint={apis.identifierHint}
+            required
+            autocomplete="off"
+            spellcheck={false}
+            value={draft.identifier}
+            onValue={identifier => setDraft({ ...draft, identifier })}
+          />
         </NewDialog>
       )}
     </>

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import type { Problem } from '../api.ts'
 import { Entries } from '../collections.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { useObject } from '../hooks.ts'
@@ -17,11 +16,10 @@ const typeOptions = Object.entries(text.types)
 /** Edits the attribute definitions of an organization. */
 export const Definitions = (props: {
   definitions: Definition[]
-  problem: Problem | undefined
   onDefinitions(definitions: Definition[]): void
 }) => (
   <Card title={text.definitions} lead={text.definitionsLead}>
-    <Refusals name="settings.user_attributes" problem={topOf(props.problem)} />
+    <Refusals name="settings.user_attributes" isWhole />
     <Entries
       items={props.definitions}
       onItems={props.onDefinitions}
@@ -34,7 +32,6 @@ export const Definitions = (props: {
         const { visible = 'administrator', editable = 'administrator' } = definition
         const of = (name: keyof Definition) => ({
           name: `settings.user_attributes.${index}.${name}`,
-          problem: props.problem,
         })
         return (
           <>
@@ -102,13 +99,6 @@ export const Definitions = (props: {
   </Card>
 )
 
-/** Returns only the refusals of the whole list. */
-const topOf = (problem: Problem | undefined): Problem | undefined =>
-  problem && {
-    ...problem,
-    details: (problem.details ?? []).filter(({ field }) => field === 'settings.user_attributes'),
-  }
-
 const shown = (value: unknown): string =>
   value === undefined || value === null
     ? ''
@@ -144,13 +134,8 @@ const aboutOf = ({ visible, editable, type }: Definition): string =>
     .join(' ')
 
 /** Edits one defined attribute. A text that cannot be parsed stays in the field, with the reason. */
-const Defined = (props: {
-  definition: Definition
-  value: unknown
-  problem: Problem | undefined
-  onValue(value: unknown): void
-}) => {
-  const { definition, value, problem, onValue } = props
+const Defined = (props: { definition: Definition; value: unknown; onValue(value: unknown): void }) => {
+  const { definition, value, onValue } = props
   const { type } = definition
   const [typed, setTyped] = useState(
     type === 'array' && Array.isArray(value) ? value.join('\n') : shown(value),
@@ -177,7 +162,6 @@ const Defined = (props: {
       <Choice
         name={field}
         label={label}
-        problem={problem}
         value={typed}
         options={[
           ['', text.unset],
@@ -196,16 +180,14 @@ const Defined = (props: {
       {...(type === 'array' || type === 'object' ? { multiline: 3 } : {})}
       {...(type === 'object' ? { spellcheck: false } : {})}
       value={typed}
-      problem={
-        bad ? { status: 0, error: '', error_description: '', details: [{ field, message: bad }] } : problem
-      }
+      bad={bad}
       onValue={change}
     />
   )
 }
 
 /** Edits attributes without a definition. A value that is not a text keeps its type unless it is changed. */
-const Others = (props: { values: Values; onValues(values: Values): void; problem: Problem | undefined }) => {
+const Others = (props: { values: Values; onValues(values: Values): void }) => {
   const [rows, setRows] = useState(() =>
     Object.entries(props.values).map(([name, value]) => ({ name, value, typed: shown(value) })),
   )
@@ -243,7 +225,6 @@ const Others = (props: { values: Values; onValues(values: Values): void; problem
             label={text.value}
             autocomplete="off"
             value={typed}
-            problem={props.problem}
             onValue={typed => set({ typed })}
           />
         </div>
@@ -256,10 +237,9 @@ const Others = (props: { values: Values; onValues(values: Values): void; problem
 export const Attributes = (props: {
   organization_id: string
   attributes: Values
-  problem: Problem | undefined
   onAttributes(attributes: Values): void
 }) => {
-  const { attributes, problem, onAttributes } = props
+  const { attributes, onAttributes } = props
   const organization = useObject<Organization>(`/organizations/${props.organization_id}`)
   if (organization.isLoading) return null
   const all = organization.data?.settings.user_attributes ?? []
@@ -278,16 +258,11 @@ export const Attributes = (props: {
           key={definition.name}
           definition={definition}
           value={attributes[definition.name]}
-          problem={problem}
           onValue={value => set(definition.name, value)}
         />
       ))}
       {definitions.length > 0 && <h3>{text.others}</h3>}
-      <Others
-        values={part(false)}
-        problem={problem}
-        onValues={values => onAttributes({ ...part(true), ...values })}
-      />
+      <Others values={part(false)} onValues={values => onAttributes({ ...part(true), ...values })} />
     </Card>
   )
 }

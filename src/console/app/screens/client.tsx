@@ -24,7 +24,7 @@ const kindOptions = [['', words.client.noKind], ...Object.entries(kindNames)] as
 const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }) => {
   const path = `/clients/${encodeURIComponent(client.client_id)}`
   const edit = useEdit<Client>(path, client, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   const [texts, setTexts] = useState<Record<string, string>>({})
   type Uris = 'redirect_uris' | 'post_logout_redirect_uris' | 'web_origins'
   const uris = (name: Uris, label: string, hint: string) => (
@@ -35,7 +35,6 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
       multiline={3}
       spellcheck={false}
       value={edit.isChanged ? (texts[name] ?? values[name].join('\n')) : values[name].join('\n')}
-      problem={problem}
       onValue={text => {
         setTexts({ ...texts, [name]: text })
         set({ [name]: lines(text) })
@@ -46,9 +45,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
     <Field
       name={name}
       label={label}
-      type="number"
       value={String(values[name])}
-      problem={problem}
       onValue={text => set({ [name]: Number(text) })}
     />
   )
@@ -56,20 +53,13 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
   return (
     <EditForm edit={edit} path={path} stored={client}>
       <Card title={words.common.settings}>
-        <Field
-          name="name"
-          label={words.common.name}
-          value={values.name}
-          problem={problem}
-          onValue={name => set({ name })}
-        />
+        <Field name="name" label={words.common.name} value={values.name} onValue={name => set({ name })} />
         <Field
           name="description"
           label={words.common.description}
           hint={words.client.descriptionHint}
           multiline={2}
           value={values.description}
-          problem={problem}
           onValue={description => set({ description })}
         />
         <Choice
@@ -93,7 +83,6 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
           hint={words.client.scopesHint}
           spellcheck={false}
           value={texts.scopes !== undefined && edit.isChanged ? texts.scopes : values.scopes.join(' ')}
-          problem={problem}
           onValue={text => {
             setTexts({ ...texts, scopes: text })
             set({ scopes: text.split(/\s+/).filter(Boolean) })
@@ -116,11 +105,10 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
         key={edit.version}
         organization_id={values.organization_id}
         claims={values.claims}
-        problem={problem}
         onClaims={claims => set({ claims })}
       />
-      {logsIn && <Admission client={values} problem={problem} onChange={set} />}
-      {logsIn && <Presentation key={edit.version} client={values} problem={problem} onChange={set} />}
+      {logsIn && <Admission client={values} onChange={set} />}
+      {logsIn && <Presentation key={edit.version} client={values} onChange={set} />}
     </EditForm>
   )
 }

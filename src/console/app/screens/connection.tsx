@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { asProblem, type Problem, read, withQuery } from '../api.ts'
+import { ApiForm } from '../api-form.tsx'
 import { Field } from '../fields.tsx'
 import { curlOf } from '../forms.tsx'
 import { Icon } from '../icons.tsx'
@@ -39,8 +40,7 @@ export const Connection = ({ id, isSaml }: { id: string; isSaml: boolean }) => {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
   const path = withQuery(`/identity-providers/${id}/connection`, { metadata_url: metadata_url.trim() })
-  const run = async (event: Event): Promise<void> => {
-    event.preventDefault()
+  const run = async (): Promise<void> => {
     setBusy(true)
     setProblem(undefined)
     setTested(undefined)
@@ -51,7 +51,7 @@ export const Connection = ({ id, isSaml }: { id: string; isSaml: boolean }) => {
   }
   return (
     <Card title={text.title} lead={text.lead}>
-      <form class="trial" onSubmit={event => void run(event)}>
+      <ApiForm method="GET" path={path} problem={problem} class="trial" onSubmit={() => void run()}>
         {isSaml && (
           <Field
             name="metadata_url"
@@ -60,17 +60,16 @@ export const Connection = ({ id, isSaml }: { id: string; isSaml: boolean }) => {
             autocomplete="off"
             spellcheck={false}
             value={metadata_url}
-            problem={problem}
             onValue={setMetadataUrl}
           />
         )}
-        {!problem?.details && <Refused problem={problem} />}
+        <Refused problem={problem} />
         <div class="buttons">
           <button type="submit" disabled={isBusy}>
             {isBusy ? text.testing : text.test}
           </button>
         </div>
-      </form>
+      </ApiForm>
       <div role="status">
         {tested && (
           <>

@@ -125,35 +125,22 @@ const NewToken = ({ onClose }: { onClose(): void }) => {
       onMade={setMade}
       onClose={onClose}
     >
-      {problem => (
-        <>
-          <p>{text.newTokenText}</p>
-          <Field
-            name="uses"
-            label={text.uses}
-            type="number"
-            value={uses}
-            problem={problem}
-            onValue={uses => setDraft({ ...draft, uses })}
-          />
-          <OrganizationField
-            hint={words.common.ownOrganization}
-            problem={problem}
-            onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
-          />
-          <Choice
-            label={words.common.validFor}
-            name="expires_in"
-            value={String(hours)}
-            problem={problem}
-            options={[1, 24, 168, 720, 2160].map(each => [
-              String(each),
-              each < 24 ? withUnit(each, 'hour') : withUnit(each / 24, 'day'),
-            ])}
-            onValue={hours => setDraft({ ...draft, hours: Number(hours) })}
-          />
-        </>
-      )}
+      <p>{text.newTokenText}</p>
+      <Field name="uses" label={text.uses} value={uses} onValue={uses => setDraft({ ...draft, uses })} />
+      <OrganizationField
+        hint={words.common.ownOrganization}
+        onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
+      />
+      <Choice
+        label={words.common.validFor}
+        name="expires_in"
+        value={String(hours)}
+        options={[1, 24, 168, 720, 2160].map(each => [
+          String(each),
+          each < 24 ? withUnit(each, 'hour') : withUnit(each / 24, 'day'),
+        ])}
+        onValue={hours => setDraft({ ...draft, hours: Number(hours) })}
+      />
     </NewDialog>
   )
 }

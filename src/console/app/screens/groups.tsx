@@ -60,17 +60,13 @@ export const GroupsScreen = () => {
           }}
           onClose={() => setDraft(undefined)}
         >
-          {problem => (
-            <Field
-              name="name"
-              label={words.common.name}
-              required
-              autocomplete="off"
-              value={draft.name}
-              problem={problem}
-              onValue={name => setDraft({ ...draft, name })}
-            />
-          )}
+          <Field
+            name="name"
+            label={words.common.name}
+            autocomplete="off"
+            value={draft.name}
+            onValue={name => setDraft({ ...draft, name })}
+          />
         </NewDialog>
       )}
     </>
@@ -80,7 +76,7 @@ export const GroupsScreen = () => {
 const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
   const path = `/groups/${group.id}`
   const edit = useEdit<Group>(path, group, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   const roles = useObject<PageOf<{ name: string; description: string }>>(
     `/roles?limit=100&organization_id=${group.organization_id}`,
   ).data
@@ -88,19 +84,12 @@ const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
   return (
     <EditForm edit={edit} path={path} stored={group}>
       <Card title={words.common.settings}>
-        <Field
-          name="name"
-          label={words.common.name}
-          value={values.name}
-          problem={problem}
-          onValue={name => set({ name })}
-        />
+        <Field name="name" label={words.common.name} value={values.name} onValue={name => set({ name })} />
         <Field
           name="description"
           label={words.common.description}
           multiline={2}
           value={values.description}
-          problem={problem}
           onValue={description => set({ description })}
         />
       </Card>
@@ -200,7 +189,7 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
 /** Screen of one group. */
 export const GroupScreen = ({ id }: { id: string }) => {
   const organizationOf = useOrganizations()
-  const loaded = useObject<Group>(`/groups/${id}`)
+  const loaded = useObject<Group>(`/groups/${encodeURIComponent(id)}`)
   const back = { href: '/console/groups', label: words.nav.groups }
   const group = loaded.data
   if (!group) return <UnloadedScreen title={words.groups.one} back={back} loaded={loaded} />
@@ -219,14 +208,14 @@ export const GroupScreen = ({ id }: { id: string }) => {
           name={group.name}
           typed={group.name}
           text={words.groups.deleteText}
-          path={`/groups/${id}`}
+          path={`/groups/${group.id}`}
           list="/console/groups"
         />
       </Heading>
       <div class="columns">
         <div class="stack">
           <Form group={group} loaded={loaded} />
-          <AsCode section="groups" path={`/groups/${id}`} object={group} />
+          <AsCode section="groups" path={`/groups/${group.id}`} object={group} />
         </div>
         <Members group={group} onChanged={loaded.reload} />
       </div>

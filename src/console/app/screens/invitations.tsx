@@ -83,12 +83,8 @@ const bodyOf = (draft: Draft) => {
 }
 
 /** Edits the roles and groups that the person gets. */
-const Grants = (props: {
-  draft: Draft
-  problem: Parameters<Parameters<typeof NewDialog>[0]['children']>[0]
-  onChange(change: Partial<Draft>): void
-}) => {
-  const { draft, problem, onChange } = props
+const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void }) => {
+  const { draft, onChange } = props
   const organization_id = draft.organization_id || (person.value?.organization_id ?? '')
   const named = (kind: 'roles' | 'groups') =>
     may(`${kind}:read`) && `/${kind}?${new URLSearchParams({ organization_id, limit: '100' })}`
@@ -99,7 +95,6 @@ const Grants = (props: {
       <Picker
         name="roles"
         label={words.nav.roles}
-        problem={problem}
         chosen={draft.roles}
         options={(roles?.data ?? []).map(({ name }) => [name, name])}
         onChosen={roles => onChange({ roles })}
@@ -107,7 +102,6 @@ const Grants = (props: {
       <Picker
         name="groups"
         label={words.nav.groups}
-        problem={problem}
         chosen={draft.groups}
         options={(groups?.data ?? []).map(({ id, name }) => [id, name])}
         onChosen={groups => onChange({ groups })}
@@ -128,59 +122,49 @@ const Invite = (props: { onSent(sent: Sent): void; onClose(): void }) => {
       onMade={props.onSent}
       onClose={props.onClose}
     >
-      {problem => (
-        <>
-          <Choice
-            label={text.delivery}
-            name="delivery"
-            value={draft.delivery}
-            problem={problem}
-            options={[
-              ['mail', text.deliveries.mail],
-              ['link', text.deliveries.link],
-            ]}
-            onValue={delivery => set({ delivery: delivery as Draft['delivery'] })}
-          />
-          {draft.delivery === 'link' && (
-            <Field
-              name="max_uses"
-              label={text.uses}
-              hint={text.usesHint}
-              type="number"
-              value={draft.max_uses}
-              problem={problem}
-              onValue={max_uses => set({ max_uses })}
-            />
-          )}
-          {!isForSeveral(draft) && (
-            <Field
-              name="email"
-              label={words.users.email}
-              hint={draft.delivery === 'link' ? text.emailHint : ''}
-              type="email"
-              autocomplete="off"
-              required={draft.delivery === 'mail'}
-              value={draft.email}
-              problem={problem}
-              onValue={email => set({ email })}
-            />
-          )}
-          <OrganizationField
-            hint={words.common.ownOrganization}
-            problem={problem}
-            onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
-          />
-          {!isForSeveral(draft) && <Grants draft={draft} problem={problem} onChange={set} />}
-          <Choice
-            label={words.common.validFor}
-            name="expires_in"
-            value={String(draft.days)}
-            problem={problem}
-            options={lifetimes.map(days => [String(days), withUnit(days, 'day')])}
-            onValue={days => set({ days: Number(days) })}
-          />
-        </>
+      <Choice
+        label={text.delivery}
+        name="delivery"
+        value={draft.delivery}
+        options={[
+          ['mail', text.deliveries.mail],
+          ['link', text.deliveries.link],
+        ]}
+        onValue={delivery => set({ delivery: delivery as Draft['delivery'] })}
+      />
+      {draft.delivery === 'link' && (
+        <Field
+          name="max_uses"
+          label={text.uses}
+          hint={text.usesHint}
+          value={draft.max_uses}
+          onValue={max_uses => set({ max_uses })}
+        />
       )}
+      {!isForSeveral(draft) && (
+        <Field
+          name="email"
+          label={words.users.email}
+          hint={draft.delivery === 'link' ? text.emailHint : ''}
+          type="email"
+          autocomplete="off"
+          required={draft.delivery === 'mail'}
+          value={draft.email}
+          onValue={email => set({ email })}
+        />
+      )}
+      <OrganizationField
+        hint={words.common.ownOrganization}
+        onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
+      />
+      {!isForSeveral(draft) && <Grants draft={draft} onChange={set} />}
+      <Choice
+        label={words.common.validFor}
+        name="expires_in"
+        value={String(draft.days)}
+        options={lifetimes.map(days => [String(days), withUnit(days, 'day')])}
+        onValue={days => set({ days: Number(days) })}
+      />
     </NewDialog>
   )
 }

@@ -1,5 +1,4 @@
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import type { Problem } from '../api.ts'
 import { Check, Choice, Field } from '../fields.tsx'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
@@ -7,12 +6,8 @@ import { words } from '../words.ts'
 type Settings = (typeof OrganizationAnswer)['_output']['settings']
 
 /** Card of the settings for logins. */
-export const LoginSettings = (props: {
-  settings: Settings
-  problem: Problem | undefined
-  onChange(change: Partial<Settings>): void
-}) => {
-  const { settings, problem, onChange } = props
+export const LoginSettings = (props: { settings: Settings; onChange(change: Partial<Settings>): void }) => {
+  const { settings, onChange } = props
   return (
     <Card title={words.organization.logins}>
       <Check
@@ -55,7 +50,6 @@ export const LoginSettings = (props: {
           hint={words.organization.rememberDaysHint}
           autocomplete="off"
           value={settings.remember_browser_days?.toString() ?? ''}
-          problem={problem}
           onValue={days => onChange({ remember_browser_days: days === '' ? null : Number(days) })}
         />
         <Field
@@ -65,7 +59,6 @@ export const LoginSettings = (props: {
           autocomplete="off"
           spellcheck={false}
           value={settings.session_ttl ?? ''}
-          problem={problem}
           onValue={value => onChange({ session_ttl: value === '' ? null : value })}
         />
         <Choice
@@ -77,7 +70,6 @@ export const LoginSettings = (props: {
             ['phr', words.organization.consolePasskey],
           ]}
           name="settings.console_acr"
-          problem={problem}
           onValue={value => onChange({ console_acr: (value || null) as '2' | 'phr' | null })}
         />
         <Choice

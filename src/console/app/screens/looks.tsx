@@ -92,7 +92,6 @@ const PictureField = (props: {
   label: string
   hint: string
   value: string | null | undefined
-  problem: Problem | undefined
   onValue(value: string | null): void
 }) => {
   const name = `settings.${props.name}`
@@ -120,18 +119,14 @@ const PictureField = (props: {
       />
       <div id={`${name}-about`}>
         <p class="hint">{props.hint}</p>
-        <Refusals name={name} problem={props.problem} />
+        <Refusals name={name} />
       </div>
     </div>
   )
 }
 
 /** The style of the pages as text; the API answers its address. */
-const StyleField = (props: {
-  value: string | null | undefined
-  problem: Problem | undefined
-  onValue(css: string | null): void
-}) => {
+const StyleField = (props: { value: string | null | undefined; onValue(css: string | null): void }) => {
   const isStored = props.value?.startsWith('/assets/') ?? false
   const [stored, setStored] = useState<string>()
   useEffect(() => {
@@ -149,7 +144,6 @@ const StyleField = (props: {
       multiline={8}
       spellcheck={false}
       value={(isStored ? stored : props.value) ?? ''}
-      problem={props.problem}
       onValue={css => props.onValue(css.trim() === '' ? null : css)}
     />
   )
@@ -161,7 +155,6 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   const [refused, setRefused] = useState<Problem>()
   const { values, set } = edit
   const { settings } = values
-  const problem = edit.problem ?? refused
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
   type Text = 'theme' | 'accent_color' | 'terms_url' | 'privacy_url' | 'support_url'
   const field = (name: Text, label: string, hint: string, list?: string) => (
@@ -172,7 +165,6 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
       autocomplete="off"
       spellcheck={false}
       value={settings[name] ?? ''}
-      problem={problem}
       {...(list && { list })}
       onValue={value => choose({ [name]: value === '' ? null : value })}
     />
@@ -183,13 +175,12 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
       label={label}
       hint={hint}
       value={settings[name]}
-      problem={problem}
       onValue={value => choose({ [name]: value })}
     />
   )
   return (
     <div class="columns">
-      <EditForm edit={edit} path={path} stored={organization}>
+      <EditForm edit={{ ...edit, problem: edit.problem ?? refused }} path={path} stored={organization}>
         <Card title={text.colors}>
           {field('theme', text.theme, text.themeHint, 'themes')}
           <datalist id="themes">
@@ -217,11 +208,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           {field('support_url', words.organization.help, words.organization.helpHint)}
         </Card>
         <Card title={text.style}>
-          <StyleField
-            value={settings.custom_css}
-            problem={problem}
-            onValue={custom_css => choose({ custom_css })}
-          />
+          <StyleField value={settings.custom_css} onValue={custom_css => choose({ custom_css })} />
         </Card>
       </EditForm>
       <div class="beside">

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import { type Kind, proposed } from '#src/directory/clients/kinds.ts'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
+import { useAction } from '../action.ts'
+import { ApiForm } from '../api-form.tsx'
 import { Check, Field } from '../fields.tsx'
 import { curlOf } from '../forms.tsx'
 import { Icon } from '../icons.tsx'
@@ -89,9 +90,11 @@ const Made = ({ client }: { client: Client }) => (
 export const NewClientScreen = () => {
   const [kind, setKind] = useState<Kind>('web')
   const [values, setValues] = useState<Values>({ name: '', asks: true })
-  const [problem, setProblem] = useState<Problem>()
-  const [isBusy, setBusy] = useState(false)
   const [made, setMade] = useState<Client>()
+  const { run, problem, dialog } = useAction<Client>(client => {
+    setMade(client)
+    startVisit()
+  })
   if (made) return <Made client={made} />
   const redirect = kinds.find(([name]) => name === kind)?.[2] ?? ''
   const { name, client_id = idOf(name), redirects = redirect, asks } = values
@@ -102,22 +105,15 @@ export const NewClientScreen = () => {
     ...(kind !== 'service' && { consent_required: asks }),
   }
   const set = (change: Partial<Values>) => setValues({ ...values, ...change })
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setBusy(true)
-    try {
-      setMade((await callApi<Client>('POST', '/clients', { body })).data)
-      startVisit()
-    } catch (error) {
-      setProblem(asProblem(error))
-    }
-    setBusy(false)
-  }
   return (
     <>
       <Heading title={words.clients.connect} back={{ href: '/console/clients', label: words.nav.clients }} />
-      <form class="form narrow" onSubmit={event => void submit(event)}>
-        {problem && <Refused problem={problem} />}
+      <ApiForm
+        path="/clients"
+        problem={problem}
+        class="form narrow"
+        onSubmit={() => void run('POST', '/clients', undefined, body)}
+      >
         <fieldset class="kinds">
           <legend>{words.client.kind}</legend>
           {kinds.map(([value, text]) => (
@@ -142,21 +138,17 @@ export const NewClientScreen = () => {
             name="name"
             label={words.common.name}
             hint={words.newClient.nameHint}
-            required
             autocomplete="off"
             value={name}
-            problem={problem}
             onValue={value => set({ name: value })}
           />
           <Field
             name="client_id"
             label={words.newClient.id}
             hint={words.newClient.idHint}
-            required
             autocomplete="off"
             spellcheck={false}
             value={client_id}
-            problem={problem}
             onValue={value => set({ client_id: value })}
           />
           {kind !== 'service' && (
@@ -168,7 +160,6 @@ export const NewClientScreen = () => {
               required
               spellcheck={false}
               value={redirects}
-              problem={problem}
               onValue={value => set({ redirects: value })}
             />
           )}
@@ -181,16 +172,17 @@ export const NewClientScreen = () => {
             />
           )}
         </Card>
+        <Refused problem={problem} />
         <div class="save-bar plain">
           <AsCurl text={curlOf('POST', '/clients', body)} />
           <a class="button" href="/console/clients">
             {words.common.cancel}
           </a>
-          <button type="submit" class="primary" disabled={isBusy}>
+          <button type="submit" class="primary" disabled={dialog.isBusy}>
             {words.newClient.action}
           </button>
         </div>
-      </form>
+      </ApiForm>
     </>
   )
 }

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
+import { useAction } from '../action.ts'
+import { ApiForm } from '../api-form.tsx'
 import { Check, Field } from '../fields.tsx'
 import { curlOf } from '../forms.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
 import { go } from '../router.ts'
-import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
 
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
@@ -24,21 +24,9 @@ export const NewUserScreen = () => {
     password: newPassword(),
     email_verified: false,
   })
-  const [problem, setProblem] = useState<Problem>()
-  const [isBusy, setBusy] = useState(false)
   const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    setBusy(true)
-    try {
-      const { data } = await callApi<UserAnswer>('POST', '/users', { body: values })
-      show(say(words.common.added, { name: data.username }))
-      go(`/console/users/${data.id}`)
-    } catch (error) {
-      setProblem(asProblem(error))
-      setBusy(false)
-    }
-  }
+  const { run, problem, dialog } = useAction<UserAnswer>(({ id }) => go(`/console/users/${id}`))
+  const submit = () => run('POST', '/users', say(words.common.added, { name: values.username }), values)
   const field = (
     name: 'username' | 'email' | 'first_name' | 'last_name',
     label: string,
@@ -50,16 +38,13 @@ export const NewUserScreen = () => {
       type={type}
       autocomplete="off"
       value={values[name]}
-      problem={problem}
-      required={name === 'username' || name === 'email'}
       onValue={value => set({ [name]: value })}
     />
   )
   return (
     <>
       <Heading title={words.users.add} back={{ href: '/console/users', label: words.nav.users }} />
-      <form class="form narrow" onSubmit={event => void submit(event)}>
-        {problem && !problem.details && <Refused problem={problem} />}
+      <ApiForm path="/users" problem={problem} class="form narrow" onSubmit={() => void submit()}>
         <Card>
           {field('username', words.users.username)}
           {field('email', words.users.email, 'email')}
@@ -75,7 +60,6 @@ export const NewUserScreen = () => {
             spellcheck={false}
             copied
             value={values.password}
-            problem={problem}
             onValue={password => set({ password })}
           />
           <Check
@@ -84,16 +68,17 @@ export const NewUserScreen = () => {
             onChecked={email_verified => set({ email_verified })}
           />
         </Card>
+        <Refused problem={problem} />
         <div class="save-bar plain">
           <AsCurl text={curlOf('POST', '/users', { ...values, password: '$PASSWORD' })} />
           <a class="button" href="/console/users">
             {words.common.cancel}
           </a>
-          <button type="submit" class="primary" disabled={isBusy}>
+          <button type="submit" class="primary" disabled={dialog.isBusy}>
             {words.newUser.action}
           </button>
         </div>
-      </form>
+      </ApiForm>
     </>
   )
 }

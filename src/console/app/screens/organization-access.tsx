@@ -1,5 +1,4 @@
 import type { Settings } from '#src/directory/organizations/schema.ts'
-import type { Problem } from '../api.ts'
 import { LinesField } from '../collections.tsx'
 import { Choice } from '../fields.tsx'
 import { me } from '../me.ts'
@@ -8,14 +7,13 @@ import { words } from '../words.ts'
 
 interface Props {
   settings: Settings
-  problem: Problem | undefined
   onChange(change: Partial<Settings>): void
 }
 
 const orNull = (lines: string[]): string[] | null => (lines.length > 0 ? lines : null)
 
 /** Edits how people become users of the organization, and the domains that lead to its login. */
-export const Joining = ({ settings, problem, onChange }: Props) => {
+export const Joining = ({ settings, onChange }: Props) => {
   const text = words.joining
   type Policy = NonNullable<Settings['registration']>
   const policies: Policy[] = ['off', 'open', 'domains', 'approval']
@@ -32,7 +30,6 @@ export const Joining = ({ settings, problem, onChange }: Props) => {
         label={text.registration}
         name="settings.registration"
         value={chosen}
-        problem={problem}
         options={policies.map(policy => [policy, text.policies[policy]])}
         onValue={policy => onChange({ registration: policy === 'off' ? null : (policy as Policy) })}
       />
@@ -40,7 +37,6 @@ export const Joining = ({ settings, problem, onChange }: Props) => {
         name="settings.allowed_domains"
         label={text.domains}
         hint={text.domainsHint}
-        problem={problem}
         lines={settings.allowed_domains ?? []}
         onLines={lines => onChange({ allowed_domains: orNull(lines) })}
       />
@@ -49,7 +45,6 @@ export const Joining = ({ settings, problem, onChange }: Props) => {
           name="settings.login_domains"
           label={text.loginDomains}
           hint={text.loginDomainsHint}
-          problem={problem}
           lines={settings.login_domains ?? []}
           onLines={lines => onChange({ login_domains: orNull(lines) })}
         />
@@ -59,7 +54,7 @@ export const Joining = ({ settings, problem, onChange }: Props) => {
 }
 
 /** Edits the policies for applications that no administrator registered. */
-export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
+export const DynamicPolicies = ({ settings, onChange }: Props) => {
   const text = words.dynamic
   type Registration = NonNullable<Settings['client_registration']>
   type Documents = NonNullable<Settings['client_metadata_documents']>
@@ -77,7 +72,6 @@ export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
           label={text.registration}
           name="settings.client_registration"
           value={settings.client_registration ?? 'off'}
-          problem={problem}
           options={registrations.map(policy => [policy, text.registrations[policy]])}
           onValue={policy => onChange({ client_registration: given<Registration>(policy) })}
         />
@@ -85,7 +79,6 @@ export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
           label={text.documents}
           name="settings.client_metadata_documents"
           value={settings.client_metadata_documents ?? 'off'}
-          problem={problem}
           options={documents.map(policy => [policy, text.documentPolicies[policy]])}
           onValue={policy => onChange({ client_metadata_documents: given<Documents>(policy) })}
         />
@@ -95,7 +88,6 @@ export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
           name="settings.allowed_metadata_documents"
           label={text.allowed}
           hint={text.allowedHint}
-          problem={problem}
           rows={5}
           lines={settings.allowed_metadata_documents ?? []}
           onLines={lines => onChange({ allowed_metadata_documents: orNull(lines) })}
@@ -105,7 +97,6 @@ export const DynamicPolicies = ({ settings, problem, onChange }: Props) => {
         name="settings.blocked_clients"
         label={text.blockedClients}
         hint={text.blockedHint}
-        problem={problem}
         lines={settings.blocked_clients ?? []}
         onLines={lines => onChange({ blocked_clients: orNull(lines) })}
       />

@@ -1,5 +1,4 @@
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import type { Problem } from '../api.ts'
 import { AsCode } from '../as-code.tsx'
 import { DeleteButton } from '../deletion.tsx'
 import { Field } from '../fields.tsx'
@@ -18,19 +17,14 @@ type Settings = Organization['settings']
 
 const DEFAULT = 'org_default'
 
-const Names = (props: {
-  values: Organization
-  problem: Problem | undefined
-  onChange(change: Partial<Organization>): void
-}) => {
-  const { values, problem, onChange } = props
+const Names = (props: { values: Organization; onChange(change: Partial<Organization>): void }) => {
+  const { values, onChange } = props
   return (
     <Card title={words.organization.names}>
       <Field
         name="display_name"
         label={words.organization.shown}
         value={values.display_name}
-        problem={problem}
         onValue={display_name => onChange({ display_name })}
       />
       <div class="pair">
@@ -38,7 +32,6 @@ const Names = (props: {
           name="name"
           label={words.organization.internal}
           value={values.name}
-          problem={problem}
           onValue={name => onChange({ name })}
         />
         <Field
@@ -46,7 +39,6 @@ const Names = (props: {
           label={words.organization.slug}
           spellcheck={false}
           value={values.slug}
-          problem={problem}
           onValue={slug => onChange({ slug })}
         />
       </div>
@@ -57,31 +49,25 @@ const Names = (props: {
 const Form = ({ organization, loaded }: { organization: Organization; loaded: Loaded<Organization> }) => {
   const path = `/organizations/${organization.id}`
   const edit = useEdit<Organization>(path, organization, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   const { settings } = values
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
   return (
     <EditForm edit={edit} path={path} stored={organization}>
       <div class="columns">
         <div class="stack">
-          <Names values={values} problem={problem} onChange={set} />
-          <LoginSettings settings={settings} problem={problem} onChange={choose} />
-          <TermsSettings settings={settings} problem={problem} onChange={choose} />
+          <Names values={values} onChange={set} />
+          <LoginSettings settings={settings} onChange={choose} />
+          <TermsSettings settings={settings} onChange={choose} />
         </div>
         <div class="stack">
-          <Joining key={`joining ${edit.version}`} settings={settings} problem={problem} onChange={choose} />
-          <DynamicPolicies
-            key={`dynamic ${edit.version}`}
-            settings={settings}
-            problem={problem}
-            onChange={choose}
-          />
+          <Joining key={`joining ${edit.version}`} settings={settings} onChange={choose} />
+          <DynamicPolicies key={`dynamic ${edit.version}`} settings={settings} onChange={choose} />
         </div>
       </div>
       <Definitions
         key={`attributes ${edit.version}`}
         definitions={settings.user_attributes ?? []}
-        problem={problem}
         onDefinitions={user_attributes => choose({ user_attributes })}
       />
     </EditForm>

@@ -71,30 +71,22 @@ export const OrganizationsScreen = () => {
           }}
           onClose={() => setDraft(undefined)}
         >
-          {problem => (
-            <>
-              <Field
-                name="name"
-                label={words.common.name}
-                required
-                autocomplete="off"
-                value={body.name}
-                problem={problem}
-                onValue={name => setDraft({ ...draft, name })}
-              />
-              <Field
-                name="slug"
-                label={words.organization.slug}
-                hint={words.organization.slugHint}
-                required
-                autocomplete="off"
-                spellcheck={false}
-                value={body.slug}
-                problem={problem}
-                onValue={slug => setDraft({ ...body, slug })}
-              />
-            </>
-          )}
+          <Field
+            name="name"
+            label={words.common.name}
+            autocomplete="off"
+            value={body.name}
+            onValue={name => setDraft({ ...draft, name })}
+          />
+          <Field
+            name="slug"
+            label={words.organization.slug}
+            hint={words.organization.slugHint}
+            autocomplete="off"
+            spellcheck={false}
+            value={body.slug}
+            onValue={slug => setDraft({ ...body, slug })}
+          />
         </NewDialog>
       )}
     </>

@@ -1,5 +1,4 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
-import type { Problem } from '../api.ts'
 import { Field, Refusals } from '../fields.tsx'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
@@ -15,12 +14,8 @@ const read = (file: File, done: (uri: string) => void): void => {
 }
 
 /** The fields of an application that people see where they consent and in their account. */
-export const Presentation = (props: {
-  client: Client
-  problem: Problem | undefined
-  onChange(change: Partial<Client>): void
-}) => {
-  const { client, problem, onChange } = props
+export const Presentation = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
+  const { client, onChange } = props
   const address = (name: Addresses, label: string, hint?: string) => (
     <Field
       name={name}
@@ -29,7 +24,6 @@ export const Presentation = (props: {
       autocomplete="off"
       spellcheck={false}
       value={client[name] ?? ''}
-      problem={problem}
       onValue={text => onChange({ [name]: text === '' ? null : text })}
     />
   )
@@ -57,7 +51,7 @@ export const Presentation = (props: {
         </div>
         <div id="logo-about">
           <p class="hint">{words.client.logoHint}</p>
-          <Refusals name="logo" problem={problem} />
+          <Refusals name="logo" />
         </div>
       </div>
       {address('client_uri', words.client.homePage, words.client.homePageHint)}

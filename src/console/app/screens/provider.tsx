@@ -36,18 +36,15 @@ const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Pr
           }}
           onClose={close}
         >
-          {problem => (
-            <Field
-              name="client_secret"
-              label={words.providers.clientSecret}
-              required
-              autocomplete="off"
-              spellcheck={false}
-              value={client_secret}
-              problem={problem}
-              onValue={setSecret}
-            />
-          )}
+          <Field
+            name="client_secret"
+            label={words.providers.clientSecret}
+            required
+            autocomplete="off"
+            spellcheck={false}
+            value={client_secret}
+            onValue={setSecret}
+          />
         </NewDialog>
       )}
     </>
@@ -57,7 +54,7 @@ const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Pr
 const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
   const path = `/identity-providers/${provider.id}`
   const edit = useEdit<Provider>(path, provider, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   return (
     <EditForm edit={edit} path={path} stored={provider}>
       <Card title={words.providers.login}>
@@ -81,20 +78,13 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
         />
       </Card>
       <Card title={words.common.settings}>
-        <Field
-          name="name"
-          label={words.common.name}
-          value={values.name}
-          problem={problem}
-          onValue={name => set({ name })}
-        />
+        <Field name="name" label={words.common.name} value={values.name} onValue={name => set({ name })} />
         {values.client_id !== undefined && (
           <Field
             name="client_id"
             label={words.providers.clientId}
             spellcheck={false}
             value={values.client_id}
-            problem={problem}
             onValue={client_id => set({ client_id })}
           />
         )}

@@ -59,6 +59,18 @@ export const ProvidersScreen = () => {
   const list = useList<Provider>('/identity-providers', { limit: 50 })
   const [draft, setDraft] = useState<Draft>()
   const set = (change: Partial<Draft>) => draft && setDraft({ ...draft, ...change })
+  const field = (name: Exclude<keyof Draft, 'kind'>, label: string, hint = '', isRequired = true) => (
+    <Field
+      name={name}
+      label={label}
+      hint={hint}
+      required={isRequired}
+      autocomplete="off"
+      spellcheck={false}
+      value={draft?.[name] ?? ''}
+      onValue={value => set({ [name]: value })}
+    />
+  )
   return (
     <>
       <Heading title={words.nav.providers} lead={words.providers.lead}>
@@ -98,66 +110,41 @@ export const ProvidersScreen = () => {
           }}
           onClose={() => setDraft(undefined)}
         >
-          {problem => {
-            const field = (
-              name: Exclude<keyof Draft, 'kind'>,
-              label: string,
-              hint = '',
-              isRequired = true,
-            ) => (
+          <Choice
+            label={words.providers.provider}
+            value={draft.kind}
+            options={kinds.map(([kind, label]) => [kind, label] as const)}
+            onValue={value => {
+              const [kind, label] = kinds.find(([name]) => name === value) ?? ['oidc', '']
+              const isKnown = kind !== 'oidc' && kind !== 'saml'
+              set({ kind: kind as Kind, name: isKnown ? label : '', alias: isKnown ? kind : '' })
+            }}
+          />
+          {field('name', words.common.name, words.providers.nameHint)}
+          {field('alias', words.providers.alias, words.providers.aliasHint)}
+          {draft.kind === 'saml' ? (
+            <>
+              {field('metadata_url', words.providers.metadata, '', draft.metadata_xml === '')}
               <Field
-                name={name}
-                label={label}
-                hint={hint}
-                required={isRequired}
-                autocomplete="off"
+                name="metadata_xml"
+                label={words.connection.paste}
+                multiline={3}
                 spellcheck={false}
-                value={draft[name]}
-                problem={problem}
-                onValue={value => set({ [name]: value })}
+                value={draft.metadata_xml}
+                onValue={metadata_xml => set({ metadata_xml })}
               />
-            )
-            return (
-              <>
-                <Choice
-                  label={words.providers.provider}
-                  value={draft.kind}
-                  options={kinds.map(([kind, label]) => [kind, label] as const)}
-                  onValue={value => {
-                    const [kind, label] = kinds.find(([name]) => name === value) ?? ['oidc', '']
-                    const isKnown = kind !== 'oidc' && kind !== 'saml'
-                    set({ kind: kind as Kind, name: isKnown ? label : '', alias: isKnown ? kind : '' })
-                  }}
-                />
-                {field('name', words.common.name, words.providers.nameHint)}
-                {field('alias', words.providers.alias, words.providers.aliasHint)}
-                {draft.kind === 'saml' ? (
-                  <>
-                    {field('metadata_url', words.providers.metadata, '', draft.metadata_xml === '')}
-                    <Field
-                      name="metadata_xml"
-                      label={words.connection.paste}
-                      multiline={3}
-                      spellcheck={false}
-                      value={draft.metadata_xml}
-                      problem={problem}
-                      onValue={metadata_xml => set({ metadata_xml })}
-                    />
-                  </>
-                ) : (
-                  <>
-                    {draft.kind === 'oidc' && field('issuer', words.providers.issuer)}
-                    {field('client_id', words.providers.clientId)}
-                    {field('client_secret', words.providers.clientSecret)}
-                  </>
-                )}
-                <p class="hint">
-                  {words.providers.register}{' '}
-                  <code>{returnAddress({ type: typeOf(draft.kind), alias: draft.alias || 'ALIAS' })}</code>
-                </p>
-              </>
-            )
-          }}
+            </>
+          ) : (
+            <>
+              {draft.kind === 'oidc' && field('issuer', words.providers.issuer)}
+              {field('client_id', words.providers.clientId)}
+              {field('client_secret', words.providers.clientSecret)}
+            </>
+          )}
+          <p class="hint">
+            {words.providers.register}{' '}
+            <code>{returnAddress({ type: typeOf(draft.kind), alias: draft.alias || 'ALIAS' })}</code>
+          </p>
         </NewDialog>
       )}
     </>

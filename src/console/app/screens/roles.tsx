@@ -83,27 +83,20 @@ export const RolesScreen = () => {
           }}
           onClose={() => setDraft(undefined)}
         >
-          {problem => (
-            <>
-              <Field
-                name="name"
-                label={words.common.name}
-                hint={words.roles.nameHint}
-                required
-                autocomplete="off"
-                value={draft.name}
-                problem={problem}
-                onValue={name => setDraft({ ...draft, name })}
-              />
-              <Field
-                name="description"
-                label={words.common.description}
-                value={draft.description}
-                problem={problem}
-                onValue={description => setDraft({ ...draft, description })}
-              />
-            </>
-          )}
+          <Field
+            name="name"
+            label={words.common.name}
+            hint={words.roles.nameHint}
+            autocomplete="off"
+            value={draft.name}
+            onValue={name => setDraft({ ...draft, name })}
+          />
+          <Field
+            name="description"
+            label={words.common.description}
+            value={draft.description}
+            onValue={description => setDraft({ ...draft, description })}
+          />
         </NewDialog>
       )}
     </>
@@ -113,7 +106,7 @@ export const RolesScreen = () => {
 const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
   const path = `/roles/${role.id}`
   const edit = useEdit<Role>(path, role, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   const has = (name: string) => values.permissions.includes(name) || values.permissions.includes('*')
   return (
     <EditForm edit={edit} path={path} stored={role}>
@@ -123,7 +116,6 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
           label={words.roles.shown}
           multiline={2}
           value={values.description}
-          problem={problem}
           onValue={description => set({ description })}
         />
       </Card>
@@ -182,7 +174,7 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
 /** Screen of one role. */
 export const RoleScreen = ({ id }: { id: string }) => {
   const organizationOf = useOrganizations()
-  const loaded = useObject<Role>(`/roles/${id}`)
+  const loaded = useObject<Role>(`/roles/${encodeURIComponent(id)}`)
   const back = { href: '/console/roles', label: words.nav.roles }
   const role = loaded.data
   if (!role) return <UnloadedScreen title={words.roles.one} back={back} loaded={loaded} />
@@ -203,7 +195,7 @@ export const RoleScreen = ({ id }: { id: string }) => {
             name={role.name}
             typed={role.name}
             text={words.roles.deleteText}
-            path={`/roles/${id}`}
+            path={`/roles/${role.id}`}
             list="/console/roles"
           />
         )}
@@ -213,7 +205,7 @@ export const RoleScreen = ({ id }: { id: string }) => {
         <div class="stack">
           <Holders role={role} />
           <Givers role={role.name} organization_id={role.organization_id} />
-          <AsCode section="roles" path={`/roles/${id}`} object={role} />
+          <AsCode section="roles" path={`/roles/${role.id}`} object={role} />
         </div>
       </div>
     </>

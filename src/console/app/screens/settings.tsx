@@ -16,7 +16,7 @@ interface ServerSettings {
 
 const Form = ({ stored, loaded }: { stored: ServerSettings; loaded: Loaded<ServerSettings> }) => {
   const edit = useEdit<ServerSettings>('/settings', stored, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   return (
     <EditForm edit={edit} path="/settings" stored={stored}>
       <Card title={words.settings.keys} lead={words.settings.keysLead}>
@@ -25,7 +25,6 @@ const Form = ({ stored, loaded }: { stored: ServerSettings; loaded: Loaded<Serve
           label={words.settings.rotation}
           hint={words.settings.rotationHint}
           value={values.key_rotation_interval}
-          problem={problem}
           onValue={key_rotation_interval => set({ key_rotation_interval })}
         />
       </Card>
@@ -36,15 +35,12 @@ const Form = ({ stored, loaded }: { stored: ServerSettings; loaded: Loaded<Serve
             label={words.settings.interval}
             hint={words.settings.intervalHint}
             value={values.backup_interval ?? ''}
-            problem={problem}
             onValue={text => set({ backup_interval: text === '' ? null : text })}
           />
           <Field
             name="backup_keep"
             label={words.settings.kept}
-            type="number"
             value={String(values.backup_keep)}
-            problem={problem}
             onValue={text => set({ backup_keep: Number(text) })}
           />
         </div>

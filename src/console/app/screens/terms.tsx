@@ -1,5 +1,4 @@
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import type { Problem } from '../api.ts'
 import { Field } from '../fields.tsx'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
@@ -10,10 +9,9 @@ type Terms = NonNullable<Settings['terms']>
 /** The terms of use that people accept; empty fields mean none. */
 export const TermsSettings = (props: {
   settings: Settings
-  problem: Problem | undefined
   onChange(change: Pick<Settings, 'terms'>): void
 }) => {
-  const { settings, problem, onChange } = props
+  const { settings, onChange } = props
   const { version = '', text, url } = settings.terms ?? {}
   const change = (given: Partial<Terms>) => {
     const next = { version, text: text || null, url: url || null, ...given }
@@ -27,7 +25,6 @@ export const TermsSettings = (props: {
         hint={words.organization.acceptedVersionHint}
         autocomplete="off"
         value={version}
-        problem={problem}
         onValue={value => change({ version: value })}
       />
       <Field
@@ -35,7 +32,6 @@ export const TermsSettings = (props: {
         label={words.organization.acceptedText}
         multiline={6}
         value={text ?? ''}
-        problem={problem}
         onValue={value => change({ text: value || null })}
       />
       <Field
@@ -44,7 +40,6 @@ export const TermsSettings = (props: {
         autocomplete="off"
         spellcheck={false}
         value={url ?? ''}
-        problem={problem}
         onValue={value => change({ url: value || null })}
       />
     </Card>

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { asProblem, type Problem, read, withQuery } from '../api.ts'
+import { ApiForm } from '../api-form.tsx'
 import { Choice, Field } from '../fields.tsx'
 import { curlOf } from '../forms.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
@@ -104,8 +105,7 @@ export const TestLogin = ({ client }: { client: Client }) => {
     scope: scope.trim(),
     resource,
   })
-  const run = async (event: Event): Promise<void> => {
-    event.preventDefault()
+  const run = async (): Promise<void> => {
     setProblem(undefined)
     setTested(undefined)
     await read<Tested>(path)
@@ -115,7 +115,7 @@ export const TestLogin = ({ client }: { client: Client }) => {
   if (!may('users:read')) return null
   return (
     <Card title={text.title} lead={text.lead}>
-      <form class="trial" onSubmit={event => void run(event)}>
+      <ApiForm method="GET" path={path} problem={problem} class="trial" onSubmit={() => void run()}>
         <PersonField organization_id={organization_id} label={text.person} user={user} onUser={setUser} />
         {usable.length > 0 && (
           <Choice
@@ -131,7 +131,6 @@ export const TestLogin = ({ client }: { client: Client }) => {
           spellcheck={false}
           autocomplete="off"
           value={scope}
-          problem={problem}
           onValue={setScope}
         />
         <Refused problem={problem} />
@@ -140,7 +139,7 @@ export const TestLogin = ({ client }: { client: Client }) => {
             {text.show}
           </button>
         </div>
-      </form>
+      </ApiForm>
       {tested && (
         <>
           <hr />

@@ -20,7 +20,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
   const { user, loaded, groups } = props
   const path = `/users/${user.id}`
   const edit = useEdit<UserAnswer>(path, user, loaded.etag, loaded)
-  const { values, set, problem } = edit
+  const { values, set } = edit
   const roles = useObject<PageOf<{ name: string; description: string }>>(
     `/roles?limit=100&organization_id=${user.organization_id}`,
   ).data
@@ -30,7 +30,6 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
       label={label}
       autocomplete="off"
       value={values[name]}
-      problem={problem}
       onValue={value => set({ [name]: value })}
     />
   )
@@ -77,7 +76,6 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
         key={edit.version}
         organization_id={user.organization_id}
         attributes={values.attributes}
-        problem={problem}
         onAttributes={attributes => set({ attributes })}
       />
     </EditForm>
@@ -173,7 +171,7 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
 
 /** Screen of one user. */
 export const UserScreen = ({ id }: { id: string }) => {
-  const loaded = useObject<UserAnswer>(`/users/${id}`)
+  const loaded = useObject<UserAnswer>(`/users/${encodeURIComponent(id)}`)
   const groups = useGroups(id)
   const back = { href: '/console/users', label: words.nav.users }
   const user = loaded.data

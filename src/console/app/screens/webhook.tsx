@@ -21,23 +21,16 @@ const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }
   const path = `/webhooks/${webhook.id}`
   const edit = useEdit<Webhook>(path, webhook, loaded.etag, loaded)
   const [typed, setTyped] = useState<string>()
-  const { values, set, problem } = edit
+  const { values, set } = edit
   return (
     <EditForm edit={edit} path={path} stored={webhook}>
       <Card title={text.settings}>
-        <Field
-          name="name"
-          label={text.name}
-          value={values.name}
-          problem={problem}
-          onValue={name => set({ name })}
-        />
+        <Field name="name" label={text.name} value={values.name} onValue={name => set({ name })} />
         <Field
           name="url"
           label={text.url}
           spellcheck={false}
           value={values.url}
-          problem={problem}
           onValue={url => set({ url })}
         />
         <Field
@@ -47,7 +40,6 @@ const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }
           multiline={4}
           spellcheck={false}
           value={edit.isChanged && typed !== undefined ? typed : values.events.join('\n')}
-          problem={problem}
           onValue={events => {
             setTyped(events)
             set({ events: linesOf(events) })

@@ -81,40 +81,32 @@ export const WebhooksScreen = () => {
           }}
           onClose={() => setDraft(undefined)}
         >
-          {problem => (
-            <>
-              <Field
-                name="name"
-                label={text.name}
-                required
-                autocomplete="off"
-                value={draft.name}
-                problem={problem}
-                onValue={name => setDraft({ ...draft, name })}
-              />
-              <Field
-                name="url"
-                label={text.url}
-                required
-                autocomplete="off"
-                spellcheck={false}
-                value={draft.url}
-                problem={problem}
-                onValue={url => setDraft({ ...draft, url })}
-              />
-              <Field
-                name="events"
-                label={text.events}
-                hint={text.eventsHint}
-                required
-                multiline={3}
-                spellcheck={false}
-                value={draft.events}
-                problem={problem}
-                onValue={events => setDraft({ ...draft, events })}
-              />
-            </>
-          )}
+          <Field
+            name="name"
+            label={text.name}
+            autocomplete="off"
+            value={draft.name}
+            onValue={name => setDraft({ ...draft, name })}
+          />
+          <Field
+            name="url"
+            label={text.url}
+            required
+            autocomplete="off"
+            spellcheck={false}
+            value={draft.url}
+            onValue={url => setDraft({ ...draft, url })}
+          />
+          <Field
+            name="events"
+            label={text.events}
+            hint={text.eventsHint}
+            required
+            multiline={3}
+            spellcheck={false}
+            value={draft.events}
+            onValue={events => setDraft({ ...draft, events })}
+          />
         </NewDialog>
       )}
       {made?.secret && (

@@ -1,0 +1,66 @@
+import { type ComponentChildren, createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import type { Detail, Problem } from './api.ts'
+import { fieldLimits } from './limits.ts' with { type: 'macro' }
+
+/** The bounds of a text or number in the API. */
+export interface Limit {
+  /** In UTF-16 code units. */
+  maxLength?: number
+  pattern?: string
+  /** The API's refusal of a text that is too long or does not have the pattern. */
+  message?: string | undefined
+  min?: number
+  max?: number
+  required?: boolean
+}
+type Limits = Record<string, Limit>
+
+const all = fieldLimits()
+
+const Operation = createContext<{ limits: Limits; problem: Problem | undefined }>({
+  limits: {},
+  problem: undefined,
+})
+
+/** Returns the limits of an operation. Each second part of its path is an id. */
+const limitsOf = (method: string, path: string): Limits =>
+  all[`${method} ${path.replace(/^(\/[a-z-]+\/)[^/]+$/, '$1*')}`] ?? {}
+
+/** A form that calls an operation. Its fields have the operation's limits and show its refusals. */
+export const ApiForm = (props: {
+  method?: 'GET' | 'POST' | 'PUT'
+  path: string
+  problem: Problem | undefined
+  class?: string
+  onSubmit(): void
+  children: ComponentChildren
+}) => {
+  const { method = 'POST', path, problem, onSubmit } = props
+  return (
+    <form
+      class={props.class}
+      onSubmit={event => {
+        event.preventDefault()
+        onSubmit()
+      }}
+    >
+      <Operation.Provider value={{ limits: limitsOf(method, path), problem }}>
+        {props.children}
+      </Operation.Provider>
+    </form>
+  )
+}
+
+/** Returns the limits of a field in the form around it. */
+export const useLimit = (name: string): Limit => {
+  const { limits } = useContext(Operation)
+  const item = name.replaceAll(/\.\d+(?=\.|$)/g, '.*')
+  return limits[item] ?? limits[item.replace(/\.[^.]*$/, '.*')] ?? {}
+}
+
+/** Returns the refusals of a field and of its parts, in the form around it. */
+export const useRefusals = (name: string | undefined): Detail[] =>
+  useContext(Operation).problem?.details?.filter(
+    ({ field }) => field === name || field.startsWith(`${name}.`),
+  ) ?? []

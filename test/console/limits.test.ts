@@ -1,0 +1,114 @@
+/** Compares the limits of the console's fields with the API's answers. */
+import { beforeEach, expect, test } from 'bun:test'
+import type { Limit } from '#src/console/app/api-form.tsx'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { fillConsole } from '#test/support/console-screens.ts'
+import { addClient } from '#test/support/people.ts'
+
+let app: TestApp
+let limits: Record<string, Record<string, Limit>>
+/** An object of each kind, by the path with `*`. */
+const objects: Record<string, string> = { '/settings': '/settings' }
+
+beforeEach(async () => {
+  app = await startApp()
+  await addClient(app, 'shop')
+  for (const path of await fillConsole(app)) {
+    const kind = /^\/[a-z-]+(?=\/)/.exec(path)?.[0]
+    if (kind && !path.endsWith('/new')) objects[`${kind}/*`] = path
+  }
+  const { stdout } = Bun.spawnSync([process.execPath, 'src/console/field-limits.ts'])
+  limits = JSON.parse(stdout.toString())
+})
+
+/** Returns a body with the value at a place, in which `*` is the first of a list or the text in English. */
+const bodyWith = (place: string, value: unknown): unknown => {
+  const [first = '', ...rest] = place.split('.')
+  if (place === '') return value
+  if (first === '*') return rest.length > 0 ? [bodyWith(rest.join('.'), value)] : { en: value }
+  return { [first]: bodyWith(rest.join('.'), value) }
+}
+
+/** Returns the refusals of the field alone: other fields of the body may be absent. */
+const refusalsOf = async (operation: string, name: string, value: unknown): Promise<string[]> => {
+  const [method = '', kind = ''] = operation.split(' ')
+  const isProvider = kind.startsWith('/identity-providers') && method === 'POST'
+  const types = !isProvider ? [{}] : ['oidc', 'oauth2', 'saml'].map(type => ({ type }))
+  const fields = name.replace(/\*$/, 'en').replaceAll('*', '0')
+  const found: string[] = []
+  for (const type of types) {
+    const body = { ...type, ...(bodyWith(name, value) as object) }
+    const answer = await app.admin(method as 'PUT', objects[kind] ?? kind, body)
+    const details: Json[] = answer.body.details ?? []
+    const own = details.filter(({ field, code }) => field === fields && code !== 'unknown_field')
+    found.push(...own.map(({ message }) => message))
+  }
+  return found
+}
+
+const each = (): [operation: string, name: string, limit: Limit][] =>
+  Object.entries(limits).flatMap(([operation, fields]) =>
+    Object.entries(fields).map(([name, limit]): [string, string, Limit] => [operation, name, limit]),
+  )
+
+test('CON-12 the console knows the limits of each operation that has a form', () => {
+  expect(Object.keys(limits).sort()).toEqual([
+    'POST /apis',
+    'POST /clients',
+    'POST /groups',
+    'POST /identity-providers',
+    'POST /initial-access-tokens',
+    'POST /invitations',
+    'POST /organizations',
+    'POST /roles',
+    'POST /users',
+    'POST /webhooks',
+    'PUT /apis/*',
+    'PUT /clients/*',
+    'PUT /groups/*',
+    'PUT /identity-providers/*',
+    'PUT /organizations/*',
+    'PUT /roles/*',
+    'PUT /settings',
+    'PUT /users/*',
+    'PUT /webhooks/*',
+  ])
+})
+
+test('CON-12 the API refuses what a limit excludes, in the words of the console', async () => {
+  for (const [operation, name, { maxLength, pattern, message, min, max }] of each()) {
+    const place = `${operation} ${name}`
+    if (message !== undefined) {
+      const text = maxLength === undefined ? '\0' : 'x'.repeat(maxLength + 1)
+      expect([place, await refusalsOf(operation, name, text)]).toEqual([
+        place,
+        expect.arrayContaining([message]),
+      ])
+    }
+    if (pattern !== undefined) expect([place, new RegExp(pattern).test('\0')]).toEqual([place, false])
+    for (const number of [(min ?? NaN) - 1, (max ?? NaN) + 1])
+      if (Number.isFinite(number))
+        expect([place, number, (await refusalsOf(operation, name, number)).length > 0]).toEqual([
+          place,
+          number,
+          true,
+        ])
+  }
+})
+
+test('CON-12 a required field is refused when it is empty, and the longest text is not too long', async () => {
+  for (const [operation, name, { required, maxLength, message, min, max }] of each()) {
+    const place = `${operation} ${name}`
+    const empty = min === undefined ? '' : null
+    if (required)
+      expect([place, (await refusalsOf(operation, name, empty)).length > 0]).toEqual([place, true])
+    if (maxLength !== undefined && /^(?:A line|A text)/.test(message ?? ''))
+      expect([place, await refusalsOf(operation, name, 'x'.repeat(maxLength))]).not.toEqual([
+        place,
+        expect.arrayContaining([message]),
+      ])
+    for (const number of [min, max])
+      if (number !== undefined)
+        expect([place, await refusalsOf(operation, name, number)]).toEqual([place, []])
+  }
+})
