@@ -15,7 +15,7 @@ const ErrorDetail = z
 const ErrorAnswer = z
   .object({
     error: z.string().describe('Kind of the refusal, such as `validation_failed`.'),
-    error_description: z.string().describe('The reason, for people.'),
+    error_description: z.string().describe('The reason as a sentence.'),
     status: z.int().describe('Status of the answer.'),
     request_id: z.string().describe('Also in the header `x-request-id` and in the log.'),
     details: z.array(ErrorDetail).optional().describe('One for each refused field (422).'),

@@ -56,7 +56,7 @@ const TestLogin = z
     refusal: z
       .object({
         error: z.string().describe('Code of OAuth.'),
-        error_description: z.string().describe('The reason, for people.'),
+        error_description: z.string().describe('The reason as a sentence.'),
       })
       .nullable()
       .describe('Why the application would get no tokens; null: it would get some.'),

@@ -16,7 +16,7 @@ export const ConnectionCheck = z
     status: oneOf(statuses).describe(
       'Result: `good`; `bad`, so that a login would fail; `warning`; `unknown`, where only a login can tell; `info` for a value to enter at the provider.',
     ),
-    message: z.string().describe('The finding, for people.'),
+    message: z.string().describe('The finding as a sentence.'),
     value: z.string().optional().describe('The value that was found, or that the provider has to know.'),
   })
   .meta({ id: 'ConnectionCheck', description: 'A check of the connection to an identity provider.' })

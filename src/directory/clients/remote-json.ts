@@ -119,7 +119,7 @@ const jsonOf = (answer: Response): Promise<unknown> => {
   if (answer.status !== 200) throw new Error(`The document has the HTTP status ${answer.status}.`)
   const type = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? ''
   if (!/^application\/(?:[\w.-]+\+)?json$/i.test(type))
-    throw new Error('The document is not JSON by its type.')
+    throw new Error('The content type of the document is not JSON.')
   return answer.json()
 }
 

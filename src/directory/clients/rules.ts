@@ -102,8 +102,8 @@ export const admissionProblems = async (
 }
 
 /**
- * Returns a problem for each redirect URI that the metadata document of the client_id lacks, as far as this
- * server knows the document: as it was read for a login, else by the copy in the executable.
+ * Returns a problem for each redirect URI that the metadata document of the client_id lacks. The document is
+ * the one that was last read for a login, or else the copy in the executable; an unknown one refuses nothing.
  */
 export const documentProblems = async (
   q: Queries,

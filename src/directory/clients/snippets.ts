@@ -61,7 +61,7 @@ export interface Snippet {
   code: string
 }
 
-/** The scopes that a program asks for; refresh tokens come without `offline_access`. */
+/** The scopes that a program asks for, without `offline_access`: refresh tokens do not need it. */
 const wanted = ({ scopes }: Application): string[] => scopes.filter(scope => scope !== 'offline_access')
 
 /** Libraries refuse plain http unless it is enabled. */
