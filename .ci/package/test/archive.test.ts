@@ -53,7 +53,7 @@ test('a build in another folder has the same bytes; one without a network says s
   expect(stderr).toMatch(/^package: Failed to download 'bun-windows-x64-[^\n]+; nothing is left in [^\n]+\n$/)
   expect(existsSync(join(at, 'dist/packages'))).toBe(false)
   await $`rm -rf ${at}`
-})
+}, 1_200_000)
 
 test('it runs with an older glibc: Debian 11 has 2.31', async () => {
   const root = await debianRoot('extract', 'libc6,coreutils', 'bullseye')
