@@ -1,45 +1,24 @@
 import type { Server } from 'bun'
-import { Elysia } from 'elysia'
-import { browserRoutes } from '#src/authorize/routes.ts'
-import { offersPasskeys } from '#src/lib/passkey-site.ts'
-import { tokenRoutes } from '#src/oauth/routes.ts'
-import { accentAsset } from '#src/pages/accent.ts'
-import { asset, touchIcon } from '#src/pages/assets.ts'
-import { errorPage, wantsPage } from '#src/pages/boundary.ts'
-import { accountRoutes } from './account/routes.ts'
-import { authenticate } from './admin/authenticate.ts'
-import { openApiDocument } from './admin/openapi.ts'
-import type { ReferencePage } from './admin/reference.ts'
-import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
 import type { Config } from './config.ts'
-import { consoleRoutes } from './console/routes.ts'
 import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
-import { originOf } from './directory/clients/store.ts'
-import { organizationAsset } from './directory/organizations/assets.ts'
-import { userPicture } from './directory/users/picture.ts'
-import { federationRoutes } from './federation/routes.ts'
-import { openSamlKey } from './federation/saml/key.ts'
-import { asAppError, errorAnswer, json } from './http/answer.ts'
-import { type Call, callOf, openCall } from './http/call.ts'
-import { type AdminRoute, serveRoute } from './http/guard.ts'
-import { type MethodTable, methodTable, unmatchedError } from './http/method-table.ts'
-import { taggedObject } from './http/preconditions.ts'
+import { asAppError, errorAnswer, wantsPage } from './http/answer.ts'
+import { type Call, openCall } from './http/call.ts'
+import type { AdminRoute } from './http/guard.ts'
+import { type MethodTable, unmatchedError } from './http/method-table.ts'
 import { logRequest } from './http/request-log.ts'
-import { mount } from './http/routes.ts'
+import { type OpenSection, openSections } from './http/sections.ts'
 import { DAY, SECOND } from './lib/duration.ts'
-import { VERSION } from './lib/version.ts'
-import { metricsPage, observe, openProcessMetrics } from './operations/metrics.ts'
+import { observe, openProcessMetrics } from './operations/metrics.ts'
+import { sections } from './sections.ts'
 import { openKeys } from './tokens/keys.ts'
 
 /** A server before it listens: its context, routes and request handler. */
 export interface App {
   context: Context
-  /** All admin routes, which the tests of permissions and tenancy iterate over. */
-  routes: AdminRoute[]
-  /** All paths as declared, such as `/api/v1/admin/users/:id`. */
-  paths: string[]
-  /** Returns the declared path of a route, such as `/oauth/token` or `/api/v1/admin/users/:id`. */
+  /** Returns the declared path of a route, such as `/oauth/token`, once a request has loaded its section. */
   routeOf(path: string): string | undefined
+  /** Loads all sections. Returns their paths as declared, and the admin routes. */
+  all(): Promise<{ paths: string[]; routes: AdminRoute[] }>
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
 
@@ -61,51 +40,51 @@ export const createApp = async (
   const context: Context = {
     ...core,
     keys: wrapKeys(await openKeys(core)),
-    authenticate: request => authenticate(context, request),
-    samlKey: openSamlKey(core),
+    authenticate: late(async () => {
+      const { authenticate } = await import('./admin/authenticate.ts')
+      return request => authenticate(context, request)
+    }),
+    samlKey: late(async () => (await import('./federation/saml/key.ts')).openSamlKey(core)),
     upstreams: new Map(),
-    allowsOrigin: (client_id, origin) => originOf(core.store, client_id, origin),
+    allowsOrigin: late(async () => {
+      const { originOf } = await import('./directory/clients/store.ts')
+      return (client_id, origin) => originOf(core.store, client_id, origin)
+    }),
     ...(loginPage && { loginPage: step => loginPage(context, step) }),
   }
 
   openProcessMetrics(core.store.metrics)
-  const routes = adminRoutes(context)
-  let methods: MethodTable = []
-  const refuse = (call: Call, cause?: unknown) => unmatched(context, methods, call, cause)
-  // The error handler comes first: Elysia applies it only to routes added after it.
-  const elysia = new Elysia({ strictPath: true })
-    .onError(({ code, error, request }) => refuse(callOf(request), code === 'NOT_FOUND' ? undefined : error))
-    .use(operationalRoutes(context, routes, metrics))
-    .use(tokenRoutes(context))
-    .use(browserRoutes(context))
-    .use(federationRoutes(context))
-    .use(accountRoutes(context))
-    .use(consoleRoutes(context))
-    .use(
-      mount(
-        Object.fromEntries(
-          routes.map(route => [
-            `${route.method} ${ADMIN_PREFIX}${route.path}`,
-            serveRoute(context, route, taggedObject(routes, route)),
-          ]),
-        ),
-      ),
-    )
-
-  methods = methodTable(elysia.routes)
-  elysia.compile()
+  const refuse = (methods: MethodTable, call: Call, cause?: unknown) =>
+    unmatched(context, methods, call, cause)
+  const { sectionOf, openAll } = openSections(sections(context, metrics), refuse)
   const dispatch = ({ isHead, call }: OpenedRequest) => {
-    if (call.path.includes('%') && !isDecodable(call.path)) return unmatched(context, [], call)
-    if (!PATHS_WITH_EFFECTS.test(call.path)) return elysia.fetch(call.request)
-    if (isSubresource(call.request)) return unmatched(context, [], call)
-    return isHead ? refuse(call) : elysia.fetch(call.request)
+    if (call.path.includes('%') && !isDecodable(call.path)) return refuse([], call)
+    const hasEffects = PATHS_WITH_EFFECTS.test(call.path)
+    if (hasEffects && isSubresource(call.request)) return refuse([], call)
+    const section = sectionOf(call.path)
+    const serve = ({ methods, fetch }: OpenSection) =>
+      hasEffects && isHead ? refuse(methods, call) : fetch(call.request)
+    return section.opened
+      ? serve(section.opened)
+      : section.open().then(serve, error => refuse([], call, error))
   }
   return {
     context,
-    routes,
-    paths: methods.map(({ path }) => path),
-    routeOf: path => methods.find(({ pattern }) => pattern.test(path))?.path,
+    routeOf: path => sectionOf(path).opened?.methods.find(({ pattern }) => pattern.test(path))?.path,
+    all: async () => {
+      const paths = (await openAll()).flatMap(({ methods }) => methods.map(({ path }) => path))
+      return { paths, routes: (await import('./admin/routes.ts')).adminRoutes(context) }
+    },
     fetch: (request, server) => answer(context, dispatch, request, server),
+  }
+}
+
+/** Returns a function whose code `load` imports at its first call. A failed import refuses each call. */
+const late = <A extends unknown[], R>(load: () => Promise<(...args: A) => Promise<R>>) => {
+  let loading: ReturnType<typeof load> | undefined
+  return async (...args: A): Promise<R> => {
+    loading ??= load()
+    return (await loading)(...args)
   }
 }
 
@@ -188,83 +167,20 @@ const routableUrl = (url: string): string => {
   return url
 }
 
-const operationalRoutes = (context: Context, routes: AdminRoute[], metrics: () => Promise<string>) => {
-  let document: string | undefined
-  const describeApi = () =>
-    (document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION)))
-  let reference: Promise<ReferencePage> | undefined
-  return mount({
-    'GET /': () =>
-      new Response(null, { status: 303, headers: { location: `${context.config.url}/account` } }),
-    // https://www.w3.org/TR/change-password-url/
-    'GET /.well-known/change-password': () =>
-      new Response(null, {
-        status: 302,
-        headers: { location: `${context.config.url}/account/change-password` },
-      }),
-    // https://www.w3.org/TR/passkey-endpoints/
-    'GET /.well-known/passkey-endpoints': ({ request }) =>
-      offersPasskeys(context.config)
-        ? json({
-            enroll: `${context.config.url}/account/security/add`,
-            manage: `${context.config.url}/account/security`,
-          })
-        : unmatched(context, [], callOf(request)),
-    'GET /favicon.ico': touchIcon,
-    'GET /apple-touch-icon.png': touchIcon,
-    'GET /robots.txt': () =>
-      new Response('User-agent: *\nDisallow: /\n', {
-        headers: { 'content-type': 'text/plain; charset=utf-8' },
-      }),
-    'GET /healthz': () => json({ status: 'ok' }),
-    'GET /readyz': async () =>
-      (await context.store.ready())
-        ? json({ status: 'ready' })
-        : json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
-    'GET /metrics': async ({ request }) =>
-      (await metricsPage(context, request, metrics)) ?? unmatched(context, [], callOf(request)),
-    'GET /api/v1/openapi.json': () => {
-      return new Response(describeApi(), { headers: { 'content-type': 'application/json; charset=utf-8' } })
-    },
-    'GET /api/v1/docs': async () => {
-      reference ??= import('./admin/reference.ts').then(({ referencePage }) =>
-        referencePage(JSON.parse(describeApi())),
-      )
-      reference.catch(() => {
-        reference = undefined
-      })
-      const { html, policy } = await reference
-      return new Response(html, {
-        headers: {
-          'content-type': 'text/html; charset=utf-8',
-          'content-security-policy': policy,
-          'cache-control': 'no-cache',
-          'referrer-policy': 'no-referrer',
-          'x-frame-options': 'DENY',
-        },
-      })
-    },
-    'GET /assets/*': async ({ request }) => {
-      const call = callOf(request)
-      return (
-        asset(call.path) ??
-        accentAsset(call.path) ??
-        context.themes.asset(call.path) ??
-        (await organizationAsset(context, call.path)) ??
-        (await userPicture(context, call.path)) ??
-        unmatched(context, [], call)
-      )
-    },
-  })
-}
-
 /**
  * Answers a request that no route handled, or an error that no boundary caught: 405 with `Allow` when the
  * path exists under other methods, otherwise 404.
  */
-const unmatched = (context: Context, methods: MethodTable, call: Call, cause?: unknown): Response => {
+const unmatched = (
+  context: Context,
+  methods: MethodTable,
+  call: Call,
+  cause?: unknown,
+): Response | Promise<Response> => {
   const refusal = cause === undefined ? unmatchedError(methods, call) : asAppError(cause)
   if (refusal.status >= 500)
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'unhandled')
-  return wantsPage(call.request) ? errorPage(context, call, refusal) : errorAnswer(call, refusal)
+  return wantsPage(call.request)
+    ? import('./pages/boundary.ts').then(({ errorPage }) => errorPage(context, call, refusal))
+    : errorAnswer(call, refusal)
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { z } from 'zod'
+import { DEFAULT_ADMIN_CLIENT } from './lib/ids.ts'
 import {
   baseUrl,
   choice,
@@ -10,6 +10,7 @@ import {
   isRange,
   list,
   outboundAllow,
+  type Parser,
   ratio,
   type Setting,
   secret,
@@ -75,7 +76,7 @@ export const settings = {
   argon2_time: withDefault(wholeNumber(2, 16), 2, 'passes of password hashing; default 2'),
   admin_client_id: withDefault(
     text,
-    'gatehouse-admin',
+    DEFAULT_ADMIN_CLIENT,
     'id of the first admin client; default gatehouse-admin',
   ),
   admin_client_secret: secret(text, 'secret of the first admin client, set at each start'),
@@ -117,7 +118,7 @@ export const settings = {
 
 type Settings = typeof settings
 type Name = keyof Settings
-type Value<S> = S extends { fallback: infer F; schema: z.ZodType<infer T, string> }
+type Value<S> = S extends { fallback: infer F; parser: Parser<infer T> }
   ? undefined extends F
     ? T | undefined
     : T
@@ -267,13 +268,13 @@ const mapSettings = <T>(map: (name: Name, setting: Setting<unknown>) => T) =>
     Object.entries(settings).map(([name, setting]) => [name, map(name as Name, setting)]),
   ) as Record<Name, T>
 
-const parseOne = (name: Name, { schema, fallback, secret }: Setting<unknown>, given?: RawValue): unknown => {
+const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, given?: RawValue): unknown => {
   if (!given) return fallback
-  const { data, error } = schema.safeParse(given.value)
-  if (!error) return data
+  const parsed = parser.parse(given.value)
+  if (parsed !== undefined) return parsed
   const shown = secret ? 'the value' : `"${given.value.slice(0, 80)}"`
   throw new ConfigError(
-    `${labelOf(name, given.source)}: ${shown} is not ${error.issues[0]?.message} (${given.source}).`,
+    `${labelOf(name, given.source)}: ${shown} is not ${parser.allowed} (${given.source}).`,
   )
 }
 

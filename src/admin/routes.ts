@@ -18,7 +18,9 @@ import { factorRoutes } from '#src/directory/users/factors/routes.ts'
 import { rememberedBrowserRoutes } from '#src/directory/users/remembered-browsers.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
 import { connectionRoutes } from '#src/federation/connection.ts'
-import type { AdminRoute } from '#src/http/guard.ts'
+import { type AdminRoute, serveRoute } from '#src/http/guard.ts'
+import { taggedObject } from '#src/http/preconditions.ts'
+import { mount } from '#src/http/routes.ts'
 import { helpRoutes } from '#src/links/admin-routes.ts'
 import { backupRoutes } from '#src/operations/backups.ts'
 import { healthRoutes } from '#src/operations/health.ts'
@@ -57,3 +59,16 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...healthRoutes(context),
   ...meRoutes,
 ]
+
+/** Mounts all routes of the admin API. */
+export const mountAdminRoutes = (context: Context) => {
+  const routes = adminRoutes(context)
+  return mount(
+    Object.fromEntries(
+      routes.map(route => [
+        `${route.method} ${ADMIN_PREFIX}${route.path}`,
+        serveRoute(context, route, taggedObject(routes, route)),
+      ]),
+    ),
+  )
+}

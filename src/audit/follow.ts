@@ -6,6 +6,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
 import { eventsUpTo, settledSeq } from './stream-store.ts'
+import { endFollowing } from './tails.ts'
 
 /** Maximum streams of one caller: a person has a few windows of the console. */
 const EACH = 5
@@ -49,11 +50,6 @@ const readOn = async (context: Core, from: number): Promise<void> => {
     }
   }
   tails.reading = undefined
-}
-
-/** Ends all open streams. */
-export const endFollowing = ({ tails }: Pick<Core, 'tails'>): void => {
-  for (const tail of tails.open) tail.end()
 }
 
 const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) => {

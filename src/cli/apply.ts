@@ -10,7 +10,7 @@ import { readSeedFile, renderChanges } from './seed-file.ts'
 export const apply = async (file: string, options: { config?: string; prune?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const seed = readSeedFile(file)
-  checkNames(config)
+  await checkNames(config)
   await rehearseFirst(config, seed, options)
   const instance = await openInstance(config, pino({ level: 'silent' }))
   try {

@@ -95,9 +95,9 @@ const requireClient = ({ entries: { clients } }: ReadSeed, wanted: string): void
 }
 
 const addressOf = (option: string, text: string | undefined): string | undefined => {
-  const { data, error } = baseUrl.optional().safeParse(text)
-  if (error) throw new ConfigError(`${option}: not ${error.issues[0]?.message}.`)
-  return data
+  const url = text === undefined ? undefined : baseUrl.parse(text)
+  if (text !== undefined && url === undefined) throw new ConfigError(`${option}: not ${baseUrl.allowed}.`)
+  return url
 }
 
 const requireFolder = (file: string): void => {

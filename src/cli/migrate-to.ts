@@ -52,6 +52,6 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
 
 /** Never echoes the address, because it contains a password. */
 const requireAddress = (to: string): void => {
-  const { error } = databaseUrl.safeParse(to)
-  if (error) throw new StorageError(`migrate-to takes sqlite, or ${error.issues[0]?.message}.`, 2)
+  if (databaseUrl.parse(to) === undefined)
+    throw new StorageError(`migrate-to takes sqlite, or ${databaseUrl.allowed}.`, 2)
 }

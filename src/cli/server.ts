@@ -3,7 +3,6 @@ import { createApp } from '#src/app.ts'
 import type { LoadedConfig } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { VERSION } from '#src/lib/version.ts'
-import { createSetUpLink } from '#src/links/links.ts'
 import { checkNames, createInstance, needsAdmin } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
@@ -47,7 +46,7 @@ export const serveAlone = async (
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
   // Before the store is opened, so that a mistake in the seed file or a name leaves no new instance behind.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
-  checkNames(given)
+  await checkNames(given)
   // A worker that starts beside others finds an instance, and may not upgrade it.
   if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
@@ -83,7 +82,10 @@ export const serveAlone = async (
   // Installed before the ready line: a reader of that line may stop the server at once.
   const stopped = stopSignal()
   flush()
-  const set_up = isFirst && (await needsAdmin(instance)) ? await createSetUpLink(instance) : undefined
+  const set_up =
+    isFirst && (await needsAdmin(instance))
+      ? await (await import('#src/links/links.ts')).createSetUpLink(instance)
+      : undefined
   const { admin_client_file } = first
   const { url, data_dir } = config
   onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)

@@ -1,5 +1,5 @@
 import { and, asc, type Column, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'

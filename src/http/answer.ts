@@ -39,6 +39,10 @@ export const errorBody = (call: Pick<Call, 'request_id'>, error: AppError): Erro
 export const errorAnswer = (call: Pick<Call, 'request_id'>, error: AppError): Response =>
   json(errorBody(call, error), error.status, error.headers)
 
+/** True when the client accepts HTML. */
+export const wantsPage = (request: Request): boolean =>
+  (request.headers.get('accept') ?? '').includes('text/html')
+
 /** Returns the error itself if it is a refusal, otherwise a 500 that does not reveal the cause. */
 export const asAppError = (error: unknown): AppError =>
   error instanceof AppError

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Context } from '#src/context.ts'
 import { type Keyset, openCursor, sealCursor } from '#src/lib/cursor.ts'
 import { isPlain } from '#src/lib/text.ts'
+import { COUNT_LIMIT } from './count-limit.ts'
 
 /** Converts decimal digits to a number. `Number` would also accept `0x10`, `1e1` and spaces. */
 export const digits = (text: unknown): unknown =>
@@ -35,9 +36,6 @@ export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
     order: z.enum(['asc', 'desc']).default('desc').describe('Newest first, unless `sort` says otherwise.'),
     ...shape,
   })
-
-/** Maximum of an exact filtered total. A total one above it means "more than this". */
-export const COUNT_LIMIT = 10_000
 
 const Pagination = z
   .object({

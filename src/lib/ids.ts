@@ -39,6 +39,9 @@ export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'
 
+/** Default of the setting `admin_client_id`. */
+export const DEFAULT_ADMIN_CLIENT = 'gatehouse-admin'
+
 /** `client_id` and name of the console. */
 export const CONSOLE_CLIENT = 'gatehouse-console'
 export const CONSOLE_NAME = 'Gatehouse console'

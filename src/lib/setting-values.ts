@@ -1,61 +1,60 @@
 import { isIP } from 'node:net'
-import { z } from 'zod'
 import { parseDuration } from './duration.ts'
 
-/** Returns a schema for the text of a setting. `allowed` completes the error "… is not". */
-const value = <T>(parse: (value: string) => T | undefined, allowed: string) =>
-  z.string().transform((given, context) => {
-    const parsed = parse(given)
-    if (parsed === undefined) context.addIssue(allowed)
-    return parsed as T
-  })
+/** The parser of a setting. It is no zod schema, because each command reads settings before anything else. */
+export interface Parser<T> {
+  /** Returns the value; undefined for a text that is not allowed. */
+  parse(given: string): T | undefined
+  /** Completes the error "… is not". */
+  allowed: string
+}
 
-const matching = (isAllowed: (value: string) => boolean, allowed: string) =>
-  z.string().refine(isAllowed, allowed)
+const value = <T>(parse: (given: string) => T | undefined, allowed: string): Parser<T> => ({ parse, allowed })
+
+const matching = (isAllowed: (given: string) => boolean, allowed: string): Parser<string> =>
+  value(given => (isAllowed(given) ? given : undefined), allowed)
 
 /** One setting of the server: its parser and its default. */
 export interface Setting<T> {
-  schema: z.ZodType<T, string>
+  parser: Parser<T>
   fallback: T | undefined
   secret?: true
   /** The text in `gatehouse help`. */
   about: string
 }
 
-export const text = z.string()
+export const text = value(given => given, 'a text')
 
 /** An optional setting. */
-export const setting = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
-  schema,
+export const setting = <T>(parser: Parser<T>, about: string): Setting<T | undefined> => ({
+  parser,
   fallback: undefined,
   about,
 })
 
 /** An optional setting whose value is never printed and may be read from a file. */
-export const secret = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
-  ...setting(schema, about),
+export const secret = <T>(parser: Parser<T>, about: string): Setting<T | undefined> => ({
+  ...setting(parser, about),
   secret: true,
 })
 
 /** A setting with a default. */
 export const withDefault = <T>(
-  schema: z.ZodType<T, string>,
+  parser: Parser<T>,
   fallback: T,
   about: string,
-): Setting<T> & { fallback: T } => ({ schema, fallback, about })
+): Setting<T> & { fallback: T } => ({ parser, fallback, about })
 
 /** Parses a whole number within the bounds, both inclusive. */
-export const wholeNumber = (min: number, max: number) => {
-  const allowed = `a whole number from ${min} to ${max}`
-  return z
-    .string()
-    .regex(/^\d{1,9}$/, { error: allowed, abort: true })
-    .transform(Number)
-    .pipe(z.int().min(min, allowed).max(max, allowed))
-}
+export const wholeNumber = (min: number, max: number): Parser<number> =>
+  value(given => {
+    const number = Number(given)
+    return /^\d{1,9}$/.test(given) && number >= min && number <= max ? number : undefined
+  }, `a whole number from ${min} to ${max}`)
 
 /** Parses one of the given names. */
-export const choice = <const T extends readonly string[]>(names: T) => z.enum(names, names.join(', '))
+export const choice = <const T extends readonly string[]>(names: T): Parser<T[number]> =>
+  value(given => names.find(name => name === given), names.join(', '))
 
 const entriesOf = (value: string): string[] =>
   value
@@ -64,11 +63,11 @@ const entriesOf = (value: string): string[] =>
     .filter(Boolean)
 
 /** Parses a comma-separated list; `allowed` describes a valid entry. */
-export const list = (isEntry: (entry: string) => boolean, allowed: string) =>
-  z
-    .string()
-    .transform(entriesOf)
-    .refine(entries => entries.every(isEntry), allowed)
+export const list = (isEntry: (entry: string) => boolean, allowed: string): Parser<string[]> =>
+  value(given => {
+    const entries = entriesOf(given)
+    return entries.every(isEntry) ? entries : undefined
+  }, allowed)
 
 /** Parses an http or https URL without path and trailing slash. */
 export const baseUrl = value(given => {
@@ -127,15 +126,16 @@ export const databaseUrl = matching(
 )
 
 /** Checks a mail address, alone or as `Name <address>`. */
-export const sender = z
-  .string()
-  .regex(/^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/, 'an address such as id@example.com')
+export const sender = matching(
+  given => /^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/.test(given),
+  'an address such as id@example.com',
+)
 
 /** Parses a number from 0 to 1. */
-export const ratio = z
-  .string()
-  .regex(/^(?:0|1|0?\.\d{1,9}|1\.0+)$/, 'a number from 0 to 1, such as 0.1')
-  .transform(Number)
+export const ratio = value(
+  given => (/^(?:0|1|0?\.\d{1,9}|1\.0+)$/.test(given) ? Number(given) : undefined),
+  'a number from 0 to 1, such as 0.1',
+)
 
 /** True for an IP address, alone or with a prefix length such as `10.0.0.0/8`. */
 export const isRange = (entry: string): boolean => {

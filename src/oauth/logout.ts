@@ -7,6 +7,7 @@ import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, loginHash, withCookies } from '#src/http/cookies.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { pageRoutes } from '#src/pages/boundary.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import type { Common } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
@@ -36,7 +37,7 @@ interface Logout {
   logins: Login[]
 }
 
-export const getLogout =
+const getLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const start = call.request.url.indexOf('?')
@@ -56,7 +57,7 @@ export const getLogout =
  * Handles the confirmation form. A POST of an application is redirected to GET, because the browser omits
  * SameSite=Lax cookies from cross-site POSTs.
  */
-export const postLogout =
+const postLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const form = parseForm(await readForm(call.request))
@@ -173,3 +174,10 @@ const common = async (
     ...(client && { client_name: client.name || client.client_id }),
   }
 }
+
+/** The logout of applications: RP-Initiated Logout 1.0 section 2. */
+export const logoutRoutes = (context: Context) =>
+  pageRoutes(context, {
+    'GET /oauth/logout': getLogout(context),
+    'POST /oauth/logout': postLogout(context),
+  })

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
-import type { Core, Issuer, PublishedKeys } from '#src/context.ts'
+import type { Context, Core, Issuer, PublishedKeys } from '#src/context.ts'
 import { acceptsDocuments, acceptsRegistrations } from '#src/directory/organizations/store.ts'
+import { preflight } from '#src/http/cors.ts'
 import { locales } from '#src/http/locale.ts'
+import { mount } from '#src/http/routes.ts'
 import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
@@ -34,7 +36,7 @@ const answer = (request: Request, { body, etag }: PublishedKeys, headers: Header
  * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. A
  * request for the host of `internal_url` gets the address of that host for the endpoints that servers call.
  */
-export const getDiscovery = ({ config, store }: Core) => {
+const getDiscovery = ({ config, store }: Core) => {
   const documentFor = (backchannel_url: string, registers: boolean, reads_documents: boolean) => {
     const body = JSON.stringify(
       discoveryDocument({
@@ -77,7 +79,7 @@ export const getDiscovery = ({ config, store }: Core) => {
 }
 
 /** JSON Web Key Set: https://www.rfc-editor.org/rfc/rfc7517#section-5 */
-export const getKeySet = ({ keys }: Issuer) => {
+const getKeySet = ({ keys }: Issuer) => {
   // Cached: building the headers takes a tenth of the time of an answer.
   let document: PublishedKeys | undefined
   let headers = new Headers()
@@ -87,4 +89,17 @@ export const getKeySet = ({ keys }: Issuer) => {
     document = published
     return answer(request, published, headers)
   }
+}
+
+/** Discovery and key set. */
+export const wellKnownRoutes = (context: Context) => {
+  const discovery = getDiscovery(context)
+  return mount({
+    'GET /.well-known/openid-configuration': discovery,
+    'OPTIONS /.well-known/openid-configuration': preflight('GET'),
+    'GET /.well-known/oauth-authorization-server': discovery,
+    'OPTIONS /.well-known/oauth-authorization-server': preflight('GET'),
+    'GET /.well-known/jwks.json': getKeySet(context),
+    'OPTIONS /.well-known/jwks.json': preflight('GET'),
+  })
 }

@@ -116,7 +116,13 @@ const traceRequests = (
 ): Handler => {
   const isSampled = sampler(config)
   const { hostname, protocol } = new URL(config.url)
-  const finish = (span: Started, response: Response): Response => {
+  const finish = (span: Started, path: string, response: Response): Response => {
+    // Known only now: the first request to a route loads it.
+    const route = routeOf(path)
+    if (route !== undefined) {
+      span.name += ` ${route}`
+      span.attributes['http.route'] = route
+    }
     span.attributes['http.response.status_code'] = response.status
     if (response.status >= 500) span.attributes['error.type'] = String(response.status)
     span.attributes['gatehouse.request_id'] = response.headers.get('x-request-id') ?? ''
@@ -128,17 +134,16 @@ const traceRequests = (
     const trace_id = parent?.trace_id ?? newHexId(16)
     if (!isSampled(trace_id, parent)) return handler(request, server)
     const method = methodOf(request.method)
-    const route = routeOf(URL.parse(request.url)?.pathname ?? '')
+    const path = URL.parse(request.url)?.pathname ?? ''
     const span: Started = {
       trace_id,
       span_id: newHexId(8),
       parent_id: parent?.span_id,
-      name: route === undefined ? method : `${method} ${route}`,
+      name: method,
       kind: 2,
       started: now(),
       attributes: {
         'http.request.method': method,
-        ...(route !== undefined && { 'http.route': route }),
         'url.scheme': protocol.slice(0, -1),
         'server.address': hostname,
       },
@@ -146,8 +151,8 @@ const traceRequests = (
     return active.run(span, () => {
       const answer = handler(request, server)
       return answer instanceof Response
-        ? finish(span, answer)
-        : answer.then(response => finish(span, response))
+        ? finish(span, path, answer)
+        : answer.then(response => finish(span, path, response))
     })
   }
 }

@@ -1,31 +1,13 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { hostActor, record } from '#src/audit/record.ts'
 import { type Config, ConfigError } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
-import { CreateClient } from '#src/directory/clients/schema.ts'
-import { type Client, insertClient, readClient, saveClient } from '#src/directory/clients/store.ts'
-import { insertOrganization, readOrganization } from '#src/directory/organizations/store.ts'
-import { countAdmins, insertBuiltInRoles } from '#src/directory/roles/store.ts'
-import { configuredCost, rememberCost } from '#src/directory/users/hash-costs.ts'
-import { CreateUser } from '#src/directory/users/schema.ts'
-import { createUser } from '#src/directory/users/service.ts'
-import { AppError } from '#src/lib/app-error.ts'
-import { CONSOLE_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { permissions } from '#src/lib/permission.ts'
-import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { countAdmins } from '#src/directory/roles/store.ts'
+import { configuredCost, readCosts } from '#src/directory/users/hash-costs.ts'
+import { CONSOLE_CLIENT, DEFAULT_ADMIN_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
 import { StorageError } from '#src/storage/errors.ts'
-import { getSetting, putSetting } from '#src/storage/settings.ts'
-import type { Transaction } from '#src/storage/store.ts'
-
-/** Scopes of the first admin client. */
-const allScopes = [...permissions, 'admin']
-
-/** Server setting: the scopes that existed at the last start. Its absence marks the first start. */
-const KNOWN_SCOPES = 'known_scopes'
-
-const rememberScopes = (tx: Transaction, now: number): Promise<void> =>
-  putSetting(tx, KNOWN_SCOPES, allScopes, now)
+import { getSetting } from '#src/storage/settings.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { allScopes, findSecretHash, hasOrganization, KNOWN_SCOPES } from './start-store.ts'
 
 /** Results of the first start that the command prints. */
 export interface FirstStart {
@@ -45,36 +27,40 @@ export interface FirstStart {
  * start
  */
 export const createInstance = async (base: Core): Promise<FirstStart> => {
-  checkNames(base.config)
+  await checkNames(base.config)
   const first = await base.store.exclusively('first start', () => setUp(base), 'wait')
   if (!first) throw new StorageError('Another server is setting up this instance: try again.', 75)
   return first
 }
 
 const setUp = async (base: Core): Promise<FirstStart> => {
-  const { config, store, clock } = base
+  const { store } = base
   await checkConsole(base)
   const known = await store.read(q => getSetting<string[]>(q, KNOWN_SCOPES))
-  await store.write(async tx => {
-    await createDefaultOrganization(tx, clock.now())
-    await rememberCost(base, tx, configuredCost(base))
-  })
-  const generated = known || config.admin_client_secret ? undefined : newSecret()
-  const admin_client_file = generated && writeClientFile(base, generated)
-  await store.write(async tx => {
-    await applyAdminClient(base, tx, config.admin_client_secret ?? generated, known ?? [])
-    if (known) await rememberScopes(tx, clock.now())
-  })
-  if (!known) {
-    await createFirstAdmin(base)
-    await store.write(tx => rememberScopes(tx, clock.now()))
-  }
+  const isDone = known !== undefined && (await store.read(q => isComplete(base, q, known)))
+  // A later start with the same settings loads none of what makes the parts.
+  const admin_client_file = isDone
+    ? undefined
+    : await (await import('./first-objects.ts')).makeParts(base, known)
   return { ...(admin_client_file && { admin_client_file }), needs_admin: await needsAdmin(base) }
+}
+
+/** True when the instance has all parts as the settings describe them. */
+const isComplete = async ({ config }: Core, q: Queries, known: string[]): Promise<boolean> => {
+  const { admin_client_id, admin_client_secret: secret } = config
+  const admin = await findSecretHash(q, admin_client_id, DEFAULT_ORGANIZATION)
+  return (
+    (secret === undefined ? admin !== null : admin === hashSecret(secret)) &&
+    allScopes.every(scope => known.includes(scope)) &&
+    (await readCosts(q)).includes(configuredCost({ config })) &&
+    (await hasOrganization(q, DEFAULT_ORGANIZATION))
+  )
 }
 
 /** @throws ConfigError when a stored client has the id of the console's */
 const checkConsole = async ({ config, store }: Core): Promise<void> => {
-  if (config.console === 'on' && (await store.read(q => readClient(q, CONSOLE_CLIENT))))
+  if (config.console === 'off') return
+  if ((await store.read(q => findSecretHash(q, CONSOLE_CLIENT))) !== undefined)
     throw new ConfigError(
       `console: a stored client has the id ${CONSOLE_CLIENT}, which the console needs. Set GATEHOUSE_CONSOLE=off, or delete the client with an older version.`,
     )
@@ -83,123 +69,10 @@ const checkConsole = async ({ config, store }: Core): Promise<void> => {
 /** True when no user has the role `admin` of the default organization. */
 export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await store.read(countAdmins)) === 0
 
-const createDefaultOrganization = async (tx: Transaction, now: number): Promise<void> => {
-  if (await readOrganization(tx, DEFAULT_ORGANIZATION)) return
-  await insertOrganization(tx, {
-    id: DEFAULT_ORGANIZATION,
-    name: 'Default',
-    slug: 'default',
-    display_name: 'Gatehouse',
-    settings: {},
-    created_at: now,
-    updated_at: now,
-  })
-  await insertBuiltInRoles(tx, DEFAULT_ORGANIZATION, now)
-}
-
-const clientOf = ({ config, clock }: Core, secret: string): Client => ({
-  ...CreateClient.parse({
-    client_id: config.admin_client_id,
-    name: 'First admin client',
-    type: 'confidential',
-    kind: 'service',
-    grant_types: ['client_credentials'],
-    scopes: allScopes,
-  }),
-  organization_id: DEFAULT_ORGANIZATION,
-  token_endpoint_auth_method: 'client_secret_basic',
-  secret_hash: hashSecret(secret),
-  created_at: clock.now(),
-  updated_at: clock.now(),
-})
-
-/**
- * Creates the client when a secret for it exists; sets a changed secret and adds new scopes otherwise. A
- * client that an administrator deleted is created again only if the settings have its secret. Otherwise a
- * restart would undo the deletion.
- */
-const applyAdminClient = async (
-  base: Core,
-  tx: Transaction,
-  secret: string | undefined,
-  known: string[],
-): Promise<void> => {
-  const stored = await readClient(tx, base.config.admin_client_id)
-  if (!stored) {
-    if (secret) await insertClient(tx, clientOf(base, secret))
-    return
-  }
-  if (stored.organization_id !== DEFAULT_ORGANIZATION || stored.type !== 'confidential')
-    throw new ConfigError(
-      'admin_client_id: the client of this id is not a confidential client of the default organization; choose another id.',
-    )
-  const secret_hash = secret ? hashSecret(secret) : stored.secret_hash
-  const missing = allScopes.filter(scope => !known.includes(scope) && !stored.scopes.includes(scope))
-  const changes = [
-    ...(missing.length > 0 ? (['client.updated'] as const) : []),
-    ...(secret_hash !== stored.secret_hash ? (['client.secret_regenerated'] as const) : []),
-  ]
-  if (changes.length === 0) return
-  const scopes = [...stored.scopes, ...missing]
-  await saveClient(tx, { ...stored, secret_hash, scopes, updated_at: base.clock.now() })
-  for (const type of changes)
-    await record(base, tx, {
-      ...hostActor,
-      type,
-      target_id: stored.client_id,
-      target_type: 'client',
-      organization_id: DEFAULT_ORGANIZATION,
-      metadata: type === 'client.updated' ? { fields: ['scopes'] } : {},
-    })
-}
-
-/** Writes the file atomically, and before the client is stored: otherwise the secret could be lost. */
-const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
-  const file = clientFile(config)
-  const content = { client_id: config.admin_client_id, client_secret }
-  try {
-    mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-    writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
-    renameSync(`${file}.new`, file)
-  } catch (error) {
-    throw new StorageError(`${file}: cannot be written (${(error as NodeJS.ErrnoException).code}).`)
-  }
-  return file
-}
-
-const clientFile = ({ data_dir }: Config): string => join(data_dir, 'admin-client.json')
-
-const adminUser = (config: Config) =>
-  config.admin_username === undefined
-    ? undefined
-    : CreateUser.safeParse({
-        username: config.admin_username,
-        email: config.admin_email,
-        password: config.admin_password,
-        first_name: '',
-        last_name: '',
-        email_verified: true,
-        roles: ['admin'],
-      })
-
 /** Checks the names in the settings by the rules of the admin API. */
-export const checkNames = (config: Config): void => {
-  const client = CreateClient.shape.client_id.safeParse(config.admin_client_id)
-  if (!client.success) throw new ConfigError(`admin_client_id: ${client.error.issues[0]?.message}`)
-  const [issue] = adminUser(config)?.error?.issues ?? []
-  if (issue) throw new ConfigError(`admin_${String(issue.path[0])}: ${issue.message}`)
-}
-
-/** Runs at the first start only: a restart must not bring back a deleted administrator or an old password. */
-const createFirstAdmin = async (base: Core): Promise<void> => {
-  const user = adminUser(base.config)?.data
-  if (!user) return
-  try {
-    await createUser(base, user, hostActor)
-  } catch (error) {
-    // An interrupted start has created the user already.
-    if (!(error instanceof AppError) || error.status >= 500) throw error
-    if (error.code !== 'conflict')
-      throw new ConfigError(`admin_password: ${error.details?.map(detail => detail.message).join(' ')}`)
-  }
+export const checkNames = async (config: Config): Promise<void> => {
+  const { admin_client_id, admin_username } = config
+  // The rules are loaded only for names that someone chose.
+  if (admin_client_id !== DEFAULT_ADMIN_CLIENT || admin_username !== undefined)
+    (await import('./first-objects.ts')).checkChosenNames(config)
 }

@@ -1,28 +1,94 @@
-import { endFollowing } from '#src/audit/follow.ts'
-import { sweepEvents } from '#src/audit/retention.ts'
+import { endFollowing } from '#src/audit/tails.ts'
 import type { Context } from '#src/context.ts'
-import { MINUTE, parseDuration } from '#src/lib/duration.ts'
-import { startMailDelivery } from '#src/links/mail-delivery.ts'
-import { startLogoutDelivery } from '#src/sessions/logout-delivery.ts'
-import { rotateDueKeys } from '#src/tokens/rotation.ts'
-import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
+import { MINUTE, parseDuration, SECOND } from '#src/lib/duration.ts'
+import type { Topic } from '#src/storage/store.ts'
 import { watchEventLoop } from './event-loop.ts'
-import { purge } from './purge.ts'
-import { scheduledBackup } from './scheduled-backup.ts'
-import { readSettings } from './settings.ts'
-import { sweep } from './sweep.ts'
+import { hasRows } from './start-store.ts'
+
+/** Milliseconds between two looks for something to deliver. */
+const LOOK = 5 * SECOND
 
 const rotate = async (context: Context): Promise<void> => {
+  const { rotateDueKeys } = await import('#src/tokens/rotation.ts')
+  const { readSettings } = await import('./settings.ts')
   const { key_rotation_interval } = await context.store.read(readSettings)
   await rotateDueKeys(context, parseDuration(key_rotation_interval))
 }
 
-type Jobs = Record<string, (context: Context) => Promise<unknown>>
+type Job = (context: Context) => Promise<unknown>
+type Jobs = Record<string, Job>
 
-/** Backups have a schedule of their own: they may take minutes. */
+/** Backups have a schedule of their own: they may take minutes. The first round loads the code of a job. */
 const schedules: Record<string, Jobs> = {
-  housekeeping: { sweep, purge, rotate, events: sweepEvents },
-  backup: { backup: scheduledBackup },
+  housekeeping: {
+    sweep: async context => (await import('./sweep.ts')).sweep(context),
+    purge: async context => (await import('./purge.ts')).purge(context),
+    rotate,
+    events: async context => (await import('#src/audit/retention.ts')).sweepEvents(context),
+  },
+  backup: { backup: async context => (await import('./scheduled-backup.ts')).scheduledBackup(context) },
+}
+
+type Start = (context: Context) => () => void
+
+interface Delivery {
+  /** A commit that changes it may be the first with something to deliver. */
+  topic: Topic
+  isNeeded(context: Context): Promise<boolean>
+  load(): Promise<Start>
+}
+
+const deliveries: Delivery[] = [
+  {
+    topic: 'mails',
+    isNeeded: async ({ mail }) => mail !== undefined,
+    load: async () => (await import('#src/links/mail-delivery.ts')).startMailDelivery,
+  },
+  {
+    topic: 'logouts',
+    isNeeded: ({ store }) => store.read(q => hasRows(q, 'logouts')),
+    load: async () => (await import('#src/sessions/logout-delivery.ts')).startLogoutDelivery,
+  },
+  {
+    topic: 'webhooks',
+    isNeeded: ({ store }) => store.read(q => hasRows(q, 'webhooks')),
+    load: async () => (await import('#src/webhooks/delivery.ts')).startWebhookDelivery,
+  },
+]
+
+/**
+ * Loads and starts a delivery once there is something to deliver: a second after the start, after a commit of
+ * its topic, and at the latest five seconds after a commit of another process.
+ *
+ * @returns a function that stops it
+ */
+const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery): (() => void) => {
+  let stop: (() => void) | undefined
+  let isStopped = false
+  let isLooking = false
+  const look = async (): Promise<void> => {
+    if (isLooking || isStopped || stop) return
+    isLooking = true
+    try {
+      const start = (await isNeeded(context)) ? await load() : undefined
+      if (start && !isStopped) stop = start(context)
+      if (stop) clearInterval(timer)
+    } catch (error) {
+      context.log.error({ event: topic, err: error }, 'a delivery cannot start and will be tried again')
+    }
+    isLooking = false
+  }
+  const first = setTimeout(look, SECOND).unref()
+  const timer = setInterval(look, LOOK).unref()
+  context.store.onChange(topics => {
+    if (topics?.has(topic)) setTimeout(look)
+  })
+  return () => {
+    isStopped = true
+    clearTimeout(first)
+    clearInterval(timer)
+    stop?.()
+  }
 }
 
 /**
@@ -54,9 +120,7 @@ const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
 export const startHousekeeping = (context: Context): (() => void) => {
   const timers = Object.entries(schedules).map(([lock, jobs]) => everyMinute(context, lock, jobs))
   const stops = [
-    startMailDelivery(context),
-    startLogoutDelivery(context),
-    startWebhookDelivery(context),
+    ...deliveries.map(delivery => startWhenNeeded(context, delivery)),
     watchEventLoop(context.store.metrics),
     () => endFollowing(context),
   ]

@@ -1,11 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
 import { EVENTS, TOKENS } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { LOGOUTS, WEBHOOKS } from '#src/delivery/families.ts'
 import { callOf } from '#src/http/call.ts'
 import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
-import { LOGOUTS } from '#src/sessions/logout-delivery.ts'
-import { WEBHOOKS } from '#src/webhooks/send.ts'
 import { showHold } from './event-loop.ts'
 
 const DURATIONS: Family = {

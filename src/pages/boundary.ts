@@ -67,10 +67,6 @@ export const pageRoutes = (context: Core, table: RouteTable<PageHandler>) =>
     Object.fromEntries(Object.entries(table).map(([name, handle]) => [name, pageBoundary(context, handle)])),
   )
 
-/** True when the client accepts HTML. */
-export const wantsPage = (request: Request): boolean =>
-  (request.headers.get('accept') ?? '').includes('text/html')
-
 /** Errors that an administrator looks up in the log; the others tell the user what to do. */
 const forAdministrator = new Set<ErrorPageCode>([
   'bad_request',

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
+import { LOGOUTS } from '#src/delivery/families.ts'
 import { deliverDue, pauseAfter, type Queue, startDelivery } from '#src/delivery/queue.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
-import type { Family } from '#src/lib/metrics.ts'
 import { logoutTokenClaims } from '#src/protocol/oidc/logout-token.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import {
@@ -28,13 +28,6 @@ const KEPT = 6 * DAY
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
 /** Maximum bytes of an application's answer, which is not used. */
 const ANSWER = 16 * 1024
-
-/** Attempts by outcome: `delivered` or `failed`. */
-export const LOGOUTS: Family = {
-  name: 'gatehouse_logouts_total',
-  help: 'Attempts to tell applications of a logout.',
-  label: 'outcome',
-}
 
 interface Outcome {
   failure: string | null

@@ -28,6 +28,21 @@ import type { MailKind } from './mail-kinds.ts'
 /** Condition for clients that a person can start from their account. */
 export const STARTABLE = '(client_uri IS NOT NULL OR initiate_login_uri IS NOT NULL)'
 
+/** Makes a table at its first use: a start needs few of them, and all take as long as the rest of it. */
+const once = <T>(make: () => T): (() => T) => {
+  let made: T | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
+const lazily = <T extends Record<string, () => unknown>>(all: T) =>
+  Object.defineProperties(
+    {},
+    Object.fromEntries(Object.entries(all).map(([name, get]) => [name, { get, enumerable: true }])),
+  ) as { readonly [Name in keyof T]: ReturnType<T[Name]> }
+
 /**
  * The data model, once for both engines. Columns have the names of the API. Rows belong to an organization,
  * which every query by id includes. Secrets are stored as their SHA-256 (`*_hash`). Triggers maintain counts
@@ -49,208 +64,226 @@ export const tables = (kit: Kit) => {
   const cascade = { onDelete: 'cascade' } as const
 
   /** Values of the server, such as the check of the master key and settings changed through the API. */
-  const settings = table('settings', {
-    name: text('name').primaryKey(),
-    value: json('value').notNull(),
-    updated_at: updated_at(),
-  })
+  const settings = once(() =>
+    table('settings', {
+      name: text('name').primaryKey(),
+      value: json('value').notNull(),
+      updated_at: updated_at(),
+    }),
+  )
 
   /**
    * `private_key` is PKCS #8, sealed. A key signs from `active_at` to `retired_at` and is published until
    * `expires_at`.
    */
-  const signing_keys = table('signing_keys', {
-    id: id<KeyId>('id').primaryKey(),
-    alg: text('alg').notNull(),
-    public_jwk: json('public_jwk').$type<Record<string, string>>().notNull(),
-    private_key: bytes('private_key').notNull(),
-    created_at: created_at(),
-    active_at: ms('active_at').notNull(),
-    retired_at: ms('retired_at'),
-    expires_at: ms('expires_at'),
-  })
-
-  const organizations = table(
-    'organizations',
-    {
-      id: id<OrganizationId>('id').primaryKey(),
-      name: text('name').notNull(),
-      slug: text('slug').notNull(),
-      display_name: text('display_name').notNull(),
-      /** Name, slug and display name in the form that search compares; SQL folds only ASCII. */
-      search_text: text('search_text').notNull(),
-      settings: json('settings').$type<Record<string, unknown>>().notNull(),
-      user_count: int('user_count').notNull().default(0),
+  const signing_keys = once(() =>
+    table('signing_keys', {
+      id: id<KeyId>('id').primaryKey(),
+      alg: text('alg').notNull(),
+      public_jwk: json('public_jwk').$type<Record<string, string>>().notNull(),
+      private_key: bytes('private_key').notNull(),
       created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      uniqueIndex('organizations_slug').on(t.slug),
-      index('organizations_created').on(t.created_at, t.id),
-    ],
+      active_at: ms('active_at').notNull(),
+      retired_at: ms('retired_at'),
+      expires_at: ms('expires_at'),
+    }),
+  )
+
+  const organizations = once(() =>
+    table(
+      'organizations',
+      {
+        id: id<OrganizationId>('id').primaryKey(),
+        name: text('name').notNull(),
+        slug: text('slug').notNull(),
+        display_name: text('display_name').notNull(),
+        /** Name, slug and display name in the form that search compares; SQL folds only ASCII. */
+        search_text: text('search_text').notNull(),
+        settings: json('settings').$type<Record<string, unknown>>().notNull(),
+        user_count: int('user_count').notNull().default(0),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        uniqueIndex('organizations_slug').on(t.slug),
+        index('organizations_created').on(t.created_at, t.id),
+      ],
+    ),
   )
 
   /** Images and stylesheets of an organization's pages, too large to be loaded with the organization. */
-  const organization_assets = table(
-    'organization_assets',
-    {
-      organization_id: organization_id(),
-      /** SHA-256 of type and body, 32 hexadecimal digits. */
-      hash: text('hash').notNull(),
-      /** File extension in the URL: png, svg, webp, jpg or css. */
-      type: text('type').notNull(),
-      body: bytes('body').notNull(),
-    },
-    t => [uniqueIndex('organization_assets_hash').on(t.organization_id, t.hash)],
+  const organization_assets = once(() =>
+    table(
+      'organization_assets',
+      {
+        organization_id: organization_id(),
+        /** SHA-256 of type and body, 32 hexadecimal digits. */
+        hash: text('hash').notNull(),
+        /** File extension in the URL: png, svg, webp, jpg or css. */
+        type: text('type').notNull(),
+        body: bytes('body').notNull(),
+      },
+      t => [uniqueIndex('organization_assets_hash').on(t.organization_id, t.hash)],
+    ),
   )
 
   /** The domains in `settings.login_domains`, each of one organization. */
-  const login_domains = table(
-    'login_domains',
-    { domain: text('domain').primaryKey(), organization_id: organization_id() },
-    t => [index('login_domains_organization').on(t.organization_id)],
+  const login_domains = once(() =>
+    table('login_domains', { domain: text('domain').primaryKey(), organization_id: organization_id() }, t => [
+      index('login_domains_organization').on(t.organization_id),
+    ]),
   )
 
-  const roles = table(
-    'roles',
-    {
-      id: id<RoleId>('id').primaryKey(),
-      organization_id: organization_id(),
-      name: text('name').notNull(),
-      description: text('description').notNull().default(''),
-      built_in: bool('built_in').notNull().default(false),
-      permissions: json('permissions').$type<string[]>().notNull(),
-      user_count: int('user_count').notNull().default(0),
-      created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      uniqueIndex('roles_name').on(t.organization_id, t.name),
-      index('roles_created').on(t.organization_id, t.created_at, t.id),
-      index('roles_all_created').on(t.created_at, t.id),
-    ],
+  const roles = once(() =>
+    table(
+      'roles',
+      {
+        id: id<RoleId>('id').primaryKey(),
+        organization_id: organization_id(),
+        name: text('name').notNull(),
+        description: text('description').notNull().default(''),
+        built_in: bool('built_in').notNull().default(false),
+        permissions: json('permissions').$type<string[]>().notNull(),
+        user_count: int('user_count').notNull().default(0),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        uniqueIndex('roles_name').on(t.organization_id, t.name),
+        index('roles_created').on(t.organization_id, t.created_at, t.id),
+        index('roles_all_created').on(t.created_at, t.id),
+      ],
+    ),
   )
 
-  const users = table(
-    'users',
-    {
-      /** Row number for the search index. Unlike an implicit rowid it survives VACUUM. */
-      seq: kit.serial('seq'),
-      id: id<UserId>('id').notNull(),
-      organization_id: organization_id(),
-      username: text('username').notNull(),
-      username_fold: text('username_fold').notNull(),
-      email: text('email').notNull(),
-      email_fold: text('email_fold').notNull(),
-      /** The new address of the user until it is verified. */
-      pending_email: text('pending_email'),
-      first_name: text('first_name').notNull(),
-      last_name: text('last_name').notNull(),
-      /** Text for the search (`searchText`); SQL folds only ASCII. */
-      search_text: text('search_text').notNull(),
-      enabled: bool('enabled').notNull().default(true),
-      email_verified: bool('email_verified').notNull().default(false),
-      attributes: json('attributes').$type<Record<string, unknown>>().notNull(),
-      /** A PHC string; null for a user without a password. */
-      password_hash: text('password_hash'),
-      password_temporary: bool('password_temporary').notNull().default(false),
-      password_changed_at: ms('password_changed_at').notNull(),
-      /** Path of the uploaded picture, of which `pictures` has the content. */
-      picture: text('picture'),
-      created_at: created_at(),
-      updated_at: updated_at(),
-      last_login: ms('last_login'),
-      /**
-       * The first login or refreshed token of the latest hour that had one: the user is counted as active
-       * once.
-       */
-      active_at: ms('active_at'),
-      /** Last time that the user declined the offer of a passkey. */
-      passkey_declined_at: ms('passkey_declined_at'),
-    },
-    t => [
-      uniqueIndex('users_id').on(t.id),
-      uniqueIndex('users_username').on(t.organization_id, t.username_fold),
-      uniqueIndex('users_email').on(t.organization_id, t.email_fold),
-      // List queries read these indexes in order, one range for each combination of `enabled` and
-      // `email_verified`. A rare value then costs no more than a common one.
-      index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
-      index('users_sorted_username').on(
-        t.organization_id,
-        t.enabled,
-        t.email_verified,
-        t.username_fold,
-        t.seq,
-      ),
-      index('users_sorted_email').on(t.organization_id, t.enabled, t.email_verified, t.email_fold, t.seq),
-      index('users_last_login').on(t.organization_id, t.enabled, t.email_verified, t.last_login, t.seq),
-      index('users_all_created').on(t.enabled, t.email_verified, t.seq),
-      index('users_all_username').on(t.enabled, t.email_verified, t.username_fold, t.seq),
-      index('users_all_email').on(t.enabled, t.email_verified, t.email_fold, t.seq),
-      index('users_all_last_login').on(t.enabled, t.email_verified, t.last_login, t.seq),
-    ],
+  const users = once(() =>
+    table(
+      'users',
+      {
+        /** Row number for the search index. Unlike an implicit rowid it survives VACUUM. */
+        seq: kit.serial('seq'),
+        id: id<UserId>('id').notNull(),
+        organization_id: organization_id(),
+        username: text('username').notNull(),
+        username_fold: text('username_fold').notNull(),
+        email: text('email').notNull(),
+        email_fold: text('email_fold').notNull(),
+        /** The new address of the user until it is verified. */
+        pending_email: text('pending_email'),
+        first_name: text('first_name').notNull(),
+        last_name: text('last_name').notNull(),
+        /** Text for the search (`searchText`); SQL folds only ASCII. */
+        search_text: text('search_text').notNull(),
+        enabled: bool('enabled').notNull().default(true),
+        email_verified: bool('email_verified').notNull().default(false),
+        attributes: json('attributes').$type<Record<string, unknown>>().notNull(),
+        /** A PHC string; null for a user without a password. */
+        password_hash: text('password_hash'),
+        password_temporary: bool('password_temporary').notNull().default(false),
+        password_changed_at: ms('password_changed_at').notNull(),
+        /** Path of the uploaded picture, of which `pictures` has the content. */
+        picture: text('picture'),
+        created_at: created_at(),
+        updated_at: updated_at(),
+        last_login: ms('last_login'),
+        /**
+         * The first login or refreshed token of the latest hour that had one: the user is counted as active
+         * once.
+         */
+        active_at: ms('active_at'),
+        /** Last time that the user declined the offer of a passkey. */
+        passkey_declined_at: ms('passkey_declined_at'),
+      },
+      t => [
+        uniqueIndex('users_id').on(t.id),
+        uniqueIndex('users_username').on(t.organization_id, t.username_fold),
+        uniqueIndex('users_email').on(t.organization_id, t.email_fold),
+        // List queries read these indexes in order, one range for each combination of `enabled` and
+        // `email_verified`. A rare value then costs no more than a common one.
+        index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
+        index('users_sorted_username').on(
+          t.organization_id,
+          t.enabled,
+          t.email_verified,
+          t.username_fold,
+          t.seq,
+        ),
+        index('users_sorted_email').on(t.organization_id, t.enabled, t.email_verified, t.email_fold, t.seq),
+        index('users_last_login').on(t.organization_id, t.enabled, t.email_verified, t.last_login, t.seq),
+        index('users_all_created').on(t.enabled, t.email_verified, t.seq),
+        index('users_all_username').on(t.enabled, t.email_verified, t.username_fold, t.seq),
+        index('users_all_email').on(t.enabled, t.email_verified, t.email_fold, t.seq),
+        index('users_all_last_login').on(t.enabled, t.email_verified, t.last_login, t.seq),
+      ],
+    ),
   )
 
   /** Versions of an organization's terms (`settings.terms`) that users have accepted. */
-  const terms_acceptances = table(
-    'terms_acceptances',
-    {
-      user_id: user_id().references(() => users.id, cascade),
-      organization_id: organization_id(),
-      version: text('version').notNull(),
-      accepted_at: ms('accepted_at').notNull(),
-    },
-    t => [primaryKey({ columns: [t.user_id, t.version] })],
+  const terms_acceptances = once(() =>
+    table(
+      'terms_acceptances',
+      {
+        user_id: user_id().references(() => users().id, cascade),
+        organization_id: organization_id(),
+        version: text('version').notNull(),
+        accepted_at: ms('accepted_at').notNull(),
+      },
+      t => [primaryKey({ columns: [t.user_id, t.version] })],
+    ),
   )
 
   /** Pictures that users have uploaded, without metadata. */
-  const pictures = table(
-    'pictures',
-    {
-      user_id: id<UserId>('user_id')
-        .primaryKey()
-        .references(() => users.id, cascade),
-      organization_id: organization_id(),
-      /** SHA-256 of user, type and body, 32 hexadecimal digits. */
-      hash: text('hash').notNull(),
-      /** File extension in the URL: png, jpg or webp. */
-      type: text('type').notNull(),
-      body: bytes('body').notNull(),
-    },
-    t => [uniqueIndex('pictures_hash').on(t.hash)],
+  const pictures = once(() =>
+    table(
+      'pictures',
+      {
+        user_id: id<UserId>('user_id')
+          .primaryKey()
+          .references(() => users().id, cascade),
+        organization_id: organization_id(),
+        /** SHA-256 of user, type and body, 32 hexadecimal digits. */
+        hash: text('hash').notNull(),
+        /** File extension in the URL: png, jpg or webp. */
+        type: text('type').notNull(),
+        body: bytes('body').notNull(),
+      },
+      t => [uniqueIndex('pictures_hash').on(t.hash)],
+    ),
   )
 
   /**
    * From `seq` on, columns repeat values of user and role, so that users with a role can be listed in any
    * order. A trigger updates them.
    */
-  const user_roles = table(
-    'user_roles',
-    {
-      number: kit.serial('number'),
-      user_id: user_id().references(() => users.id, cascade),
-      /** Not a reference: rows of a deleted role are ignored and removed in batches (`purges`). */
-      role_id: role_id(),
-      role_name: text('role_name').notNull(),
-      organization_id: organization_id(),
-      seq: int('seq').notNull(),
-      enabled: bool('enabled').notNull(),
-      email_verified: bool('email_verified').notNull(),
-      username_fold: text('username_fold').notNull(),
-      email_fold: text('email_fold').notNull(),
-      last_login: ms('last_login'),
-    },
-    t => [
-      uniqueIndex('user_roles_user').on(t.user_id, t.role_id),
-      index('user_roles_created').on(t.role_id, t.enabled, t.email_verified, t.seq),
-      index('user_roles_username').on(t.role_id, t.enabled, t.email_verified, t.username_fold, t.seq),
-      index('user_roles_email').on(t.role_id, t.enabled, t.email_verified, t.email_fold, t.seq),
-      index('user_roles_last_login').on(t.role_id, t.enabled, t.email_verified, t.last_login, t.seq),
-      index('user_roles_all_created').on(t.role_name, t.enabled, t.email_verified, t.seq),
-      index('user_roles_all_username').on(t.role_name, t.enabled, t.email_verified, t.username_fold, t.seq),
-      index('user_roles_all_email').on(t.role_name, t.enabled, t.email_verified, t.email_fold, t.seq),
-      index('user_roles_all_last_login').on(t.role_name, t.enabled, t.email_verified, t.last_login, t.seq),
-    ],
+  const user_roles = once(() =>
+    table(
+      'user_roles',
+      {
+        number: kit.serial('number'),
+        user_id: user_id().references(() => users().id, cascade),
+        /** Not a reference: rows of a deleted role are ignored and removed in batches (`purges`). */
+        role_id: role_id(),
+        role_name: text('role_name').notNull(),
+        organization_id: organization_id(),
+        seq: int('seq').notNull(),
+        enabled: bool('enabled').notNull(),
+        email_verified: bool('email_verified').notNull(),
+        username_fold: text('username_fold').notNull(),
+        email_fold: text('email_fold').notNull(),
+        last_login: ms('last_login'),
+      },
+      t => [
+        uniqueIndex('user_roles_user').on(t.user_id, t.role_id),
+        index('user_roles_created').on(t.role_id, t.enabled, t.email_verified, t.seq),
+        index('user_roles_username').on(t.role_id, t.enabled, t.email_verified, t.username_fold, t.seq),
+        index('user_roles_email').on(t.role_id, t.enabled, t.email_verified, t.email_fold, t.seq),
+        index('user_roles_last_login').on(t.role_id, t.enabled, t.email_verified, t.last_login, t.seq),
+        index('user_roles_all_created').on(t.role_name, t.enabled, t.email_verified, t.seq),
+        index('user_roles_all_username').on(t.role_name, t.enabled, t.email_verified, t.username_fold, t.seq),
+        index('user_roles_all_email').on(t.role_name, t.enabled, t.email_verified, t.email_fold, t.seq),
+        index('user_roles_all_last_login').on(t.role_name, t.enabled, t.email_verified, t.last_login, t.seq),
+      ],
+    ),
   )
 
   /**
@@ -258,106 +291,118 @@ export const tables = (kit: Kit) => {
    * of a list. `value_hash` is the SHA-256 of the value as text (base64url), which an index takes at any
    * length.
    */
-  const user_attributes = table(
-    'user_attributes',
-    {
-      user_id: user_id().references(() => users.id, cascade),
-      organization_id: organization_id(),
-      name: text('name').notNull(),
-      value_hash: text('value_hash').notNull(),
-    },
-    t => [
-      primaryKey({ columns: [t.user_id, t.name, t.value_hash] }),
-      index('user_attributes_value').on(t.name, t.value_hash, t.organization_id, t.user_id),
-    ],
+  const user_attributes = once(() =>
+    table(
+      'user_attributes',
+      {
+        user_id: user_id().references(() => users().id, cascade),
+        organization_id: organization_id(),
+        name: text('name').notNull(),
+        value_hash: text('value_hash').notNull(),
+      },
+      t => [
+        primaryKey({ columns: [t.user_id, t.name, t.value_hash] }),
+        index('user_attributes_value').on(t.name, t.value_hash, t.organization_id, t.user_id),
+      ],
+    ),
   )
 
-  const groups = table(
-    'groups',
-    {
-      id: id<GroupId>('id').primaryKey(),
-      organization_id: organization_id(),
-      name: text('name').notNull(),
-      description: text('description').notNull().default(''),
-      member_count: int('member_count').notNull().default(0),
-      created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      uniqueIndex('groups_name').on(t.organization_id, t.name),
-      index('groups_created').on(t.organization_id, t.created_at, t.id),
-      index('groups_all_created').on(t.created_at, t.id),
-    ],
+  const groups = once(() =>
+    table(
+      'groups',
+      {
+        id: id<GroupId>('id').primaryKey(),
+        organization_id: organization_id(),
+        name: text('name').notNull(),
+        description: text('description').notNull().default(''),
+        member_count: int('member_count').notNull().default(0),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        uniqueIndex('groups_name').on(t.organization_id, t.name),
+        index('groups_created').on(t.organization_id, t.created_at, t.id),
+        index('groups_all_created').on(t.created_at, t.id),
+      ],
+    ),
   )
 
-  const group_roles = table(
-    'group_roles',
-    {
-      group_id: group_id().references(() => groups.id, cascade),
-      role_id: role_id().references(() => roles.id, cascade),
-    },
-    t => [primaryKey({ columns: [t.group_id, t.role_id] }), index('group_roles_role').on(t.role_id)],
+  const group_roles = once(() =>
+    table(
+      'group_roles',
+      {
+        group_id: group_id().references(() => groups().id, cascade),
+        role_id: role_id().references(() => roles().id, cascade),
+      },
+      t => [primaryKey({ columns: [t.group_id, t.role_id] }), index('group_roles_role').on(t.role_id)],
+    ),
   )
 
-  const group_members = table(
-    'group_members',
-    {
-      /** Not a reference: rows of a deleted group are ignored and removed in batches (`purges`). */
-      group_id: group_id(),
-      user_id: user_id().references(() => users.id, cascade),
-    },
-    t => [primaryKey({ columns: [t.group_id, t.user_id] }), index('group_members_user').on(t.user_id)],
+  const group_members = once(() =>
+    table(
+      'group_members',
+      {
+        /** Not a reference: rows of a deleted group are ignored and removed in batches (`purges`). */
+        group_id: group_id(),
+        user_id: user_id().references(() => users().id, cascade),
+      },
+      t => [primaryKey({ columns: [t.group_id, t.user_id] }), index('group_members_user').on(t.user_id)],
+    ),
   )
 
-  const clients = table(
-    'clients',
-    {
-      client_id: text('client_id').primaryKey(),
-      organization_id: organization_id(),
-      secret_hash: text('secret_hash').$type<SecretHash>(),
-      name: text('name').notNull(),
-      description: text('description').notNull().default(''),
-      type: text('type').$type<'confidential' | 'public'>().notNull(),
-      kind: text('kind').$type<'web' | 'spa' | 'native' | 'service'>(),
-      redirect_uris: json('redirect_uris').$type<string[]>().notNull(),
-      post_logout_redirect_uris: json('post_logout_redirect_uris').$type<string[]>().notNull(),
-      web_origins: json('web_origins').$type<string[]>().notNull(),
-      grant_types: json('grant_types').$type<GrantType[]>().notNull(),
-      scopes: json('scopes').$type<string[]>().notNull(),
-      token_endpoint_auth_method: text('token_endpoint_auth_method')
-        .$type<'client_secret_basic' | 'client_secret_post' | 'none'>()
-        .notNull(),
-      access_token_ttl: int('access_token_ttl').notNull(),
-      refresh_token_ttl: int('refresh_token_ttl').notNull(),
-      capabilities: json('capabilities').$type<('token_introspection' | 'cross_organization')[]>().notNull(),
-      consent_required: bool('consent_required').notNull(),
-      id_token_signed_response_alg: text('id_token_signed_response_alg').$type<SigningAlg>(),
-      access_token_signed_response_alg: text('access_token_signed_response_alg').$type<SigningAlg>(),
-      access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
-      refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
-      backchannel_logout_uri: text('backchannel_logout_uri'),
-      backchannel_logout_session_required: bool('backchannel_logout_session_required')
-        .notNull()
-        .default(false),
-      backchannel_logout_on_expiry: bool('backchannel_logout_on_expiry').notNull().default(false),
-      attributes: json('attributes').$type<Record<string, unknown>>().notNull().default(sql`'{}'`),
-      allowed_roles: json('allowed_roles').$type<string[]>().notNull().default(sql`'[]'`),
-      allowed_groups: json('allowed_groups').$type<string[]>().notNull().default(sql`'[]'`),
-      claims: json('claims').$type<ClaimMapping>().notNull().default(sql`'{}'`),
-      /** URL of an asset of its organization. */
-      logo: text('logo'),
-      client_uri: text('client_uri'),
-      policy_uri: text('policy_uri'),
-      tos_uri: text('tos_uri'),
-      initiate_login_uri: text('initiate_login_uri'),
-      created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      index('clients_created').on(t.organization_id, t.created_at, t.client_id),
-      index('clients_startable').on(t.organization_id, t.name, t.client_id).where(sql.raw(STARTABLE)),
-      index('clients_all_created').on(t.created_at, t.client_id),
-    ],
+  const clients = once(() =>
+    table(
+      'clients',
+      {
+        client_id: text('client_id').primaryKey(),
+        organization_id: organization_id(),
+        secret_hash: text('secret_hash').$type<SecretHash>(),
+        name: text('name').notNull(),
+        description: text('description').notNull().default(''),
+        type: text('type').$type<'confidential' | 'public'>().notNull(),
+        kind: text('kind').$type<'web' | 'spa' | 'native' | 'service'>(),
+        redirect_uris: json('redirect_uris').$type<string[]>().notNull(),
+        post_logout_redirect_uris: json('post_logout_redirect_uris').$type<string[]>().notNull(),
+        web_origins: json('web_origins').$type<string[]>().notNull(),
+        grant_types: json('grant_types').$type<GrantType[]>().notNull(),
+        scopes: json('scopes').$type<string[]>().notNull(),
+        token_endpoint_auth_method: text('token_endpoint_auth_method')
+          .$type<'client_secret_basic' | 'client_secret_post' | 'none'>()
+          .notNull(),
+        access_token_ttl: int('access_token_ttl').notNull(),
+        refresh_token_ttl: int('refresh_token_ttl').notNull(),
+        capabilities: json('capabilities')
+          .$type<('token_introspection' | 'cross_organization')[]>()
+          .notNull(),
+        consent_required: bool('consent_required').notNull(),
+        id_token_signed_response_alg: text('id_token_signed_response_alg').$type<SigningAlg>(),
+        access_token_signed_response_alg: text('access_token_signed_response_alg').$type<SigningAlg>(),
+        access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
+        refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
+        backchannel_logout_uri: text('backchannel_logout_uri'),
+        backchannel_logout_session_required: bool('backchannel_logout_session_required')
+          .notNull()
+          .default(false),
+        backchannel_logout_on_expiry: bool('backchannel_logout_on_expiry').notNull().default(false),
+        attributes: json('attributes').$type<Record<string, unknown>>().notNull().default(sql`'{}'`),
+        allowed_roles: json('allowed_roles').$type<string[]>().notNull().default(sql`'[]'`),
+        allowed_groups: json('allowed_groups').$type<string[]>().notNull().default(sql`'[]'`),
+        claims: json('claims').$type<ClaimMapping>().notNull().default(sql`'{}'`),
+        /** URL of an asset of its organization. */
+        logo: text('logo'),
+        client_uri: text('client_uri'),
+        policy_uri: text('policy_uri'),
+        tos_uri: text('tos_uri'),
+        initiate_login_uri: text('initiate_login_uri'),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        index('clients_created').on(t.organization_id, t.created_at, t.client_id),
+        index('clients_startable').on(t.organization_id, t.name, t.client_id).where(sql.raw(STARTABLE)),
+        index('clients_all_created').on(t.created_at, t.client_id),
+      ],
+    ),
   )
 
   /**
@@ -365,112 +410,120 @@ export const tables = (kit: Kit) => {
    * URL of their metadata document, once a user has allowed them. `used_at` is null until a user allows the
    * client; such a row is soon removed.
    */
-  const dynamic_clients = table(
-    'dynamic_clients',
-    {
-      client_id: text('client_id').primaryKey(),
-      /** The organization of the initial access token; null without one. */
-      organization_id: text('organization_id').$type<OrganizationId>(),
-      secret_hash: text('secret_hash').$type<SecretHash>(),
-      /** Shown name: the client's own, or the host of its first redirect URI. */
-      name: text('name').notNull(),
-      registration: json('registration').$type<Registration>().notNull(),
-      /** Last consent or redeemed code, in milliseconds, exact to the day. */
-      used_at: ms('used_at'),
-      created_at: created_at(),
-      /** Last change of redirect URIs or keys: an older consent does not count. */
-      changed_at: ms('changed_at'),
-    },
-    t => [
-      index('dynamic_clients_used').on(t.used_at, t.created_at),
-      index('dynamic_clients_created').on(t.created_at, t.client_id),
-    ],
+  const dynamic_clients = once(() =>
+    table(
+      'dynamic_clients',
+      {
+        client_id: text('client_id').primaryKey(),
+        /** The organization of the initial access token; null without one. */
+        organization_id: text('organization_id').$type<OrganizationId>(),
+        secret_hash: text('secret_hash').$type<SecretHash>(),
+        /** Shown name: the client's own, or the host of its first redirect URI. */
+        name: text('name').notNull(),
+        registration: json('registration').$type<Registration>().notNull(),
+        /** Last consent or redeemed code, in milliseconds, exact to the day. */
+        used_at: ms('used_at'),
+        created_at: created_at(),
+        /** Last change of redirect URIs or keys: an older consent does not count. */
+        changed_at: ms('changed_at'),
+      },
+      t => [
+        index('dynamic_clients_used').on(t.used_at, t.created_at),
+        index('dynamic_clients_created').on(t.created_at, t.client_id),
+      ],
+    ),
   )
 
   /** Tokens with which a client may register itself (https://www.rfc-editor.org/rfc/rfc7591#section-3). */
-  const initial_access_tokens = table(
-    'initial_access_tokens',
-    {
-      id: id<InitialAccessTokenId>('id').primaryKey(),
-      token_hash: text('token_hash').$type<SecretHash>().notNull(),
-      organization_id: organization_id(),
-      uses_left: int('uses_left').notNull(),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [
-      uniqueIndex('initial_access_tokens_hash').on(t.token_hash),
-      index('initial_access_tokens_expires').on(t.expires_at),
-    ],
+  const initial_access_tokens = once(() =>
+    table(
+      'initial_access_tokens',
+      {
+        id: id<InitialAccessTokenId>('id').primaryKey(),
+        token_hash: text('token_hash').$type<SecretHash>().notNull(),
+        organization_id: organization_id(),
+        uses_left: int('uses_left').notNull(),
+        created_at: created_at(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [
+        uniqueIndex('initial_access_tokens_hash').on(t.token_hash),
+        index('initial_access_tokens_expires').on(t.expires_at),
+      ],
+    ),
   )
 
   /**
    * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). Clients, roles and
    * scopes are named, all of the API's organization.
    */
-  const apis = table(
-    'apis',
-    {
-      id: id<ApiId>('id').primaryKey(),
-      /** Audience of its tokens. */
-      identifier: text('identifier').notNull(),
-      /** The identifier without a trailing slash, as requests are compared. */
-      identifier_key: text('identifier_key').notNull(),
-      name: text('name').notNull(),
-      organization_id: organization_id(),
-      scopes: json('scopes')
-        .$type<
-          { name: string; texts: Record<string, string>; role: string | null; claims?: ClaimMapping }[]
-        >()
-        .notNull(),
-      clients: json('clients').$type<{ client_id: string; scopes: string[] }[]>().notNull(),
-      /** Clients that may introspect its tokens. */
-      served_by: json('served_by').$type<string[]>().notNull(),
-      access_token_ttl: int('access_token_ttl'),
-      access_token_alg: text('access_token_alg').$type<SigningAlg>(),
-      open_to_dynamic_clients: bool('open_to_dynamic_clients').notNull(),
-      created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      uniqueIndex('apis_identifier').on(t.identifier_key),
-      index('apis_created').on(t.organization_id, t.created_at, t.id),
-      index('apis_all_created').on(t.created_at, t.id),
-    ],
+  const apis = once(() =>
+    table(
+      'apis',
+      {
+        id: id<ApiId>('id').primaryKey(),
+        /** Audience of its tokens. */
+        identifier: text('identifier').notNull(),
+        /** The identifier without a trailing slash, as requests are compared. */
+        identifier_key: text('identifier_key').notNull(),
+        name: text('name').notNull(),
+        organization_id: organization_id(),
+        scopes: json('scopes')
+          .$type<
+            { name: string; texts: Record<string, string>; role: string | null; claims?: ClaimMapping }[]
+          >()
+          .notNull(),
+        clients: json('clients').$type<{ client_id: string; scopes: string[] }[]>().notNull(),
+        /** Clients that may introspect its tokens. */
+        served_by: json('served_by').$type<string[]>().notNull(),
+        access_token_ttl: int('access_token_ttl'),
+        access_token_alg: text('access_token_alg').$type<SigningAlg>(),
+        open_to_dynamic_clients: bool('open_to_dynamic_clients').notNull(),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        uniqueIndex('apis_identifier').on(t.identifier_key),
+        index('apis_created').on(t.organization_id, t.created_at, t.id),
+        index('apis_all_created').on(t.created_at, t.id),
+      ],
+    ),
   )
 
   /**
    * An authenticated browser. Several logins may share one cookie, whose hash is `browser_hash` (account
    * selection).
    */
-  const logins = table(
-    'logins',
-    {
-      id: id<LoginId>('id').primaryKey(),
-      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
-      user_id: user_id(),
-      organization_id: organization_id(),
-      /** Time of the last authentication as reported to clients; 0 when the provider did not report it. */
-      auth_time: ms('auth_time').notNull(),
-      /** Time of the last sign-in in this browser, including single sign-on of a provider. */
-      signed_in_at: ms('signed_in_at').notNull(),
-      acr: text('acr').notNull(),
-      amr: json('amr').$type<string[]>().notNull(),
-      ip_address: text('ip_address').notNull(),
-      user_agent: text('user_agent').notNull(),
-      /**
-       * Revocations of this login's codes, counted, with the latest for each client ('' for every client);
-       * null before the first. A code carries the count at its issue.
-       */
-      codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [
-      index('logins_browser').on(t.browser_hash),
-      index('logins_user').on(t.user_id),
-      index('logins_expires').on(t.expires_at),
-    ],
+  const logins = once(() =>
+    table(
+      'logins',
+      {
+        id: id<LoginId>('id').primaryKey(),
+        browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+        user_id: user_id(),
+        organization_id: organization_id(),
+        /** Time of the last authentication as reported to clients; 0 when the provider did not report it. */
+        auth_time: ms('auth_time').notNull(),
+        /** Time of the last sign-in in this browser, including single sign-on of a provider. */
+        signed_in_at: ms('signed_in_at').notNull(),
+        acr: text('acr').notNull(),
+        amr: json('amr').$type<string[]>().notNull(),
+        ip_address: text('ip_address').notNull(),
+        user_agent: text('user_agent').notNull(),
+        /**
+         * Revocations of this login's codes, counted, with the latest for each client ('' for every client);
+         * null before the first. A code carries the count at its issue.
+         */
+        codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
+        created_at: created_at(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [
+        index('logins_browser').on(t.browser_hash),
+        index('logins_user').on(t.user_id),
+        index('logins_expires').on(t.expires_at),
+      ],
+    ),
   )
 
   /**
@@ -479,197 +532,217 @@ export const tables = (kit: Kit) => {
    * server refuses the session's access tokens; revocation sets it, `/oauth/revoke` and the deletion of the
    * client do not.
    */
-  const sessions = table(
-    'sessions',
-    {
-      id: id<SessionId>('id').primaryKey(),
-      user_id: user_id(),
-      client_id: text('client_id').notNull(),
-      organization_id: organization_id(),
-      login_id: id<LoginId>('login_id').notNull(),
-      scope: text('scope').notNull(),
-      /** Identifiers of the APIs that the authorization names, separated by spaces; null without any. */
-      resources: text('resources'),
-      ip_address: text('ip_address').notNull(),
-      user_agent: text('user_agent').notNull(),
-      location: text('location').notNull().default(''),
-      started_at: ms('started_at').notNull(),
-      last_active_at: ms('last_active_at').notNull(),
-      expires_at: ms('expires_at').notNull(),
-      /**
-       * Time at which the sweep checks the session, at most `expires_at`. That changes with each refresh and
-       * is therefore not indexed.
-       */
-      due_at: ms('due_at').notNull(),
-      /**
-       * Latest end, regardless of refreshes: start plus the organization's `session_ttl`; null without that
-       * setting.
-       */
-      ends_by: ms('ends_by'),
-      ended_at: ms('ended_at'),
-      /** Hash of the current refresh token, issued at `last_active_at`; null without one. */
-      refresh_hash: text('refresh_hash').$type<SecretHash>(),
-      tokens_valid_until: ms('tokens_valid_until'),
-    },
-    t => [
-      // Lists show sessions that have not ended, by creation; these indexes skip ended ones.
-      index('sessions_user').on(t.user_id, t.ended_at, t.id),
-      index('sessions_client').on(t.client_id, t.ended_at, t.id),
-      index('sessions_organization').on(t.organization_id, t.ended_at, t.id),
-      index('sessions_all').on(t.ended_at, t.id),
-      index('sessions_login').on(t.login_id),
-      index('sessions_due').on(t.ended_at, t.due_at),
-    ],
+  const sessions = once(() =>
+    table(
+      'sessions',
+      {
+        id: id<SessionId>('id').primaryKey(),
+        user_id: user_id(),
+        client_id: text('client_id').notNull(),
+        organization_id: organization_id(),
+        login_id: id<LoginId>('login_id').notNull(),
+        scope: text('scope').notNull(),
+        /** Identifiers of the APIs that the authorization names, separated by spaces; null without any. */
+        resources: text('resources'),
+        ip_address: text('ip_address').notNull(),
+        user_agent: text('user_agent').notNull(),
+        location: text('location').notNull().default(''),
+        started_at: ms('started_at').notNull(),
+        last_active_at: ms('last_active_at').notNull(),
+        expires_at: ms('expires_at').notNull(),
+        /**
+         * Time at which the sweep checks the session, at most `expires_at`. That changes with each refresh,
+         * so it is not indexed.
+         */
+        due_at: ms('due_at').notNull(),
+        /**
+         * Latest end, regardless of refreshes: start plus the organization's `session_ttl`; null without that
+         * setting.
+         */
+        ends_by: ms('ends_by'),
+        ended_at: ms('ended_at'),
+        /** Hash of the current refresh token, issued at `last_active_at`; null without one. */
+        refresh_hash: text('refresh_hash').$type<SecretHash>(),
+        tokens_valid_until: ms('tokens_valid_until'),
+      },
+      t => [
+        // Lists show sessions that have not ended, by creation; these indexes skip ended ones.
+        index('sessions_user').on(t.user_id, t.ended_at, t.id),
+        index('sessions_client').on(t.client_id, t.ended_at, t.id),
+        index('sessions_organization').on(t.organization_id, t.ended_at, t.id),
+        index('sessions_all').on(t.ended_at, t.id),
+        index('sessions_login').on(t.login_id),
+        index('sessions_due').on(t.ended_at, t.due_at),
+      ],
+    ),
   )
 
   /**
    * Authorization codes that are too long to carry their content (`sealed`), and burnt ones (`sealed` is
    * null). The others have no row: the session that a code makes uses it up.
    */
-  const authorization_codes = table(
-    'authorization_codes',
-    {
-      code_hash: text('code_hash').$type<SecretHash>().primaryKey(),
-      /** Content under a key derived from the instance key, bound to the client. */
-      sealed: text('sealed'),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('authorization_codes_expires').on(t.expires_at)],
+  const authorization_codes = once(() =>
+    table(
+      'authorization_codes',
+      {
+        code_hash: text('code_hash').$type<SecretHash>().primaryKey(),
+        /** Content under a key derived from the instance key, bound to the client. */
+        sealed: text('sealed'),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('authorization_codes_expires').on(t.expires_at)],
+    ),
   )
 
   /**
    * A pending authorization request, stored once the user has to act. `client_id` is empty for a login that
    * leads to /account.
    */
-  const authorization_requests = table(
-    'authorization_requests',
-    {
-      request_hash: text('request_hash').$type<SecretHash>().primaryKey(),
-      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
-      client_id: text('client_id').notNull(),
-      organization_id: organization_id(),
-      request: json('request').$type<Record<string, unknown>>().notNull(),
-      login_id: id<LoginId>('login_id'),
-      selected: bool('selected').notNull().default(false),
-      /**
-       * First factor proven in this request while a second one is required; the login begins with the second.
-       */
-      proof: json('proof').$type<{
-        user_id: UserId
-        acr: string
-        amr: string[]
-        /** `auth_time` of the future login when the provider reported it. */
-        auth_time?: number
-        at: number
-        password_changed_at: number
-        /** Sealed post-login action. */
-        action?: string
-        /** Latest end of the login, when the provider limits it. */
-        until?: number
-      } | null>(),
-      /** Input for deriving passkey challenges and new TOTP secrets; each success increments it. */
-      round: int('round').notNull().default(0),
-      enrolled: bool('enrolled').notNull().default(false),
-      /** The user for whom a recovery code stood in for a lost passkey, and who has to add another. */
-      recovered_by: id<UserId>('recovered_by'),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [
-      index('authorization_requests_browser').on(t.browser_hash),
-      index('authorization_requests_expires').on(t.expires_at),
-    ],
+  const authorization_requests = once(() =>
+    table(
+      'authorization_requests',
+      {
+        request_hash: text('request_hash').$type<SecretHash>().primaryKey(),
+        browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+        client_id: text('client_id').notNull(),
+        organization_id: organization_id(),
+        request: json('request').$type<Record<string, unknown>>().notNull(),
+        login_id: id<LoginId>('login_id'),
+        selected: bool('selected').notNull().default(false),
+        /**
+         * First factor proven in this request while a second one is required; the login begins with the
+         * second.
+         */
+        proof: json('proof').$type<{
+          user_id: UserId
+          acr: string
+          amr: string[]
+          /** `auth_time` of the future login when the provider reported it. */
+          auth_time?: number
+          at: number
+          password_changed_at: number
+          /** Sealed post-login action. */
+          action?: string
+          /** Latest end of the login, when the provider limits it. */
+          until?: number
+        } | null>(),
+        /** Input for deriving passkey challenges and new TOTP secrets; each success increments it. */
+        round: int('round').notNull().default(0),
+        enrolled: bool('enrolled').notNull().default(false),
+        /** The user for whom a recovery code stood in for a lost passkey, and who has to add another. */
+        recovered_by: id<UserId>('recovered_by'),
+        created_at: created_at(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [
+        index('authorization_requests_browser').on(t.browser_hash),
+        index('authorization_requests_expires').on(t.expires_at),
+      ],
+    ),
   )
 
   /** Body of a cross-site POST until the browser repeats it as a same-site GET. */
-  const stored_posts = table(
-    'stored_posts',
-    {
-      handle_hash: text('handle_hash').$type<SecretHash>().primaryKey(),
-      kind: text('kind').notNull(),
-      body: text('body').notNull(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('stored_posts_expires').on(t.expires_at)],
+  const stored_posts = once(() =>
+    table(
+      'stored_posts',
+      {
+        handle_hash: text('handle_hash').$type<SecretHash>().primaryKey(),
+        kind: text('kind').notNull(),
+        body: text('body').notNull(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('stored_posts_expires').on(t.expires_at)],
+    ),
   )
 
-  const consents = table(
-    'consents',
-    {
-      user_id: user_id(),
-      client_id: text('client_id').notNull(),
-      organization_id: organization_id(),
-      scopes: json('scopes').$type<string[]>().notNull(),
-      created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      primaryKey({ columns: [t.user_id, t.client_id] }),
-      index('consents_client').on(t.client_id, t.organization_id),
-    ],
+  const consents = once(() =>
+    table(
+      'consents',
+      {
+        user_id: user_id(),
+        client_id: text('client_id').notNull(),
+        organization_id: organization_id(),
+        scopes: json('scopes').$type<string[]>().notNull(),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        primaryKey({ columns: [t.user_id, t.client_id] }),
+        index('consents_client').on(t.client_id, t.organization_id),
+      ],
+    ),
   )
 
   /** Upstream identity providers. `settings` depends on the type; `client_secret` is sealed. */
-  const identity_providers = table(
-    'identity_providers',
-    {
-      id: id<IdentityProviderId>('id').primaryKey(),
-      alias: text('alias').notNull(),
-      name: text('name').notNull(),
-      type: text('type').$type<'oidc' | 'oauth2' | 'saml'>().notNull(),
-      organization_id: organization_id(),
-      enabled: bool('enabled').notNull(),
-      allow_registration: bool('allow_registration').notNull(),
-      trust_email: bool('trust_email').notNull(),
-      /** Ids, because a role created again under the same name is a different role. */
-      default_role_ids: json('default_role_ids').$type<RoleId[]>().notNull(),
-      attribute_mapping: json('attribute_mapping').$type<Record<string, string>>().notNull(),
-      settings: json('settings').notNull(),
-      client_secret: bytes('client_secret'),
-      created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      uniqueIndex('identity_providers_alias').on(t.alias),
-      index('identity_providers_created').on(t.organization_id, t.created_at, t.id),
-      index('identity_providers_all_created').on(t.created_at, t.id),
-    ],
+  const identity_providers = once(() =>
+    table(
+      'identity_providers',
+      {
+        id: id<IdentityProviderId>('id').primaryKey(),
+        alias: text('alias').notNull(),
+        name: text('name').notNull(),
+        type: text('type').$type<'oidc' | 'oauth2' | 'saml'>().notNull(),
+        organization_id: organization_id(),
+        enabled: bool('enabled').notNull(),
+        allow_registration: bool('allow_registration').notNull(),
+        trust_email: bool('trust_email').notNull(),
+        /** Ids, because a role created again under the same name is a different role. */
+        default_role_ids: json('default_role_ids').$type<RoleId[]>().notNull(),
+        attribute_mapping: json('attribute_mapping').$type<Record<string, string>>().notNull(),
+        settings: json('settings').notNull(),
+        client_secret: bytes('client_secret'),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        uniqueIndex('identity_providers_alias').on(t.alias),
+        index('identity_providers_created').on(t.organization_id, t.created_at, t.id),
+        index('identity_providers_all_created').on(t.created_at, t.id),
+      ],
+    ),
   )
 
   /**
    * Links a provider's `subject` to a user. Rows of a deleted provider are ignored and removed in batches
    * (`purges`).
    */
-  const external_accounts = table(
-    'external_accounts',
-    {
-      provider_id: provider_id(),
-      subject: text('subject').notNull(),
-      user_id: user_id().references(() => users.id, cascade),
-      organization_id: organization_id(),
-      /** The provider's name for the account, shown to the user. */
-      label: text('label').notNull(),
-      created_at: created_at(),
-    },
-    t => [primaryKey({ columns: [t.provider_id, t.subject] }), index('external_accounts_user').on(t.user_id)],
+  const external_accounts = once(() =>
+    table(
+      'external_accounts',
+      {
+        provider_id: provider_id(),
+        subject: text('subject').notNull(),
+        user_id: user_id().references(() => users().id, cascade),
+        organization_id: organization_id(),
+        /** The provider's name for the account, shown to the user. */
+        label: text('label').notNull(),
+        created_at: created_at(),
+      },
+      t => [
+        primaryKey({ columns: [t.provider_id, t.subject] }),
+        index('external_accounts_user').on(t.user_id),
+      ],
+    ),
   )
 
   /**
    * Upstream authorization requests: `sent` to the provider, or `answered` with a question to the user left.
    */
-  const upstream_requests = table(
-    'upstream_requests',
-    {
-      state_hash: text('state_hash').$type<SecretHash>().primaryKey(),
-      step: text('step').$type<'sent' | 'answered'>().notNull(),
-      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
-      provider_id: provider_id(),
-      /** Sealed: the handle of the authorization request and, once answered, the provider's response. */
-      sealed: bytes('sealed').notNull(),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('upstream_requests_expires').on(t.expires_at)],
+  const upstream_requests = once(() =>
+    table(
+      'upstream_requests',
+      {
+        state_hash: text('state_hash').$type<SecretHash>().primaryKey(),
+        step: text('step').$type<'sent' | 'answered'>().notNull(),
+        browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+        provider_id: provider_id(),
+        /** Sealed: the handle of the authorization request and, once answered, the provider's response. */
+        sealed: bytes('sealed').notNull(),
+        created_at: created_at(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('upstream_requests_expires').on(t.expires_at)],
+    ),
   )
 
   /**
@@ -677,374 +750,412 @@ export const tables = (kit: Kit) => {
    * used; a passkey has its credential record.
    * https://www.w3.org/TR/webauthn-3/#credential-record
    */
-  const factors = table(
-    'factors',
-    {
-      id: id<FactorId>('id').primaryKey(),
-      user_id: user_id().references(() => users.id, cascade),
-      type: text('type').$type<'totp' | 'passkey'>().notNull(),
-      name: text('name').notNull(),
-      secret: bytes('secret'),
-      last_step: int('last_step').notNull().default(0),
-      credential_id: text('credential_id'),
-      public_key: bytes('public_key'),
-      sign_count: int('sign_count').notNull().default(0),
-      transports: json('transports').$type<string[]>().notNull(),
-      /** True when the passkey may exist on several devices. */
-      synced: bool('synced').notNull().default(false),
-      /** True for a passkey that logs in alone: it was made for that, or has done so. */
-      alone: bool('alone').notNull().default(false),
-      created_at: created_at(),
-      last_used_at: ms('last_used_at'),
-    },
-    t => [index('factors_user').on(t.user_id), uniqueIndex('factors_credential').on(t.credential_id)],
+  const factors = once(() =>
+    table(
+      'factors',
+      {
+        id: id<FactorId>('id').primaryKey(),
+        user_id: user_id().references(() => users().id, cascade),
+        type: text('type').$type<'totp' | 'passkey'>().notNull(),
+        name: text('name').notNull(),
+        secret: bytes('secret'),
+        last_step: int('last_step').notNull().default(0),
+        credential_id: text('credential_id'),
+        public_key: bytes('public_key'),
+        sign_count: int('sign_count').notNull().default(0),
+        transports: json('transports').$type<string[]>().notNull(),
+        /** True when the passkey may exist on several devices. */
+        synced: bool('synced').notNull().default(false),
+        /** True for a passkey that logs in alone: it was made for that, or has done so. */
+        alone: bool('alone').notNull().default(false),
+        created_at: created_at(),
+        last_used_at: ms('last_used_at'),
+      },
+      t => [index('factors_user').on(t.user_id), uniqueIndex('factors_credential').on(t.credential_id)],
+    ),
   )
 
   /** Unused recovery codes; `code_hash` is keyed with the master key. A code is deleted when it is used. */
-  const recovery_codes = table(
-    'recovery_codes',
-    {
-      user_id: user_id().references(() => users.id, cascade),
-      code_hash: text('code_hash').notNull(),
-    },
-    t => [primaryKey({ columns: [t.user_id, t.code_hash] })],
+  const recovery_codes = once(() =>
+    table(
+      'recovery_codes',
+      {
+        user_id: user_id().references(() => users().id, cascade),
+        code_hash: text('code_hash').notNull(),
+      },
+      t => [primaryKey({ columns: [t.user_id, t.code_hash] })],
+    ),
   )
 
   /**
    * Assertions already used for a login or by a client, by the hash of provider or client and ID, until they
    * expire (replay protection).
    */
-  const used_assertions = table(
-    'used_assertions',
-    {
-      assertion_hash: text('assertion_hash').$type<SecretHash>().primaryKey(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('used_assertions_expires').on(t.expires_at)],
+  const used_assertions = once(() =>
+    table(
+      'used_assertions',
+      {
+        assertion_hash: text('assertion_hash').$type<SecretHash>().primaryKey(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('used_assertions_expires').on(t.expires_at)],
+    ),
   )
 
   /** Browsers in which a user has logged in, each with its own cookie, to detect logins from new ones. */
-  const devices = table(
-    'devices',
-    {
-      user_id: user_id().references(() => users.id, cascade),
-      device_hash: text('device_hash').$type<SecretHash>().notNull(),
-      last_seen_at: ms('last_seen_at').notNull(),
-    },
-    t => [
-      primaryKey({ columns: [t.user_id, t.device_hash] }),
-      index('devices_hash').on(t.device_hash),
-      index('devices_seen').on(t.last_seen_at),
-    ],
+  const devices = once(() =>
+    table(
+      'devices',
+      {
+        user_id: user_id().references(() => users().id, cascade),
+        device_hash: text('device_hash').$type<SecretHash>().notNull(),
+        last_seen_at: ms('last_seen_at').notNull(),
+      },
+      t => [
+        primaryKey({ columns: [t.user_id, t.device_hash] }),
+        index('devices_hash').on(t.device_hash),
+        index('devices_seen').on(t.last_seen_at),
+      ],
+    ),
   )
 
   /**
    * Browsers that spare a user the second factor (`settings.remember_browser_days`), each known by a cookie.
    * A browser of several users has one cookie and a row for each.
    */
-  const remembered_browsers = table(
-    'remembered_browsers',
-    {
-      id: id<RememberedBrowserId>('id').primaryKey(),
-      user_id: user_id().references(() => users.id, cascade),
-      organization_id: organization_id(),
-      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
-      ip_address: text('ip_address').notNull(),
-      user_agent: text('user_agent').notNull(),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [
-      uniqueIndex('remembered_browsers_user').on(t.user_id, t.browser_hash),
-      index('remembered_browsers_hash').on(t.browser_hash),
-      index('remembered_browsers_organization').on(t.organization_id),
-      index('remembered_browsers_expires').on(t.expires_at),
-    ],
+  const remembered_browsers = once(() =>
+    table(
+      'remembered_browsers',
+      {
+        id: id<RememberedBrowserId>('id').primaryKey(),
+        user_id: user_id().references(() => users().id, cascade),
+        organization_id: organization_id(),
+        browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+        ip_address: text('ip_address').notNull(),
+        user_agent: text('user_agent').notNull(),
+        created_at: created_at(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [
+        uniqueIndex('remembered_browsers_user').on(t.user_id, t.browser_hash),
+        index('remembered_browsers_hash').on(t.browser_hash),
+        index('remembered_browsers_organization').on(t.organization_id),
+        index('remembered_browsers_expires').on(t.expires_at),
+      ],
+    ),
   )
 
   /**
    * Outgoing mail. A row has the kind of mail; address, text and links are created when it is sent, so no
    * secret is stored. `user_id` is null until the sender has looked up the user.
    */
-  const mails = table(
-    'mails',
-    {
-      number: kit.serial('number'),
-      kind: text('kind').$type<MailKind>().notNull(),
-      organization_id: organization_id(),
-      user_id: id<UserId>('user_id').references(() => users.id, cascade),
-      data: json('data').$type<Record<string, string>>().notNull(),
-      locale: text('locale').notNull(),
-      attempts: int('attempts').notNull().default(0),
-      created_at: created_at(),
-      next_attempt_at: ms('next_attempt_at').notNull(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('mails_next').on(t.next_attempt_at), index('mails_user').on(t.user_id)],
+  const mails = once(() =>
+    table(
+      'mails',
+      {
+        number: kit.serial('number'),
+        kind: text('kind').$type<MailKind>().notNull(),
+        organization_id: organization_id(),
+        user_id: id<UserId>('user_id').references(() => users().id, cascade),
+        data: json('data').$type<Record<string, string>>().notNull(),
+        locale: text('locale').notNull(),
+        attempts: int('attempts').notNull().default(0),
+        created_at: created_at(),
+        next_attempt_at: ms('next_attempt_at').notNull(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('mails_next').on(t.next_attempt_at), index('mails_user').on(t.user_id)],
+    ),
   )
 
   /**
    * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI. It keeps
    * what the logout token says, because user, session and client may be gone when it is delivered.
    */
-  const logouts = table(
-    'logouts',
-    {
-      number: kit.serial('number'),
-      /** The same in each token that is signed for this row. */
-      jti: text('jti').notNull(),
-      client_id: text('client_id').notNull(),
-      /** Organization of the client. */
-      organization_id: organization_id(),
-      uri: text('uri').notNull(),
-      /** null: the server's default for ID tokens. */
-      alg: text('alg').$type<SigningAlg>(),
-      user_id: user_id(),
-      session_id: id<SessionId>('session_id').notNull(),
-      attempts: int('attempts').notNull().default(0),
-      created_at: created_at(),
-      next_attempt_at: ms('next_attempt_at').notNull(),
-      expires_at: ms('expires_at').notNull(),
-      /** null while it waits for delivery. */
-      done_at: ms('done_at'),
-      /** Reason of the last failed attempt; null after a delivery. */
-      failure: text('failure'),
-    },
-    t => [
-      index('logouts_waiting').on(t.done_at, t.client_id, t.number),
-      index('logouts_next').on(t.next_attempt_at),
-      index('logouts_client').on(t.client_id, t.created_at, t.jti),
-    ],
+  const logouts = once(() =>
+    table(
+      'logouts',
+      {
+        number: kit.serial('number'),
+        /** The same in each token that is signed for this row. */
+        jti: text('jti').notNull(),
+        client_id: text('client_id').notNull(),
+        /** Organization of the client. */
+        organization_id: organization_id(),
+        uri: text('uri').notNull(),
+        /** null: the server's default for ID tokens. */
+        alg: text('alg').$type<SigningAlg>(),
+        user_id: user_id(),
+        session_id: id<SessionId>('session_id').notNull(),
+        attempts: int('attempts').notNull().default(0),
+        created_at: created_at(),
+        next_attempt_at: ms('next_attempt_at').notNull(),
+        expires_at: ms('expires_at').notNull(),
+        /** null while it waits for delivery. */
+        done_at: ms('done_at'),
+        /** Reason of the last failed attempt; null after a delivery. */
+        failure: text('failure'),
+      },
+      t => [
+        index('logouts_waiting').on(t.done_at, t.client_id, t.number),
+        index('logouts_next').on(t.next_attempt_at),
+        index('logouts_client').on(t.client_id, t.created_at, t.jti),
+      ],
+    ),
   )
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` of the last
    * event that was delivered or not wanted.
    */
-  const webhooks = table(
-    'webhooks',
-    {
-      id: id<WebhookId>('id').primaryKey(),
-      organization_id: organization_id(),
-      name: text('name').notNull(),
-      url: text('url').notNull(),
-      /** Event types; `*` stands for any text. */
-      events: json('events').$type<string[]>().notNull(),
-      all_organizations: bool('all_organizations').notNull(),
-      enabled: bool('enabled').notNull(),
-      signature: text('signature').$type<'v1' | 'v1a'>().notNull(),
-      /** Sealed: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
-      secret: bytes('secret').notNull(),
-      /** The secret before the last rotation, which signs too until `previous_until`. */
-      previous_secret: bytes('previous_secret'),
-      previous_until: ms('previous_until'),
-      cursor: int('cursor').notNull(),
-      /** Failed attempts at the next event, since `failing_since`; the last failure. */
-      attempts: int('attempts').notNull().default(0),
-      failing_since: ms('failing_since'),
-      failure: text('failure'),
-      disabled_reason: text('disabled_reason').$type<'gone' | 'failing'>(),
-      /** True when the last poll found no event. */
-      idle: bool('idle').notNull(),
-      next_attempt_at: ms('next_attempt_at').notNull(),
-      created_at: created_at(),
-      updated_at: updated_at(),
-    },
-    t => [
-      uniqueIndex('webhooks_name').on(t.organization_id, t.name),
-      index('webhooks_created').on(t.organization_id, t.created_at, t.id),
-      index('webhooks_all_created').on(t.created_at, t.id),
-      index('webhooks_next').on(t.next_attempt_at),
-    ],
+  const webhooks = once(() =>
+    table(
+      'webhooks',
+      {
+        id: id<WebhookId>('id').primaryKey(),
+        organization_id: organization_id(),
+        name: text('name').notNull(),
+        url: text('url').notNull(),
+        /** Event types; `*` stands for any text. */
+        events: json('events').$type<string[]>().notNull(),
+        all_organizations: bool('all_organizations').notNull(),
+        enabled: bool('enabled').notNull(),
+        signature: text('signature').$type<'v1' | 'v1a'>().notNull(),
+        /** Sealed: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
+        secret: bytes('secret').notNull(),
+        /** The secret before the last rotation, which signs too until `previous_until`. */
+        previous_secret: bytes('previous_secret'),
+        previous_until: ms('previous_until'),
+        cursor: int('cursor').notNull(),
+        /** Failed attempts at the next event, since `failing_since`; the last failure. */
+        attempts: int('attempts').notNull().default(0),
+        failing_since: ms('failing_since'),
+        failure: text('failure'),
+        disabled_reason: text('disabled_reason').$type<'gone' | 'failing'>(),
+        /** True when the last poll found no event. */
+        idle: bool('idle').notNull(),
+        next_attempt_at: ms('next_attempt_at').notNull(),
+        created_at: created_at(),
+        updated_at: updated_at(),
+      },
+      t => [
+        uniqueIndex('webhooks_name').on(t.organization_id, t.name),
+        index('webhooks_created').on(t.organization_id, t.created_at, t.id),
+        index('webhooks_all_created').on(t.created_at, t.id),
+        index('webhooks_next').on(t.next_attempt_at),
+      ],
+    ),
   )
 
   /** The latest attempts of each webhook. */
-  const webhook_deliveries = table(
-    'webhook_deliveries',
-    {
-      number: kit.serial('number'),
-      webhook_id: id<WebhookId>('webhook_id').notNull(),
-      organization_id: organization_id(),
-      event_id: id<EventId>('event_id').notNull(),
-      event_type: text('event_type').notNull(),
-      created_at: created_at(),
-      /** Milliseconds. */
-      duration: int('duration').notNull(),
-      /** null without an answer. */
-      status: int('status'),
-      /** null for a delivery. */
-      failure: text('failure'),
-      /** Begin of the answer's body. */
-      answer: text('answer').notNull(),
-    },
-    t => [
-      index('webhook_deliveries_webhook').on(t.webhook_id, t.number),
-      index('webhook_deliveries_organization').on(t.organization_id),
-    ],
+  const webhook_deliveries = once(() =>
+    table(
+      'webhook_deliveries',
+      {
+        number: kit.serial('number'),
+        webhook_id: id<WebhookId>('webhook_id').notNull(),
+        organization_id: organization_id(),
+        event_id: id<EventId>('event_id').notNull(),
+        event_type: text('event_type').notNull(),
+        created_at: created_at(),
+        /** Milliseconds. */
+        duration: int('duration').notNull(),
+        /** null without an answer. */
+        status: int('status'),
+        /** null for a delivery. */
+        failure: text('failure'),
+        /** Begin of the answer's body. */
+        answer: text('answer').notNull(),
+      },
+      t => [
+        index('webhook_deliveries_webhook').on(t.webhook_id, t.number),
+        index('webhook_deliveries_organization').on(t.organization_id),
+      ],
+    ),
   )
 
   /**
    * Single-use links: set-up of the first admin (without user), sign-in links made by an admin, and links
    * sent by mail.
    */
-  const links = table(
-    'links',
-    {
-      link_hash: text('link_hash').$type<SecretHash>().primaryKey(),
-      kind: text('kind').$type<'set_up' | 'sign_in' | 'reset_password' | 'verify_email'>().notNull(),
-      user_id: id<UserId>('user_id'),
-      /** The address to verify. */
-      email: text('email'),
-      /**
-       * Permissions of the administrator who made the link; it is refused once the user has more. null when
-       * the server made it.
-       */
-      permissions: json('permissions').$type<string[]>(),
-      organization_id: organization_id(),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('links_user').on(t.user_id), index('links_expires').on(t.expires_at)],
+  const links = once(() =>
+    table(
+      'links',
+      {
+        link_hash: text('link_hash').$type<SecretHash>().primaryKey(),
+        kind: text('kind').$type<'set_up' | 'sign_in' | 'reset_password' | 'verify_email'>().notNull(),
+        user_id: id<UserId>('user_id'),
+        /** The address to verify. */
+        email: text('email'),
+        /**
+         * Permissions of the administrator who made the link; it is refused once the user has more. null when
+         * the server made it.
+         */
+        permissions: json('permissions').$type<string[]>(),
+        organization_id: organization_id(),
+        created_at: created_at(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('links_user').on(t.user_id), index('links_expires').on(t.expires_at)],
+    ),
   )
 
   /** Invitations, each by a link: of people who have no user yet, and of users without a password. */
-  const invitations = table(
-    'invitations',
-    {
-      id: id<InvitationId>('id').primaryKey(),
-      organization_id: organization_id(),
-      delivery: text('delivery').$type<'mail' | 'link'>().notNull(),
-      /** True when the person requested the link on the registration page. */
-      is_registration: bool('is_registration').notNull().default(false),
-      /**
-       * The user who was created with the invitation, or by its one acceptance; null: acceptance creates one.
-       */
-      user_id: id<UserId>('user_id').references(() => users.id, cascade),
-      /** The address that a mailed link verifies. */
-      email: text('email'),
-      /** null until the mail is sent. */
-      link_hash: text('link_hash').$type<SecretHash>(),
-      roles: json('roles').$type<string[]>().notNull(),
-      groups: json('groups').$type<string[]>().notNull(),
-      max_uses: int('max_uses').notNull(),
-      uses: int('uses').notNull(),
-      /** Language of the mail. */
-      locale: text('locale').notNull(),
-      /**
-       * The administrator or client who made the invitation and whose rights limit it; null for the server
-       * itself.
-       */
-      created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-      withdrawn_at: ms('withdrawn_at'),
-    },
-    t => [
-      uniqueIndex('invitations_link').on(t.link_hash),
-      index('invitations_created').on(t.organization_id, t.created_at, t.id),
-      index('invitations_all_created').on(t.created_at, t.id),
-      index('invitations_expires').on(t.expires_at),
-      index('invitations_user').on(t.user_id),
-    ],
+  const invitations = once(() =>
+    table(
+      'invitations',
+      {
+        id: id<InvitationId>('id').primaryKey(),
+        organization_id: organization_id(),
+        delivery: text('delivery').$type<'mail' | 'link'>().notNull(),
+        /** True when the person requested the link on the registration page. */
+        is_registration: bool('is_registration').notNull().default(false),
+        /**
+         * The user who was created with the invitation, or by its one acceptance; null: acceptance creates
+         * one.
+         */
+        user_id: id<UserId>('user_id').references(() => users().id, cascade),
+        /** The address that a mailed link verifies. */
+        email: text('email'),
+        /** null until the mail is sent. */
+        link_hash: text('link_hash').$type<SecretHash>(),
+        roles: json('roles').$type<string[]>().notNull(),
+        groups: json('groups').$type<string[]>().notNull(),
+        max_uses: int('max_uses').notNull(),
+        uses: int('uses').notNull(),
+        /** Language of the mail. */
+        locale: text('locale').notNull(),
+        /**
+         * The administrator or client who made the invitation and whose rights limit it; null for the server
+         * itself.
+         */
+        created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
+        created_at: created_at(),
+        expires_at: ms('expires_at').notNull(),
+        withdrawn_at: ms('withdrawn_at'),
+      },
+      t => [
+        uniqueIndex('invitations_link').on(t.link_hash),
+        index('invitations_created').on(t.organization_id, t.created_at, t.id),
+        index('invitations_all_created').on(t.created_at, t.id),
+        index('invitations_expires').on(t.expires_at),
+        index('invitations_user').on(t.user_id),
+      ],
+    ),
   )
 
   /** The users created by an invitation. */
-  const invitation_uses = table(
-    'invitation_uses',
-    {
-      invitation_id: id<InvitationId>('invitation_id')
-        .notNull()
-        .references(() => invitations.id, cascade),
-      user_id: user_id().references(() => users.id, cascade),
-      accepted_at: ms('accepted_at').notNull(),
-    },
-    t => [primaryKey({ columns: [t.invitation_id, t.user_id] }), index('invitation_uses_user').on(t.user_id)],
+  const invitation_uses = once(() =>
+    table(
+      'invitation_uses',
+      {
+        invitation_id: id<InvitationId>('invitation_id')
+          .notNull()
+          .references(() => invitations().id, cascade),
+        user_id: user_id().references(() => users().id, cascade),
+        accepted_at: ms('accepted_at').notNull(),
+      },
+      t => [
+        primaryKey({ columns: [t.invitation_id, t.user_id] }),
+        index('invitation_uses_user').on(t.user_id),
+      ],
+    ),
   )
 
   /** Codes sent by mail as a way to sign in, one for each user. */
-  const email_codes = table(
-    'email_codes',
-    {
-      user_id: id<UserId>('user_id')
-        .primaryKey()
-        .references(() => users.id, cascade),
-      /** HMAC of the code, keyed with the master key and bound to the request. */
-      code_hash: text('code_hash').notNull(),
-      /** The authorization request whose browser asked for the code. */
-      request_hash: text('request_hash').$type<SecretHash>().notNull(),
-      tries: int('tries').notNull(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('email_codes_expires').on(t.expires_at)],
+  const email_codes = once(() =>
+    table(
+      'email_codes',
+      {
+        user_id: id<UserId>('user_id')
+          .primaryKey()
+          .references(() => users().id, cascade),
+        /** HMAC of the code, keyed with the master key and bound to the request. */
+        code_hash: text('code_hash').notNull(),
+        /** The authorization request whose browser asked for the code. */
+        request_hash: text('request_hash').$type<SecretHash>().notNull(),
+        tries: int('tries').notNull(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('email_codes_expires').on(t.expires_at)],
+    ),
   )
 
   /** Disabled users who have registered themselves and wait for an administrator's approval. */
-  const waiting_users = table(
-    'waiting_users',
-    {
-      user_id: id<UserId>('user_id')
-        .primaryKey()
-        .references(() => users.id, cascade),
-      organization_id: organization_id(),
-      created_at: created_at(),
-    },
-    t => [
-      index('waiting_users_created').on(t.organization_id, t.created_at, t.user_id),
-      index('waiting_users_all_created').on(t.created_at, t.user_id),
-    ],
+  const waiting_users = once(() =>
+    table(
+      'waiting_users',
+      {
+        user_id: id<UserId>('user_id')
+          .primaryKey()
+          .references(() => users().id, cascade),
+        organization_id: organization_id(),
+        created_at: created_at(),
+      },
+      t => [
+        index('waiting_users_created').on(t.organization_id, t.created_at, t.user_id),
+        index('waiting_users_all_created').on(t.created_at, t.user_id),
+      ],
+    ),
   )
 
   /** Failed attempts by account and by network, stored so that they survive restarts. */
-  const throttles = table(
-    'throttles',
-    {
-      key: text('key').primaryKey(),
-      failures: int('failures').notNull(),
-      window_started_at: ms('window_started_at').notNull(),
-      blocked_until: ms('blocked_until').notNull(),
-      expires_at: ms('expires_at').notNull(),
-    },
-    t => [index('throttles_expires').on(t.expires_at)],
+  const throttles = once(() =>
+    table(
+      'throttles',
+      {
+        key: text('key').primaryKey(),
+        failures: int('failures').notNull(),
+        window_started_at: ms('window_started_at').notNull(),
+        blocked_until: ms('blocked_until').notNull(),
+        expires_at: ms('expires_at').notNull(),
+      },
+      t => [index('throttles_expires').on(t.expires_at)],
+    ),
   )
 
   /**
    * The audit log; a trigger refuses UPDATE. `subject_id` is the user named anywhere in the event; the event
    * is deleted with that user.
    */
-  const events = table(
-    'events',
-    {
-      /** Order of writing. Timestamps may repeat, or decrease with the clock. */
-      seq: kit.serial('seq'),
-      /** UUID version 7 that begins with `timestamp`, by which an event is found without an index on `id`. */
-      id: id<EventId>('id').notNull(),
-      type: text('type').notNull(),
-      actor_id: text('actor_id'),
-      actor_email: text('actor_email'),
-      target_id: text('target_id').notNull(),
-      target_type: text('target_type').notNull(),
-      organization_id: organization_id(),
-      ip_address: text('ip_address').notNull(),
-      user_agent: text('user_agent').notNull(),
-      timestamp: ms('timestamp').notNull(),
-      metadata: json('metadata').$type<Record<string, unknown>>().notNull(),
-      subject_id: id<UserId>('subject_id'),
-      /**
-       * MAC over all columns except `seq` (audit/record.ts); `gatehouse check` detects changes made outside
-       * the server.
-       */
-      mac: text('mac').notNull(),
-    },
-    t => [
-      index('events_timestamp').on(t.timestamp, t.seq),
-      index('events_organization').on(t.organization_id, t.timestamp, t.seq),
-      index('events_organization_type').on(t.organization_id, t.type, t.timestamp, t.seq),
-      index('events_type').on(t.type, t.timestamp, t.seq),
-      index('events_actor').on(t.actor_id, t.timestamp, t.seq),
-      index('events_target').on(t.target_id, t.timestamp, t.seq),
-      index('events_address').on(t.ip_address, t.timestamp, t.seq),
-      index('events_subject').on(t.subject_id).where(sql`subject_id IS NOT NULL`),
-    ],
+  const events = once(() =>
+    table(
+      'events',
+      {
+        /** Order of writing. Timestamps may repeat, or decrease with the clock. */
+        seq: kit.serial('seq'),
+        /**
+         * UUID version 7 that begins with `timestamp`, by which an event is found without an index on `id`.
+         */
+        id: id<EventId>('id').notNull(),
+        type: text('type').notNull(),
+        actor_id: text('actor_id'),
+        actor_email: text('actor_email'),
+        target_id: text('target_id').notNull(),
+        target_type: text('target_type').notNull(),
+        organization_id: organization_id(),
+        ip_address: text('ip_address').notNull(),
+        user_agent: text('user_agent').notNull(),
+        timestamp: ms('timestamp').notNull(),
+        metadata: json('metadata').$type<Record<string, unknown>>().notNull(),
+        subject_id: id<UserId>('subject_id'),
+        /**
+         * MAC over all columns except `seq` (audit/record.ts); `gatehouse check` detects changes made outside
+         * the server.
+         */
+        mac: text('mac').notNull(),
+      },
+      t => [
+        index('events_timestamp').on(t.timestamp, t.seq),
+        index('events_organization').on(t.organization_id, t.timestamp, t.seq),
+        index('events_organization_type').on(t.organization_id, t.type, t.timestamp, t.seq),
+        index('events_type').on(t.type, t.timestamp, t.seq),
+        index('events_actor').on(t.actor_id, t.timestamp, t.seq),
+        index('events_target').on(t.target_id, t.timestamp, t.seq),
+        index('events_address').on(t.ip_address, t.timestamp, t.seq),
+        index('events_subject').on(t.subject_id).where(sql`subject_id IS NOT NULL`),
+      ],
+    ),
   )
 
   /**
@@ -1052,23 +1163,27 @@ export const tables = (kit: Kit) => {
    * row of the kind `attribute_index` is no deletion: it requests a rebuild of `user_attributes` of the
    * organization in its id.
    */
-  const purges = table('purges', {
-    id: text('id').primaryKey(),
-    kind: text('kind')
-      .$type<
-        'user' | 'organization' | 'role' | 'group' | 'client' | 'identity_provider' | 'attribute_index'
-      >()
-      .notNull(),
-    /** The receiver of logouts of a deleted client. */
-    logout: json('logout').$type<LogoutTarget>(),
-    created_at: created_at(),
-  })
+  const purges = once(() =>
+    table('purges', {
+      id: text('id').primaryKey(),
+      kind: text('kind')
+        .$type<
+          'user' | 'organization' | 'role' | 'group' | 'client' | 'identity_provider' | 'attribute_index'
+        >()
+        .notNull(),
+      /** The receiver of logouts of a deleted client. */
+      logout: json('logout').$type<LogoutTarget>(),
+      created_at: created_at(),
+    }),
+  )
 
   /** Totals by kind and organization, maintained by triggers, so that an unfiltered total needs no scan. */
-  const counters = table(
-    'counters',
-    { kind: text('kind').notNull(), organization_id: organization_id(), total: int('total').notNull() },
-    t => [primaryKey({ columns: [t.kind, t.organization_id] })],
+  const counters = once(() =>
+    table(
+      'counters',
+      { kind: text('kind').notNull(), organization_id: organization_id(), total: int('total').notNull() },
+      t => [primaryKey({ columns: [t.kind, t.organization_id] })],
+    ),
   )
 
   /**
@@ -1076,24 +1191,26 @@ export const tables = (kit: Kit) => {
    * do not change them. On PostgreSQL each connection has rows of its own (`slot`), so two transactions never
    * meet in one row; a count is the sum over slots.
    */
-  const statistics = table(
-    'statistics',
-    {
-      organization_id: text('organization_id').$type<OrganizationId | ''>().notNull(),
-      hour: ms('hour').notNull(),
-      slot: int('slot').notNull(),
-      logins: int('logins').notNull(),
-      failed_logins: int('failed_logins').notNull(),
-      new_users: int('new_users').notNull(),
-      /** Users who were active in this hour, and how many of them were not active earlier on this day. */
-      active_users: int('active_users').notNull(),
-      daily_users: int('daily_users').notNull(),
-      tokens: int('tokens').notNull(),
-    },
-    t => [primaryKey({ columns: [t.organization_id, t.hour, t.slot] })],
+  const statistics = once(() =>
+    table(
+      'statistics',
+      {
+        organization_id: text('organization_id').$type<OrganizationId | ''>().notNull(),
+        hour: ms('hour').notNull(),
+        slot: int('slot').notNull(),
+        logins: int('logins').notNull(),
+        failed_logins: int('failed_logins').notNull(),
+        new_users: int('new_users').notNull(),
+        /** Users who were active in this hour, and how many of them were not active earlier on this day. */
+        active_users: int('active_users').notNull(),
+        daily_users: int('daily_users').notNull(),
+        tokens: int('tokens').notNull(),
+      },
+      t => [primaryKey({ columns: [t.organization_id, t.hour, t.slot] })],
+    ),
   )
 
-  return {
+  return lazily({
     settings,
     signing_keys,
     organizations,
@@ -1140,7 +1257,7 @@ export const tables = (kit: Kit) => {
     purges,
     counters,
     statistics,
-  }
+  })
 }
 
 /** The receiver of a client's logouts. */

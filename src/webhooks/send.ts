@@ -1,9 +1,9 @@
 import { eventAnswer } from '#src/audit/schema.ts'
 import type { EventRow } from '#src/audit/store.ts'
 import type { Context } from '#src/context.ts'
+import { WEBHOOKS } from '#src/delivery/families.ts'
 import { findIdentity } from '#src/directory/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import type { Family } from '#src/lib/metrics.ts'
 import { signaturesOf } from './signature.ts'
 import type { DeliveryRow, Webhook } from './store.ts'
 
@@ -13,13 +13,6 @@ const TIMEOUT = 15 * SECOND
 const ANSWER = 64 * 1024
 /** Characters of it that the log keeps: the beginning of an error page says what is wrong. */
 const SHOWN = 2048
-
-/** Attempts by outcome: `delivered` or `failed`. */
-export const WEBHOOKS: Family = {
-  name: 'gatehouse_webhook_deliveries_total',
-  help: 'Attempts to deliver events to webhooks.',
-  label: 'outcome',
-}
 
 /** An attempt for the log, the `Retry-After` of its answer, and an error that only the server's log gets. */
 export interface Attempt {

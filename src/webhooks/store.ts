@@ -13,7 +13,7 @@ import {
   sql,
 } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, UserId, WebhookId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'

@@ -1,7 +1,7 @@
 /** Tests the stream of new events: GET /events/stream. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { endFollowing } from '#src/audit/follow.ts'
 import { hostActor, record } from '#src/audit/record.ts'
+import { endFollowing } from '#src/audit/tails.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import type { Store } from '#src/storage/store.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'

@@ -1,6 +1,6 @@
 /** The audit log of the console as it is written, in a browser. */
 import { expect } from 'bun:test'
-import { endFollowing } from '#src/audit/follow.ts'
+import { endFollowing } from '#src/audit/tails.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'

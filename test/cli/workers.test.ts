@@ -56,8 +56,7 @@ testOnPostgres(
     await until(() => linesOf(server, 'set_up').length > 0)
     expect(linesOf(server, 'set_up')).toHaveLength(1)
     const metrics = await (await fetch(`${server.url}/metrics`)).text()
-    for (const worker of [1, 2])
-      expect(metrics).toContain(`gatehouse_commits_total{worker="${worker}",outcome="done"} `)
+    for (const worker of [1, 2]) expect(metrics).toContain(`gatehouse_uptime_seconds{worker="${worker}"} `)
     expect(metrics.match(/^# TYPE gatehouse_commits_total/gm)).toHaveLength(1)
 
     process.kill(workers[0] ?? 0, 'SIGKILL')

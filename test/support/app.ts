@@ -30,7 +30,7 @@ const frozenClock = (): TestClock => {
   }
 }
 
-export interface TestApp extends App {
+export interface TestApp extends App, Awaited<ReturnType<App['all']>> {
   clock: TestClock
   /** Sends a request to the app as its server would: path or URL, from 127.0.0.1 unless `ip` is set. */
   call(path: string, init?: RequestInit & { ip?: string }): Promise<Response>
@@ -96,7 +96,8 @@ export const startApp = async (
     ...parts,
   })
   await createInstance(base)
-  const app = await createApp(base)
+  const created = await createApp(base)
+  const app = { ...created, ...(await created.all()) }
   const seen = new Set<string>()
 
   const call: TestApp['call'] = async (path, { ip = '127.0.0.1', ...init } = {}) =>

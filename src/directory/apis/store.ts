@@ -1,6 +1,6 @@
 import { and, eq, inArray, like, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { resourceKey } from '#src/protocol/oauth/resource.ts'
 import { cached } from '#src/storage/cache.ts'

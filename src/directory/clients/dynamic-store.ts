@@ -1,6 +1,6 @@
 import { and, eq, exists, inArray, isNull, like, lte, not, notExists, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'

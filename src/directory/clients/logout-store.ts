@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { LogoutRow } from '#src/sessions/logout-store.ts'
 import type { Queries } from '#src/storage/store.ts'
 

@@ -6,8 +6,9 @@ import { countAll } from '#src/directory/store.ts'
 import { asShown } from '#src/directory/users/attributes.ts'
 import { UserList, userAnswer } from '#src/directory/users/schema.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
-import { answerPage, COUNT_LIMIT } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import {
   CreateGroup,

@@ -1,6 +1,6 @@
 import { and, eq, exists, inArray, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { IdentityProviderId, OrganizationId, RoleId } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge } from '#src/storage/purges.ts'

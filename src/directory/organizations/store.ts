@@ -1,6 +1,6 @@
 import { and, eq, like, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, countAll, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'

@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'

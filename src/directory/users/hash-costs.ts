@@ -25,9 +25,10 @@ export const costOf = (hash: string): string =>
 export const dummyOf = (cost: string): string =>
   cost.startsWith('$2') ? cost + '.'.repeat(53) : `${cost}${'A'.repeat(43)}$${'A'.repeat(43)}`
 
-const readCosts = async (q: Queries): Promise<string[]> => (await getSetting<string[]>(q, NAME)) ?? []
+/** Returns the costs of the stored hashes. */
+export const readCosts = async (q: Queries): Promise<string[]> => (await getSetting<string[]>(q, NAME)) ?? []
 
-/** Returns the costs of the stored hashes, cached because each login needs them. */
+/** Returns the same, cached because each login needs them. */
 export const findCosts = cached('settings', readCosts)
 
 /**

@@ -1,5 +1,5 @@
 import { and, asc, type Column, desc, eq, gt, gte, isNull, lt, type SQL, sql } from 'drizzle-orm'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'

@@ -25,7 +25,7 @@
  * measures each.
  */
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
-import { COUNT_LIMIT } from '#src/http/list.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import { cached } from '#src/storage/cache.ts'

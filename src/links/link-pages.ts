@@ -1,0 +1,87 @@
+import type { Core } from '#src/context.ts'
+import { countAdmins } from '#src/directory/roles/store.ts'
+import { consumeLink, findLink, type Link } from '#src/directory/users/link-store.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { browserHash, findCookie, setCookie } from '#src/http/cookies.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { paths } from './links.ts'
+
+const gone = (): PageError => new PageError('link', 410)
+// Once an administrator exists, a set-up link has no effect: its page links to the login.
+const isSetUp = (): PageError => new PageError('set_up', 410, { retry_url: '/account' })
+
+/** A link's page. Opening it does not use the link up, because mail scanners and previews open links. */
+export interface LinkPage {
+  link: Link
+  action: string
+  token: string
+  csrf_token: string
+}
+
+const keyOf = (context: Core, kind: Link['kind'], token: string) => ({
+  link_hash: hashSecret(token),
+  kind,
+  now: context.clock.now(),
+})
+
+const getLink = async (q: Queries, context: Core, kind: Link['kind'], token: string): Promise<Link> => {
+  if (kind === 'set_up' && (await countAdmins(q)) > 0) throw isSetUp()
+  const link = await findLink(q, keyOf(context, kind, token))
+  if (!link) throw gone()
+  return link
+}
+
+/**
+ * Opens a link from its URL, or from the cookie in which it waited for a login. Returns the browser cookie to
+ * set when it is missing, because the form is bound to it.
+ */
+export const openLink = async (
+  context: Core,
+  { request }: Call,
+  kind: Link['kind'],
+): Promise<LinkPage & { cookies: string[] }> => {
+  const token =
+    new URL(request.url).searchParams.get('token') ?? findCookie(request, context.cookies.link) ?? ''
+  const link = await context.store.read(q => getLink(q, context, kind, token))
+  const fresh = newSecret()
+  const known = browserHash(context, request)
+  const csrf_token = issueCsrf(context, kind, known ?? hashSecret(fresh), link.link_hash)
+  const cookies = known ? [] : [setCookie(context.config, context.cookies.browser, fresh)]
+  return { link, action: paths[kind], token, csrf_token, cookies }
+}
+
+/**
+ * Opens the form of a link's page. Within the write that acts on the link, `check` verifies that it is still
+ * valid and `use` consumes it.
+ */
+export const openLinkForm = async (
+  context: Core,
+  { request }: Call,
+  kind: Link['kind'],
+): Promise<
+  LinkPage & {
+    form: ReadonlyMap<string, string>
+    check(q: Queries): Promise<Link>
+    use(tx: Transaction): Promise<void>
+  }
+> => {
+  checkOrigin(context.config, request)
+  const form = parseForm(await readForm(request))
+  const csrf_token = form.get('csrf_token') ?? ''
+  const token = form.get('token') ?? ''
+  const subject = verifyCsrf(context, kind, browserHash(context, request), csrf_token)
+  if (subject !== hashSecret(token)) throw new PageError('forbidden', 403)
+  const check = (q: Queries) => getLink(q, context, kind, token)
+  const link = await context.store.read(check)
+  const use = async (tx: Transaction) => {
+    // The count includes the administrator that this link creates.
+    if (kind === 'set_up' && (await countAdmins(tx)) > 1) throw isSetUp()
+    if (!(await consumeLink(tx, keyOf(context, kind, token)))) throw gone()
+  }
+  return { link, action: paths[kind], token, csrf_token, form, check, use }
+}

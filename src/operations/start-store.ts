@@ -1,0 +1,47 @@
+import { eq, sql } from 'drizzle-orm'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { permissions } from '#src/lib/permission.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import type { Queries } from '#src/storage/store.ts'
+
+/*
+ * The few questions of each start. Their files answer the same ones too, and load everything that acts on the
+ * answers: a third of the CPU time of a start.
+ */
+
+/** Scopes of the first admin client. */
+export const allScopes = [...permissions, 'admin']
+
+/** Server setting: the scopes that existed at the last start. Its absence marks the first start. */
+export const KNOWN_SCOPES = 'known_scopes'
+
+/**
+ * Returns the hash of a client's secret. It is null for a client that is public or of another organization,
+ * and undefined when no client has the id.
+ */
+export const findSecretHash = async (
+  q: Queries,
+  client_id: string,
+  within?: OrganizationId,
+): Promise<SecretHash | null | undefined> => {
+  const { clients } = q.tables
+  const { organization_id, type, secret_hash } = clients
+  const [found] = await q
+    .select({ organization_id, type, secret_hash })
+    .from(clients)
+    .where(eq(clients.client_id, client_id))
+  if (!found) return undefined
+  return found.type === 'confidential' && found.organization_id === within ? found.secret_hash : null
+}
+
+/** True when the organization has a row. */
+export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> => {
+  const { organizations } = q.tables
+  return (
+    (await q.select({ id: organizations.id }).from(organizations).where(eq(organizations.id, id))).length > 0
+  )
+}
+
+/** True when a table has a row. */
+export const hasRows = async (q: Queries, name: 'logouts' | 'webhooks'): Promise<boolean> =>
+  (await q.select({ one: sql`1` }).from(q.tables[name]).limit(1)).length > 0
