@@ -4,7 +4,7 @@ import type { Core } from '#src/context.ts'
 import { forgetUnused } from '#src/directory/clients/dynamic-use.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { removeEndedSessions } from '#src/sessions/store.ts'
-import { DELETE_BATCH, deleteBatch } from '#src/storage/batches.ts'
+import { deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
@@ -27,8 +27,8 @@ const LOGOUT_KEPT = DAY
 /** Milliseconds for which administrators see ended invitations; the audit log keeps their events. */
 const INVITATION_KEPT = 90 * DAY
 
-/** Removes one batch of expired rows and returns their number; after a full batch there may be more. */
-export type Removal = (tx: Transaction, now: number, context: Core) => Promise<number>
+/** Removes at most `limit` expired rows and returns their number. */
+export type Removal = (tx: Transaction, limit: number, now: number, context: Core) => Promise<number>
 
 type Expiring =
   | 'authorization_codes'
@@ -45,9 +45,9 @@ type Expiring =
 
 const expired =
   (name: Expiring | 'mails' | 'invitations', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
-  (tx, now) => {
+  (tx, limit, now) => {
     const table = tx.tables[name]
-    return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), DELETE_BATCH)
+    return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), limit)
   }
 
 /** The tables with expiring rows and the time after which each row is removed. */
@@ -64,28 +64,22 @@ export const removals: Removal[] = [
   expired('initial_access_tokens', tx => tx.tables.initial_access_tokens.id),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
-  (tx, now) => {
+  (tx, limit, now) => {
     const { logouts } = tx.tables
     // A waiting logout is kept: delivery ends it and then sends the next one of its client.
     const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
-    return deleteBatch(tx, logouts, logouts.number, where, DELETE_BATCH)
+    return deleteBatch(tx, logouts, logouts.number, where, limit)
   },
   expired('invitations', tx => tx.tables.invitations.id, INVITATION_KEPT),
-  (tx, now) => {
+  (tx, limit, now) => {
     const { invitations: t } = tx.tables
     const where = and(eq(t.is_registration, true), lte(t.expires_at, now))
-    return deleteBatch(tx, t, t.id, where, DELETE_BATCH)
+    return deleteBatch(tx, t, t.id, where, limit)
   },
-  (tx, now) => {
+  (tx, limit, now) => {
     const { devices } = tx.tables
-    return deleteBatch(
-      tx,
-      devices,
-      devices.device_hash,
-      lte(devices.last_seen_at, now - DEVICE_KEPT),
-      DELETE_BATCH,
-    )
+    return deleteBatch(tx, devices, devices.device_hash, lte(devices.last_seen_at, now - DEVICE_KEPT), limit)
   },
-  (tx, _now, context) => forgetUnused(context, tx, DELETE_BATCH),
-  (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, DELETE_BATCH),
+  (tx, limit, _now, context) => forgetUnused(context, tx, limit),
+  (tx, limit, now) => removeEndedSessions(tx, now - SESSION_KEPT, limit),
 ]

@@ -10,6 +10,7 @@ import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { referred, type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
 import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from './read.ts'
+import { usersOf } from './rehearsed-users.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
 import * as stored from './store.ts'
 
@@ -32,16 +33,16 @@ export interface SeedOptions {
   any_password?: boolean
 }
 
-/**
- * Number of changes in one transaction on PostgreSQL, where a long transaction conflicts with other writers.
- * SQLite has a single writer, so all changes are one short transaction there.
- */
-const BATCH = 25
+/** Number of entries that are applied in one transaction. */
+const SHORT = 25
+/** Number of changes in one of several: others wait for it on SQLite, and conflict with it on PostgreSQL. */
+const BATCH = 10
 
 /**
- * Makes the instance match the file, through the services of the admin API. On SQLite all changes are one
- * transaction. On PostgreSQL they are rehearsed first, then made in transactions of 25; when a concurrent
- * change makes one of them fail, the earlier ones stay and the error says so. A plan is only the rehearsal.
+ * Makes the instance match the file, through the services of the admin API. A file of up to 25 entries is one
+ * transaction. A longer one, or one that prunes, is rehearsed first, then made in transactions of 10 changes,
+ * with other writes between them; when a concurrent change makes one of them fail, the earlier ones stay and
+ * the error says so. A plan is only the rehearsal.
  *
  * @throws SeedError with every mistake of the file; StorageError when another server applies a seed
  */
@@ -55,19 +56,25 @@ export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions
 
 const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOptions): Promise<Change[]> => {
   const { store } = base
+  const { entries } = prepared.seed
   const whole = (tx: Transaction) =>
     runSteps(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
-  if (options.dry_run) return changesOf(await store.rehearse(whole))
-  if (store.engine === 'sqlite') return changesOf(await store.write(whole))
-  const rehearsed = await store.rehearse(whole)
+  const isShort = seedSections.reduce((sum, section) => sum + entries[section].length, 0) <= SHORT
+  if (isShort && !options.prune && !options.dry_run) return changesOf(await store.write(whole))
+  const rehearsed = await store.rehearse(whole, usersOf(prepared.seed, options.prune))
+  if (options.dry_run) return changesOf(rehearsed)
   const changes: Change[] = []
   for (let at = 0; at < rehearsed.length; at += BATCH) {
     const steps = rehearsed.slice(at, at + BATCH).map(({ step }) => step)
+    await store.drained()
     const done = await store.write(tx => runSteps(base, tx, prepared, () => steps, changes.length))
     changes.push(...changesOf(done))
   }
   return changes
 }
+
+/** Passwords that wait for hashing at once; the queue of a machine with two cores has 128 seats. */
+const HASHES = 32
 
 /** An entry of the file, or an entry of the server that is pruned. */
 interface Step {
@@ -98,14 +105,13 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
   const hashes: Prepared['hashes'] = new Map()
   const mistakes = [...seed.mistakes]
   const isRefused = mistakes.length > 0
-  for (const { value } of seed.entries.users) {
-    if (!value.password || dry_run || isRefused) continue
-    if (!(await base.store.read(q => isKnown(q, value))))
-      hashes.set(
-        value,
-        await hashPassword(base, value.password, { work: 'change', organization: value.organization }),
-      )
+  const hash = async ({ value }: Entry<'users'>): Promise<void> => {
+    const { organization, password } = value
+    if (!password || dry_run || isRefused || (await base.store.read(q => isKnown(q, value)))) return
+    hashes.set(value, await hashPassword(base, password, { work: 'change', organization }))
   }
+  const { users } = seed.entries
+  for (let at = 0; at < users.length; at += HASHES) await Promise.all(users.slice(at, at + HASHES).map(hash))
   const withMetadata = async (entry: Entry<'identity_providers'>): Promise<typeof entry> => {
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry

@@ -1,9 +1,40 @@
 import { and, desc, inArray, type SQL } from 'drizzle-orm'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
-import type { Transaction } from './store.ts'
+import type { Store, Transaction } from './store.ts'
 
-/** Rows that one write removes: other writes wait for a few milliseconds. */
+/** The most rows that one write removes. */
 export const DELETE_BATCH = 250
+/** The fewest, and the number in the first batch. */
+const SMALLEST = 10
+const FIRST = 50
+/** Milliseconds that a batch may take on SQLite, where all other writes wait for it. */
+const BATCH_TIME = 4
+
+/**
+ * Runs `batch` in writes of its own until one finds no row, with other writes between them, and returns the
+ * number of rows. On SQLite the size of a batch follows the time that the last one took: rows differ by a
+ * factor of fifty, and so does a page in memory from one on the disk.
+ */
+export const inBatches = async (
+  store: Store,
+  batch: (tx: Transaction, limit: number) => Promise<number>,
+): Promise<number> => {
+  let limit = store.engine === 'sqlite' ? FIRST : DELETE_BATCH
+  for (let total = 0; ; ) {
+    let took = 0
+    const count = await store.write(async tx => {
+      const began = performance.now()
+      const rows = await batch(tx, limit)
+      took = performance.now() - began
+      return rows
+    })
+    if (count === 0) return total
+    total += count
+    await store.drained()
+    if (store.engine === 'sqlite')
+      limit = Math.min(Math.max(Math.round((limit * BATCH_TIME) / took), SMALLEST), DELETE_BATCH)
+  }
+}
 
 /** Deletes at most `limit` rows and returns their number. When it equals `limit`, there may be more. */
 export const deleteBatch = async (

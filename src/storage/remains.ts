@@ -1,6 +1,6 @@
 import { and, type Column, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
-import { DELETE_BATCH, deleteBatch } from './batches.ts'
+import { deleteBatch } from './batches.ts'
 import { beginPurge, logoutTarget, type PurgeKind } from './purges.ts'
 import type { Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -64,16 +64,17 @@ export const holdCursors = async (tx: Transaction): Promise<void> => {
     .where(gt(webhooks.cursor, sql`${last}`))
 }
 
-/** Removes up to `DELETE_BATCH` rows that refer to deleted objects and returns their number. */
+/** Removes up to `limit` rows that refer to deleted objects and returns their number. */
 export const removeRemains = async (
   tx: Transaction,
   kind: Deletion,
   ids: readonly string[],
+  limit: number,
 ): Promise<number> => {
   if (kind === 'user' || kind === 'organization') tx.changed('events')
   let removed = 0
   for (const [table, key, where] of remainsOf(tx.tables, kind, ids)) {
-    if (removed < DELETE_BATCH) removed += await deleteBatch(tx, table, key, where, DELETE_BATCH - removed)
+    if (removed < limit) removed += await deleteBatch(tx, table, key, where, limit - removed)
   }
   if (kind === 'user' || kind === 'organization') await holdCursors(tx)
   return removed

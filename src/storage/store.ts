@@ -1,4 +1,5 @@
 import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
+import type { UserId } from '#src/lib/ids.ts'
 import type { Metrics } from '#src/lib/metrics.ts'
 import type { Tables } from './tables.ts'
 
@@ -65,6 +66,17 @@ export type Transaction = Queries & {
   nested<T>(body: () => Promise<T>): Promise<T>
 }
 
+/** The users that a rehearsal may read. */
+export type RehearsedUsers =
+  | 'all'
+  | {
+      /** Organizations by id or slug; folded names and addresses. */
+      named: { organization: string; username?: string; email?: string }[]
+      ids: UserId[]
+      /** Names of groups, for their members. */
+      groups: string[]
+    }
+
 /** The database of one instance. */
 export interface Store {
   readonly engine: Engine
@@ -87,8 +99,12 @@ export interface Store {
    * so that other writers do not have to wait.
    */
   drained(): Promise<void>
-  /** Runs a write and rolls it back. On PostgreSQL other writes may commit between its statements. */
-  rehearse<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
+  /**
+   * Runs a write whose changes are dropped, without making other writes wait. On SQLite it sees a copy of the
+   * objects that administrators make and of these users. On PostgreSQL other writes may commit between its
+   * statements.
+   */
+  rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
   /**
    * Calls `listener` after each commit with topics, before its writer gets the result. The listener is called
    * without topics when another process has committed: anything may have changed then.

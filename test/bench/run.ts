@@ -23,6 +23,7 @@ import {
 import { benchSdk } from './sdk.ts'
 import { memoryOf } from './server-process.ts'
 import { gatehouseStart, peerStart } from './start.ts'
+import { runSteady } from './steady.ts'
 import { measureRefusals } from './strangers.ts'
 import { against, number, print, written } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
@@ -31,13 +32,16 @@ const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [-
 bun run bench --against <checkout or executable> [--quick] [--only <part of an operation's name>]
 bun run bench --deliveries
 bun run bench --large [--users 1000000] [--events 10000000]
+bun run bench --steady [--users 50000] [--events 300000] [--quick]
 
 Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints what one
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
 behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation costs
 more than 5 % more CPU time here (median of the three ratios). --deliveries measures webhooks alone. --large compares a
-database with so many users and events with one of 1,000 and 10,000. --write keeps the results as Markdown.`
+database with so many users and events with one of 1,000 and 10,000. --steady measures writes and the event loop beside a
+backup, an apply, a clean-up, key rotations and a login storm; on a busy machine a fresh session of high priority helps, and a
+TMPDIR in memory leaves the disk out. --write keeps the results as Markdown.`
 
 const { values: options } = parseArgs({
   options: {
@@ -48,8 +52,9 @@ const { values: options } = parseArgs({
     'no-postgres': { type: 'boolean', default: false },
     deliveries: { type: 'boolean', default: false },
     large: { type: 'boolean', default: false },
-    users: { type: 'string', default: '1000000' },
-    events: { type: 'string', default: '10000000' },
+    steady: { type: 'boolean', default: false },
+    users: { type: 'string' },
+    events: { type: 'string' },
     write: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -181,7 +186,15 @@ if (other) {
   }
 } else if (options.deliveries) await printDeliveries()
 else if (options.large)
-  await runLarge(Number(options.users), Number(options.events), { ...slices, slices: 8 })
+  await runLarge(Number(options.users ?? 1e6), Number(options.events ?? 1e7), { ...slices, slices: 8 })
+else if (options.steady)
+  await runSteady({
+    users: Number(options.users ?? 50_000),
+    events: Number(options.events ?? 300_000),
+    expired: options.quick ? 100_000 : 1_000_000,
+    applied: options.quick ? 1_000 : 10_000,
+    quiet: options.quick ? 8_000 : 20_000,
+  })
 else await runAll()
 if (options.write !== undefined)
   writeFileSync(

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { baseName } from '#src/federation/provisioning.ts'
 import { removals } from '#src/operations/sweep-store.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { formOf } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
 import { addOrganization, addUser, authorizeUrl, PASSWORD, REDIRECT } from '#test/support/people.ts'
@@ -208,7 +209,8 @@ describe('FED-06 missing data is asked for on one page', () => {
     app.clock.advance(30 * 60_000)
     expect((await browser.get(asked.url)).status).toBe(400)
     const now = app.context.clock.now()
-    for (const remove of removals) await app.context.store.write(tx => remove(tx, now, app.context))
+    for (const remove of removals)
+      await app.context.store.write(tx => remove(tx, DELETE_BATCH, now, app.context))
     expect(await app.context.store.read(async q => q.select().from(q.tables.upstream_requests))).toEqual([])
   })
 })

@@ -1,5 +1,4 @@
 /** Tests a file full of expired rows, with writes while they are removed. */
-import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,6 +9,7 @@ import { sweep } from '#src/operations/sweep.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { startApp } from '#test/support/app.ts'
+import { fillExpired } from '#test/support/expired.ts'
 import { addOrganization } from '#test/support/people.ts'
 import { figure, LONG } from './faults.ts'
 import { percentile } from './percentile.ts'
@@ -20,33 +20,13 @@ import { percentile } from './percentile.ts'
  */
 const ROWS = Number(process.env.ROWS ?? (LONG ? 3_000_000 : 20_000))
 
-const numbers = `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT ?1)`
-
-const fill = (path: string, gone: string): void => {
-  const db = new Database(path)
-  db.run('PRAGMA busy_timeout = 5000')
-  db.run('PRAGMA synchronous = OFF')
-  db.prepare(
-    `${numbers} INSERT INTO authorization_codes (code_hash, expires_at) SELECT hex(randomblob(22)), n FROM numbers`,
-  ).run(ROWS)
-  const sessions = db.prepare(
-    `${numbers} INSERT INTO sessions (id, user_id, client_id, organization_id, login_id, scope, ip_address, user_agent,
-      started_at, last_active_at, expires_at, due_at)
-    SELECT printf('sess_%s_%012d', ?2, n), 'usr_' || (n % 1000), 'shop', ?2, 'login_' || n, 'openid', '192.0.2.1',
-      'Mozilla/5.0', n, n, ?3, ?3 FROM numbers`,
-  )
-  sessions.run(ROWS / 10, 'org_default', ROWS)
-  sessions.run(ROWS / 10, gone, 8e15)
-  db.close()
-}
-
 test(
   'R-20 expired rows, and those of a deleted organization, are removed in batches with other writes between',
   async () => {
     const path = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'gatehouse.db')
     const app = await startApp({}, { store: await openSqlite({ path }) })
     const { id } = await addOrganization(app, 'gone')
-    fill(path, id)
+    fillExpired(path, ROWS, id)
     expect((await app.admin('DELETE', `/organizations/${id}`)).status).toBe(204)
     const times: number[] = []
     let clearing = true

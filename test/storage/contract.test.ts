@@ -109,7 +109,7 @@ test('effects run once, after the commit, and never when the body threw', async 
     throw new RangeError('no')
   })
   await expect(refused).rejects.toThrow('no')
-  await store.rehearse(async tx => tx.after(() => seen.push('never')))
+  await store.rehearse(async tx => tx.after(() => seen.push('never')), 'all')
   await store.write(async tx => {
     const refused = tx.nested(async () => {
       tx.after(() => seen.push('never'))
@@ -119,6 +119,17 @@ test('effects run once, after the commit, and never when the body threw', async 
     tx.after(() => seen.push('b'))
   })
   expect(seen).toEqual(['a', 'b'])
+})
+
+test('a rehearsal keeps nothing, and other writes run meanwhile', async () => {
+  const store = await freshStore()
+  const seen = await store.rehearse(async tx => {
+    await put(tx, 'rehearsed')
+    await store.write(other => put(other, 'written'))
+    return names(tx)
+  }, 'all')
+  expect(seen).toContain('rehearsed')
+  expect(await store.read(names)).toEqual(['written'])
 })
 
 test('a transaction cannot be used after its body', async () => {

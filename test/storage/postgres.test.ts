@@ -67,7 +67,7 @@ const writes = () => {
       tx.after(() => expect.unreachable())
       await store.write(other => add(other, 'two'))
       return tx.$count(users)
-    })
+    }, 'all')
     expect(said).toBe(2)
     const kept = await store.read(q => q.select().from(users))
     expect(kept.map(({ username }) => username)).toEqual(['two'])

@@ -45,7 +45,7 @@ test('STA-04 a write or part of a write that fails, and a rehearsal, count nothi
   const together = [
     store.write(failing),
     store.write(async tx => logIn(tx)),
-    store.rehearse(async tx => logIn(tx)),
+    store.rehearse(async tx => logIn(tx), 'all'),
   ]
   expect((await Promise.allSettled(together)).map(({ status }) => status)).toEqual([
     'rejected',

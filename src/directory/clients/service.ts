@@ -21,7 +21,7 @@ import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/se
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { redirectLogouts } from '#src/sessions/logout-store.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
-import { DELETE_BATCH } from '#src/storage/batches.ts'
+import { inBatches } from '#src/storage/batches.ts'
 import { endPurge, isPurging } from '#src/storage/purges.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -259,21 +259,14 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
  */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
-  do await context.store.drained()
-  while (await context.store.write(tx => purgeSome(context, tx, client_id)))
-}
-
-/**
- * Purges one batch; true when there is more. Another purge may have finished first, and a new client may have
- * this id.
- */
-const purgeSome = async (context: Core, tx: Transaction, client_id: string): Promise<boolean> => {
-  if (!(await isPurging(tx, client_id))) return false
-  const ended = await releaseSessions(context, tx, { client_id }, DELETE_BATCH)
-  const removed = await removeRemains(tx, 'client', [client_id])
-  if (ended.length + removed > 0) return true
-  await endPurge(tx, client_id)
-  return false
+  await inBatches(context.store, async (tx, limit) => {
+    // Another purge may have finished first, and a new client may have this id.
+    if (!(await isPurging(tx, client_id))) return 0
+    const ended = (await releaseSessions(context, tx, { client_id }, limit)).length
+    const removed = ended > 0 ? ended : await removeRemains(tx, 'client', [client_id], limit)
+    if (removed === 0) await endPurge(tx, client_id)
+    return removed
+  })
 }
 
 const recordClient = (

@@ -197,7 +197,7 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     await removeUsers(tx, [user.id])
     await keepAdmin()
     const ended = await releaseSessions(context, tx, { user_id: user.id }, DELETE_BATCH)
-    const removed = await removeRemains(tx, 'user', [user.id])
+    const removed = await removeRemains(tx, 'user', [user.id], DELETE_BATCH)
     if (ended.length === DELETE_BATCH || removed === DELETE_BATCH)
       await beginPurge(tx, 'user', user.id, context.clock.now())
     const { actor, client_info } = by

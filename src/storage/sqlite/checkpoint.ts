@@ -93,7 +93,8 @@ export const checkpointer = (db: Database) => {
       await running?.promise
       worker?.terminate()
       state.finalize()
-      db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+      // Writes of another process, such as those of a server beside a command, wait for the second one alone.
+      for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
     },
   }
 }

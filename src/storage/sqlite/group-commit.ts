@@ -8,7 +8,10 @@ import { type Added, writeSums } from '#src/storage/sums.ts'
 const BATCH = 64
 /** Time for retries of BEGIN while another process writes, and the longest pause between them, in ms. */
 const BEGIN_TIMEOUT = 5_000
-const MAX_PAUSE = 20
+const MAX_PAUSE = 4
+/** Bounds of the time that a caller of many writes leaves to others between two of them, in ms. */
+const SHORTEST_TURN = 5
+const LONGEST_TURN = 100
 
 interface Waiting {
   body: (tx: Transaction) => Promise<unknown>
@@ -132,13 +135,16 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   let open = true
   let queue: Waiting[] = []
   let draining: Promise<void> | undefined
+  let took = 0
 
   const runBatch = async (batch: Waiting[]): Promise<void> => {
     const topics = new Set<Topic>()
     const answers: (() => void)[] = []
     const sums: Added[] = []
+    let began = 0
     try {
       await transaction.begin()
+      began = performance.now()
       for (const waiting of batch) answers.push(await transaction.runBody(waiting, topics, sums))
       await transaction.writeSums(sums)
       transaction.commit()
@@ -149,6 +155,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       for (const { reject } of batch) reject(unavailable(error))
       return
     }
+    took = performance.now() - began
     committed('done')
     hooks.committed(topics)
     for (const answer of answers) answer()
@@ -182,6 +189,11 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
         queued(1)
         draining ??= drain()
       }),
+    /**
+     * Waits as long as the last transaction took, for the writes of others. Other processes poll for the end
+     * of a transaction.
+     */
+    leaveTurn: (): Promise<void> => sleep(Math.min(Math.max(took, SHORTEST_TURN), LONGEST_TURN)),
     /** Refuses new writes and waits for queued ones. */
     close: async (): Promise<void> => {
       open = false

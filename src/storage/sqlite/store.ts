@@ -4,11 +4,12 @@ import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
 import { putSetting, removeSetting } from '#src/storage/settings.ts'
-import type { Store, Topic, Transaction } from '#src/storage/store.ts'
+import type { RehearsedUsers, Store, Topic, Transaction } from '#src/storage/store.ts'
 import { checkpointer, PAGE } from './checkpoint.ts'
 import { groupCommit } from './group-commit.ts'
 import { migrate } from './migrate.ts'
 import { sqliteQueries } from './queries.ts'
+import { copyForRehearsal } from './rehearsal.ts'
 
 /** Thrown to roll back a rehearsal; carries its result. */
 class Rehearsed<T> extends Error {
@@ -19,7 +20,20 @@ class Rehearsed<T> extends Error {
   }
 }
 
-const rehearsed = async <T>(write: Store['write'], body: (tx: Transaction) => Promise<T>): Promise<T> => {
+/** Runs a write on a copy in memory and rolls it back, so that it has no effects. */
+const rehearsed = async <T>(
+  path: string,
+  body: (tx: Transaction) => Promise<T>,
+  users: RehearsedUsers,
+): Promise<T> => {
+  using db = copyForRehearsal(path, users)
+  const queries = sqliteQueries(db, () => {})
+  const { write, close } = groupCommit(db, queries, {
+    metrics: commitMetrics(openMetrics()),
+    pause: () => undefined,
+    committed: () => {},
+    failed: () => {},
+  })
   try {
     return await write(async tx => {
       throw new Rehearsed(await body(tx))
@@ -27,6 +41,9 @@ const rehearsed = async <T>(write: Store['write'], body: (tx: Transaction) => Pr
   } catch (error) {
     if (error instanceof Rehearsed) return error.value
     throw error
+  } finally {
+    await close()
+    queries.finalize()
   }
 }
 
@@ -132,7 +149,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   let failing = false
   const checkpoints = checkpointer(writer)
   const metrics = openMetrics()
-  const { write, close } = groupCommit(writer, writes, {
+  const { write, leaveTurn, close } = groupCommit(writer, writes, {
     metrics: commitMetrics(metrics),
     pause: checkpoints.pause,
     committed: topics => {
@@ -159,8 +176,11 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     caches: new Map(),
     read: body => body(reads),
     write,
-    drained: checkpoints.idle,
-    rehearse: body => rehearsed(write, body),
+    drained: async () => {
+      await checkpoints.idle()
+      await leaveTurn()
+    },
+    rehearse: (body, users) => rehearsed(options.path, body, users),
     // The instance lock (lock.ts) already excludes other processes.
     exclusively: (_, body) => body(),
     onChange: listener => void listeners.push(listener),

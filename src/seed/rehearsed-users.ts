@@ -1,0 +1,27 @@
+import { foldIdentifier } from '#src/lib/email.ts'
+import type { RehearsedUsers } from '#src/storage/store.ts'
+import type { ReadSeed } from './read.ts'
+
+/** Returns the stored users that an apply may find: those that the seed names, and members of its groups. */
+export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
+  if (prune && present.has('users')) return 'all'
+  // An organization that the file renames has the new slug in the file only.
+  const ids = new Map(entries.organizations.map(({ value: { id, slug } }) => [slug, id]))
+  const homeOf = (slug: string): string => ids.get(slug) ?? slug
+  const users = entries.users.map(({ value }) => value)
+  const groups = entries.groups.map(({ value }) => value)
+  return {
+    named: [
+      ...users.map(({ organization, username, email }) => ({
+        organization: homeOf(organization),
+        username: foldIdentifier(username),
+        email: foldIdentifier(email),
+      })),
+      ...groups.flatMap(({ organization, members }) =>
+        members.map(name => ({ organization: homeOf(organization), username: foldIdentifier(name) })),
+      ),
+    ],
+    ids: users.flatMap(({ id }) => id ?? []),
+    groups: groups.map(({ name }) => name),
+  }
+}
