@@ -1,6 +1,6 @@
 /** The container image, by podman where it can run containers, else in a root of its own. */
 import { afterAll, expect, test } from 'bun:test'
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { startGatehouse } from '#src/testing/process.ts'
@@ -34,9 +34,10 @@ test('a person logs in to the image in a root of its own, where no user is root'
 test('a person logs in to the image for arm64, by emulation of its processor', async () => {
   const { root, config } = await unpacked('arm64')
   expect(config.architecture).toBe('arm64')
-  const emulator = '/usr/bin/qemu-aarch64-static'
-  cpSync(emulator, join(root, emulator))
-  const command = [...inRoot(root, '65532:65532'), emulator, '/usr/local/bin/gatehouse']
+  // Debian 13 has the static emulator under the second name.
+  const emulator = Bun.which('qemu-aarch64-static') ?? Bun.which('qemu-aarch64') ?? 'qemu-aarch64'
+  copyFileSync(emulator, join(root, 'emulator'))
+  const command = [...inRoot(root, '65532:65532'), '/emulator', '/usr/local/bin/gatehouse']
   expect(await developAndLogIn(...command)).toBe('alice')
 })
 
