@@ -32,6 +32,8 @@ const built = await Bun.build({
   naming: '[name].[ext]',
   outdir: target,
   target: 'bun',
+  // Otherwise the bundle names folders of the machine that builds it.
+  define: { __dirname: '"/"' },
   minify: true,
 })
 if (!built.success) throw new AggregateError(built.logs, 'the server could not be bundled')
