@@ -4,6 +4,7 @@ import { permissionsOf } from '#src/directory/access.ts'
 import { findAccount, listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { isWaiting } from '#src/directory/registrations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
 import { isAllowedDomain } from '#src/directory/users/rules.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
@@ -38,6 +39,8 @@ export type LinkingResult =
   /** A new user whose profile is incomplete. */
   | { step: 'complete' }
   | { step: 'create' }
+  /** The account is linked, and its user waits for an administrator's approval. */
+  | { step: 'wait' }
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
 /** Decides how an upstream identity maps to a local user; the one rule for all providers. */
@@ -52,6 +55,7 @@ export const resolveAccount = async (
   if (account && linking && account.user_id !== linking) return { step: 'refuse', reason: 'linked_elsewhere' }
   if (known_id) {
     const user = await findUser(q, organization.id, known_id)
+    if (account && user && !user.enabled && (await isWaiting(q, user.id))) return { step: 'wait' }
     if (!user?.enabled) return { step: 'refuse', reason: 'user_disabled', user_id: known_id }
     return { step: account ? 'enter' : 'link', user }
   }

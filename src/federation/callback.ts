@@ -11,6 +11,7 @@ import {
 import { consumePending, consumeRound } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
@@ -18,6 +19,7 @@ import { browserHash, withCookies } from '#src/http/cookies.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { render } from '#src/pages/render.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
@@ -177,6 +179,7 @@ export const completeLogin = async (
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)
+  if (result.step === 'wait') return waitingPage(context, browser, flow)
   const { auth_time, until } = identity.profile
   const confirm = (tx: Transaction) => useForm(tx, flow, identity)
   if (result.step === 'enter')
@@ -185,9 +188,9 @@ export const completeLogin = async (
     return linkAs(context, browser, flow, identity, result.user, { ...FEDERATED, auth_time })
   if (result.step === 'create') {
     const user = await provisionUser(context, identity, browser.call).catch(ignoreConflict)
-    return user
-      ? proceedAs(context, browser, flow, { user, ...FEDERATED, auth_time, until, confirm })
-      : completeLogin(context, browser, flow, identity)
+    if (!user) return completeLogin(context, browser, flow, identity)
+    if (!user.enabled) return waitingPage(context, browser, flow)
+    return proceedAs(context, browser, flow, { user, ...FEDERATED, auth_time, until, confirm })
   }
   const { provider, profile } = identity
   const { browser_hash, round } = flow.pending
@@ -200,6 +203,13 @@ export const completeLogin = async (
   })
   return seeOther(`/oauth/link-account?request=${handle}`)
 }
+
+const waitingPage = (context: Context, { call }: BrowserSession, { organization }: StoredFlow): Response =>
+  render(
+    'registration-waiting',
+    { brand: brandOf(context, organization), request_id: call.request_id },
+    { locale: call.locale },
+  )
 
 /** Uses up the forms of this flow, so that none of them logs in a second time. */
 const useForm = async (

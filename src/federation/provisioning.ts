@@ -1,10 +1,13 @@
 import { anonymousActor } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { withRoles } from '#src/directory/identity-providers/store.ts'
+import { readOrganization } from '#src/directory/organizations/store.ts'
+import { needsApproval, recordRegistration } from '#src/directory/registrations/service.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { newSecret } from '#src/lib/secrets.ts'
+import { PageError } from '#src/pages/boundary.ts'
 import { completeUser, findInvited, refuse, useUp } from '#src/sign-in/accept-invitation.ts'
 import { linkAccount } from '#src/sign-in/external-accounts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -15,9 +18,11 @@ import type { UpstreamProfile } from './profile.ts'
  * Creates a user from the upstream profile (just-in-time provisioning) and links it. The user has no
  * password, so the provider is the only way to log in. An invitation is used up in the same write. It adds
  * its roles and groups to those of the provider; an invitation with a user links that user instead of
- * creating one.
+ * creating one. Without an invitation the user is disabled and waits where the organization approves people
+ * who register: a provider that anybody can use must not lead past the approval.
  *
- * @throws AppError `conflict` when a concurrent request took the name or address
+ * @throws AppError `conflict` when a concurrent request took the name or address, PageError 400 `expired`
+ *   when the organization's policy changed meanwhile
  */
 export const provisionUser = async (
   context: Context,
@@ -28,9 +33,13 @@ export const provisionUser = async (
   const { first_name = '', last_name = '' } = profile
   const email = newAddressOf(identity) ?? ''
   const found = invited && (await context.store.read(q => findInvited(context, q, invited.link_hash)))
+  const waits = !found && needsApproval(organization)
   const also = async (tx: Transaction, user: UserRow) => {
     await linkAccount(context, tx, accountOf(identity), user)
-    if (found) await useUp(context, tx, call, found, user)
+    if (found) return useUp(context, tx, call, found, user)
+    const now = await readOrganization(tx, organization.id)
+    if (!now || needsApproval(now) !== waits) throw new PageError('expired', 400)
+    if (waits) await recordRegistration(context, tx, user, call)
   }
   if (invited && found?.user) {
     await completeUser(context, call, { organization, ...invited }, undefined, also).catch(refuse)
@@ -55,7 +64,7 @@ export const provisionUser = async (
       first_name,
       last_name,
       password_hash: null,
-      enabled: true,
+      enabled: !waits,
       email_verified:
         found?.invitation.delivery === 'mail' ||
         (provider.trust_email && profile.email_verified && email === profile.email),

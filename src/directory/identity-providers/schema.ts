@@ -34,7 +34,9 @@ const common = {
   alias: alias.describe('Unique in the instance; part of the callback URL.'),
   name: line(128, 1).describe('Shown on the login page.'),
   enabled: flag.describe('Whether users may sign in through it.'),
-  allow_registration: flag.describe('Whether a first login creates the user.'),
+  allow_registration: flag.describe(
+    'Whether a first login creates the user, who waits where `settings.registration` is `approval`.',
+  ),
   trust_email: flag.describe('Whether its e-mail addresses count as verified.'),
   default_roles: set(line(128), 50)
     .overwrite(names => names.toSorted())

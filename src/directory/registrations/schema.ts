@@ -11,7 +11,10 @@ const RegistrationAnswer = z
     id: z.string().describe('Id of the user.'),
     organization_id: stored.organization_id,
     username: user.username,
-    email: user.email.describe('Verified address of the user.'),
+    email: user.email,
+    email_verified: z
+      .boolean()
+      .describe('False when the user comes from a provider that has not verified the address.'),
     first_name: user.first_name,
     last_name: user.last_name,
     created_at: stored.created_at,
@@ -24,6 +27,7 @@ const RegistrationAnswer = z
       organization_id: example.organization_id,
       username: 'alice',
       email: 'alice@example.com',
+      email_verified: true,
       first_name: 'Alice',
       last_name: 'Doe',
       created_at: example.time,

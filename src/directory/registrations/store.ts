@@ -12,6 +12,10 @@ export const insertWaiting = async (tx: Transaction, waiting: Waiting): Promise<
   await tx.insert(tx.tables.waiting_users).values(waiting)
 }
 
+/** True when the user waits for approval. */
+export const isWaiting = async (q: Queries, user_id: UserId): Promise<boolean> =>
+  (await q.$count(q.tables.waiting_users, eq(q.tables.waiting_users.user_id, user_id))) > 0
+
 /** Removes a user from the waiting ones; false when the user does not wait. */
 export const endWaiting = async (tx: Transaction, user_id: UserId): Promise<boolean> => {
   const { waiting_users: t } = tx.tables
@@ -33,6 +37,7 @@ const columns = ({ waiting_users: t, users }: Tables) => ({
   organization_id: t.organization_id,
   username: users.username,
   email: users.email,
+  email_verified: users.email_verified,
   first_name: users.first_name,
   last_name: users.last_name,
   created_at: t.created_at,

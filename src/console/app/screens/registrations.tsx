@@ -53,6 +53,7 @@ export const RegistrationsScreen = () => {
               </a>
               <span class="hint">
                 {registration.username} · {registration.email}
+                {registration.email_verified ? '' : ` · ${words.users.unverified}`}
               </span>
             </span>
             <When time={registration.created_at} />

@@ -1,0 +1,100 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import type { Json } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
+import { startLinking } from './linking-world.ts'
+import { atUpstream, goThrough, pathOf } from './upstream.ts'
+
+const mail = captureMail()
+const { app, upstream, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } = await startLinking({
+  mail,
+})
+const WAITS = { status: 200, heading: 'Almost done' }
+
+const allow = async (registration: string) =>
+  expect((await app.admin('PUT', '/organizations/default', { settings: { registration } })).status).toBe(200)
+const waiting = async () => (await app.admin('GET', '/registrations')).body.data as Json[]
+const arrive = (who: { sub: string; email: string }, alias = 'asking', browser = fresh()) =>
+  goThrough(browser, upstream, entry(alias), who)
+
+beforeEach(async () => {
+  await allow('approval')
+  await app.events()
+})
+
+describe('PEO-42 a person who comes by a provider', () => {
+  test('waits for approval, is told so again, and is let in', async () => {
+    const who = somebody()
+    const browser = fresh()
+    expect(await arrive(who, 'asking', browser)).toMatchObject(WAITS)
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+    const [user] = await usersBy(who.email)
+    expect(user).toMatchObject({ enabled: false, email_verified: false, roles: ['user'] })
+    expect(await accountsOf(user?.id)).toMatchObject([{ subject: who.sub }])
+    expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([
+      ['user.created', null, {}],
+      ['user.registered', user?.id, { waits: true }],
+    ])
+    expect(await waiting()).toMatchObject([{ id: user?.id, email: who.email, email_verified: false }])
+    expect(await arrive(who)).toMatchObject(WAITS)
+    expect(await refusal()).toEqual([])
+    expect((await app.admin('POST', `/registrations/${user?.id}/approve`)).status).toBe(200)
+    while ((await deliverMails(app.context)) > 0);
+    expect(mail.mails.at(-1)).toMatchObject({ to: who.email, subject: 'You can sign in to Gatehouse now' })
+    expect(await whoIs(await arrive(who))).toBe(user?.id ?? '')
+  })
+
+  test('waits also after the form for a missing name, sent twice', async () => {
+    const { sub, email } = somebody()
+    const browser = fresh()
+    const form = await goThrough(browser, upstream, entry('trusted'), {
+      sub,
+      email,
+      email_verified: 'true',
+      name: '',
+    })
+    expect(form.heading).toBe('One more thing')
+    for (let time = 0; time < 2; time++)
+      expect(await browser.submit(form, { first_name: 'Robin' })).toMatchObject(WAITS)
+    expect(await waiting()).toMatchObject([{ email, email_verified: true, first_name: 'Robin' }])
+    expect(await usersBy(email)).toHaveLength(1)
+    await app.admin('DELETE', `/users/${(await waiting())[0]?.id}`)
+  })
+
+  test('is refused once an administrator has disabled them', async () => {
+    const who = somebody()
+    await arrive(who)
+    const [user] = await usersBy(who.email)
+    await app.admin('POST', `/registrations/${user?.id}/approve`)
+    await app.admin('PUT', `/users/${user?.id}`, { enabled: false })
+    await app.events()
+    expect((await arrive(who)).status).toBe(400)
+    expect((await refusal())[0]?.[2]).toBe('user_disabled')
+  })
+
+  test.each(['off', 'open'])('does not wait where registration is %s', async registration => {
+    await allow(registration)
+    const who = somebody()
+    await app.events()
+    expect(await whoIs(await arrive(who))).toStartWith('usr_')
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.created'])
+  })
+
+  test('does not wait with an invitation, nor with an account from before', async () => {
+    await allow('off')
+    const known = somebody()
+    const id = await whoIs(await arrive(known))
+    await allow('approval')
+    expect(await whoIs(await arrive(known))).toBe(id)
+    const { invitation_url } = await create(app, '/invitations', { delivery: 'link' })
+    const browser = fresh()
+    const page = await browser.get(invitation_url)
+    const away = await browser.submit({ ...page, forms: page.forms.slice(0, 1) }, { provider: 'asking' })
+    const who = somebody()
+    const url = (await browser.follow(away)).location ?? ''
+    const done = await browser.follow(await browser.get(pathOf(await atUpstream(upstream, url, who))))
+    expect(done.heading).toBe('Your account')
+    expect(await usersBy(who.email)).toMatchObject([{ enabled: true }])
+  })
+})
