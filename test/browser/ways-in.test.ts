@@ -1,0 +1,143 @@
+/** Tests codes by mail, remembered browsers and turned photos as people meet them. */
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { SECOND } from '#src/lib/duration.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import type { Json } from '#test/support/app.ts'
+import { axeFindings } from '#test/support/axe.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
+import { serveConsole } from '#test/support/console.ts'
+import { codeOf, enrolTotp, openEnrolment } from '#test/support/factors.ts'
+import { PASSWORD } from '#test/support/people.ts'
+
+const LOOKS: [string, BrowserContextOptions][] = [
+  ['phone, light', { viewport: { width: 390, height: 844 }, colorScheme: 'light' }],
+  ['desktop, dark', { viewport: { width: 1280, height: 860 }, colorScheme: 'dark' }],
+]
+const mail = captureMail()
+let served: Awaited<ReturnType<typeof serveConsole>>
+beforeEach(async () => {
+  served = await serveConsole({ mail })
+})
+afterEach(() => served.stop())
+afterAll(closeChromium)
+
+const allow = async (settings: Json) =>
+  expect((await served.app.admin('PUT', '/organizations/default', { settings })).status).toBe(200)
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+/** Waits for a page and asks axe. */
+const arrives = async (page: Page, name: string) => {
+  await heading(page, name)
+  expect([name, await axeFindings(page)]).toEqual([name, []])
+}
+/** Signs in with a password, by keyboard alone: the first field has the focus. */
+const signIn = async (page: Page, username: string) => {
+  await page.goto(`${served.url}/account`)
+  await heading(page, 'Sign in')
+  await page.keyboard.type(username)
+  await page.keyboard.press('Tab')
+  await page.keyboard.type(PASSWORD)
+  await page.keyboard.press('Enter')
+}
+const signOut = async (page: Page) => {
+  await page.goto(`${served.url}/account`)
+  await button(page, 'Sign out').first().click()
+  await heading(page, 'You’re signed out')
+}
+
+for (const [look, options] of LOOKS) {
+  testInChromium(
+    `MCD-01 a code by mail signs in, ${look}`,
+    async () => {
+      expect(
+        (await served.app.admin('PUT', `/users/${await idOf('grace')}`, { email_verified: true })).status,
+      ).toBe(200)
+      await allow({ email_code: 'users' })
+      mail.clear()
+      const { page, close } = await openPage(options)
+      await page.goto(`${served.url}/account`)
+      await page.getByRole('link', { name: 'Email me a code' }).click()
+      await arrives(page, 'Sign in with a code')
+      await page.keyboard.type('grace')
+      await page.keyboard.press('Enter')
+      await arrives(page, 'Check your email')
+      while ((await deliverMails(served.app.context)) > 0);
+      const code = /^\d{6}$/m.exec(mail.mails.at(-1)?.text ?? '')?.[0] ?? ''
+      await page.keyboard.type(code === '000000' ? '000001' : '000000')
+      await page.keyboard.press('Enter')
+      await page.getByText('That code isn’t right').waitFor()
+      await arrives(page, 'Check your email')
+      await page.keyboard.type(code)
+      await page.keyboard.press('Enter')
+      await heading(page, 'Your account')
+      await close()
+    },
+    120_000,
+  )
+
+  testInChromium(
+    `RMB-01 RMB-05 a browser is remembered, listed and forgotten, ${look}`,
+    async () => {
+      await allow({ remember_browser_days: 30 })
+      const own = openBrowser(served.app)
+      const { key } = await enrolTotp(served.app, own, await openEnrolment(own, 'grace'))
+      served.clock.skip(30 * SECOND)
+      const { page, close } = await openPage(options)
+      await signIn(page, 'grace')
+      await arrives(page, 'Two-step verification')
+      await page.getByLabel('Don’t ask again in this browser').check()
+      await page.getByLabel('Six-digit code').fill(codeOf(served.app, key))
+      await page.keyboard.press('Enter')
+      await heading(page, 'Your account')
+      await signOut(page)
+      await signIn(page, 'grace')
+      await heading(page, 'Your account')
+      await page.goto(`${served.url}/account/security`)
+      await arrives(page, 'Security')
+      await page.getByRole('button', { name: 'Forget' }).click()
+      // The login was spared the second factor, and no longer is.
+      await heading(page, 'Two-step verification')
+      served.clock.skip(30 * SECOND)
+      await page.getByLabel('Six-digit code').fill(codeOf(served.app, key))
+      await page.keyboard.press('Enter')
+      await arrives(page, 'Security')
+      expect(await page.getByRole('heading', { name: 'Remembered browsers' }).count()).toBe(0)
+      await close()
+    },
+    120_000,
+  )
+}
+
+const idOf = async (username: string): Promise<string> =>
+  (await served.app.admin('GET', `/users?search=${username}`)).body.data[0].id
+
+/** An Exif segment that says that the picture is turned by 90 degrees. */
+const TURNED = Buffer.from('ffe100224578696600004d4d002a00000008000101120003000000010006000000000000', 'hex')
+
+testInChromium(
+  'PEO-34 a photo that a camera stored turned is shown upright, also when it came without JavaScript',
+  async () => {
+    const drawn = await openPage()
+    const uri = (await drawn.page.evaluate(
+      "Object.assign(document.createElement('canvas'), { width: 40, height: 20 }).toDataURL('image/jpeg')",
+    )) as string
+    await drawn.close()
+    const upright = Buffer.from(uri.split(',')[1] ?? '', 'base64')
+    const buffer = Buffer.concat([upright.subarray(0, 2), TURNED, upright.subarray(2)])
+    const { page, close } = await openPage({ javaScriptEnabled: false })
+    await signIn(page, 'grace')
+    await heading(page, 'Your account')
+    await page.goto(`${served.url}/account/profile`)
+    await page.locator('[name=picture]').setInputFiles({ name: 'photo.jpg', mimeType: 'image/jpeg', buffer })
+    await button(page, 'Upload').click()
+    await page.getByRole('status').waitFor()
+    const size =
+      "(({ naturalWidth, naturalHeight }) => [naturalWidth, naturalHeight])(document.querySelector('form.picture img'))"
+    expect(await page.evaluate(size)).toEqual([20, 40])
+    await close()
+  },
+  60_000,
+)
