@@ -21,6 +21,7 @@ import { PageError } from '#src/pages/boundary.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { listRemembered } from '#src/sessions/remembered-store.ts'
+import { mayUseCode } from '#src/sign-in/email-codes.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { openForm, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
@@ -57,11 +58,12 @@ export const getSecurity =
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     const { user } = viewer
-    const { codes_left, browsers, ...held } = await context.store.read(async q => ({
+    const { codes_left, browsers, takes_email_code, ...held } = await context.store.read(async q => ({
       factors: await listFactors(q, user.id),
       ways: await listWaysIn(q, user),
       codes_left: await countRecoveryCodes(q, user.id),
       browsers: await listRemembered(q, user.id, context.clock.now()),
+      takes_email_code: context.mail !== undefined && (await mayUseCode(q, user)),
     }))
     const locate = await context.places.open()
     const { factors } = held
@@ -98,6 +100,7 @@ export const getSecurity =
         codes_action: '/account/security/codes',
         has_password: user.password_hash !== null,
         change_password_url: '/account/change-password',
+        takes_email_code,
         ...(notice && { notice }),
       },
       { locale: call.locale },

@@ -512,6 +512,8 @@ export interface AccountSecurityPage extends AccountFrame {
   /** `has_password` is false for a user who would choose the first one. */
   has_password: boolean
   change_password_url: string
+  /** True when the user may sign in with a code by mail. */
+  takes_email_code: boolean
   notice?: MessageCode<'account-security.notice.'>
 }
 

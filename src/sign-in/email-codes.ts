@@ -29,7 +29,7 @@ const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, cod
     .digest('base64url')
 
 /** True when a code by mail is a way to sign in for the user. */
-const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> => {
+export const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> => {
   const organization = await readOrganization(q, user.organization_id)
   const policy = organization ? settingsOf(organization).email_code : 'off'
   if (policy === 'off' || !user.enabled || !user.email_verified) return false

@@ -214,6 +214,20 @@ describe('MCD-03 a code is sent', () => {
   })
 })
 
+test('MCD-08 the security page lists a code by mail where the user may sign in with one', async () => {
+  const listed = async (more: Json = {}) => {
+    const user = await newUser(more)
+    const browser = newBrowser()
+    await signIn(browser, await browser.get('/account'), user.username)
+    return (await browser.get('/account/security')).html.includes('Code by email')
+  }
+  expect(await listed()).toBe(true)
+  expect(await listed({ email_verified: false })).toBe(false)
+  expect(await listed({ roles: ['admin'] })).toBe(false)
+  await allow({ email_code: 'off' })
+  expect(await listed()).toBe(false)
+})
+
 describe('guesses', () => {
   test('MCD-04 end a code after five, also at once', async () => {
     const user = await newUser()

@@ -24,7 +24,7 @@ beforeEach(async () => {
 })
 
 describe('PEO-42 a person who comes by a provider', () => {
-  test('waits for approval, is told so again, and is let in', async () => {
+  test('waits for approval, also at a second login, and is let in', async () => {
     const who = somebody()
     const browser = fresh()
     expect(await arrive(who, 'asking', browser)).toMatchObject(WAITS)

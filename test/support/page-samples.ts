@@ -297,6 +297,7 @@ const security: Pages['account-security'] = {
   rename_action: '/account/security/rename',
   codes_action: '/account/security/codes',
   has_password: true,
+  takes_email_code: true,
   change_password_url: '/account/change-password',
 }
 
