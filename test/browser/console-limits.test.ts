@@ -79,6 +79,7 @@ testInChromium(
       await at.walk((path ?? '').slice(1))
       if (opener) await button(opener).click()
       const form = page.locator(opener ? 'dialog form' : 'main form.form')
+      for (const name of fields) await form.locator(`[name="${name}"]`).waitFor()
       const shown = await form
         .locator('input[name], textarea[name]')
         .evaluateAll(all => all.map(each => (each as HTMLInputElement).name))

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { asProblem, type Problem, read } from './api.ts'
-import { curlOf } from './forms.tsx'
+import { curlOf } from './curl.ts'
 import { seedFields } from './limits.ts' with { type: 'macro' }
 import { AsCurl, Card, Code, Failure, Loading } from './parts.tsx'
 import { words } from './words.ts'

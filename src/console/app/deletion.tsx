@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
-import { useAction } from './action.ts'
-import { Confirm } from './dialogs.tsx'
+import { ConfirmCall } from './confirm-call.tsx'
 import { go } from './router.ts'
 import { say, words } from './words.ts'
 
@@ -20,22 +19,21 @@ export const DeleteButton = (props: {
 }) => {
   const { name, typed, text, path, list } = props
   const [isAsked, setAsked] = useState(false)
-  const { run, dialog } = useAction(() => {
-    go(list)
-  })
   return (
     <>
       <button type="button" class="danger" onClick={() => setAsked(true)}>
         {common.delete}
       </button>
       {isAsked && (
-        <Confirm
+        <ConfirmCall
           title={say(common.deleteOne, { name })}
           text={text}
           action={common.delete}
           typed={typed}
-          {...dialog}
-          onConfirm={() => void run('DELETE', path, say(common.deleted, { name }))}
+          method="DELETE"
+          path={path}
+          done={say(common.deleted, { name })}
+          onDone={() => go(list)}
           onClose={() => setAsked(false)}
         />
       )}

@@ -1,7 +1,7 @@
 import type { ComponentChildren, RefObject } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
-import { Refused } from './parts.tsx'
+import { AsCurl, Refused } from './parts.tsx'
 import { say, words } from './words.ts'
 
 const { common } = words
@@ -11,7 +11,11 @@ export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
   useLayoutEffect(() => {
     const { current } = dialog
     current?.showModal()
-    return () => current?.close()
+    return () => {
+      // This close is not the person's: the screen may show another dialog in its place.
+      current?.addEventListener('close', event => event.stopImmediatePropagation(), { capture: true })
+      current?.close()
+    }
   }, [])
 
 /** Shows a modal dialog, which Escape closes. */
@@ -31,7 +35,9 @@ export const Confirm = (props: {
   title: string
   text: string
   action: string
-  typed?: string
+  typed?: string | undefined
+  /** The call as a shell command. */
+  curl?: string
   problem?: Problem | undefined
   isBusy: boolean
   onConfirm(): void
@@ -46,13 +52,14 @@ export const Confirm = (props: {
     <Dialog title={props.title} onClose={props.onClose}>
       <form onSubmit={submit}>
         <p>{props.text}</p>
-        <Refused problem={props.problem} />
         {props.typed !== undefined && (
           <label class="field">
             <span>{say(common.typeName, { name: props.typed })}</span>
             <input autocomplete="off" value={given} onInput={event => setGiven(event.currentTarget.value)} />
           </label>
         )}
+        <Refused problem={props.problem} />
+        {props.curl && <AsCurl text={props.curl} />}
         <div class="dialog-actions">
           <button type="button" onClick={props.onClose}>
             {common.cancel}

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
 import { ApiForm } from './api-form.tsx'
+import { curlOf } from './curl.ts'
 import { Dialog } from './dialogs.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { show } from './toast.tsx'
@@ -60,19 +61,6 @@ export const useEdit = <T extends object>(
     },
     dismiss: () => setProblem(undefined),
   }
-}
-
-/** Returns a call as a shell command. The token is a variable, its value is not shown. */
-export const curlOf = (method: string, path: string, body?: unknown): string => {
-  const lines = [
-    `curl -X ${method} "${location.origin}/api/v1/admin${path}"`,
-    '-H "authorization: Bearer $TOKEN"',
-  ]
-  if (body !== undefined) {
-    const json = JSON.stringify(body).replaceAll("'", "'\\''")
-    lines.push('-H "content-type: application/json"', `-d '${json}'`)
-  }
-  return lines.join(' \\\n  ')
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))

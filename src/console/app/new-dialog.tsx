@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useAction } from './action.ts'
 import { ApiForm } from './api-form.tsx'
+import { curlOf } from './curl.ts'
 import { Dialog } from './dialogs.tsx'
-import { curlOf } from './forms.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { words } from './words.ts'
 

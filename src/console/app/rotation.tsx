@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
-import { useAction } from './action.ts'
-import { Confirm } from './dialogs.tsx'
+import { ConfirmCall } from './confirm-call.tsx'
 import { Once } from './once.tsx'
 import { words } from './words.ts'
 
@@ -19,22 +18,23 @@ export const RotateButton = <T,>(props: {
   const { text, path, body, shown, secretOf } = props
   const [isAsked, setAsked] = useState(false)
   const [secret, setSecret] = useState<string>()
-  const { run, dialog } = useAction<T>(answer => {
-    setAsked(false)
-    setSecret(secretOf(answer))
-  })
   return (
     <>
       <button type="button" onClick={() => setAsked(true)}>
         {common.newSecret}
       </button>
       {isAsked && (
-        <Confirm
+        <ConfirmCall<T>
           title={common.newSecretTitle}
           text={text}
           action={common.newSecret}
-          {...dialog}
-          onConfirm={() => void run('POST', path, undefined, body)}
+          method="POST"
+          path={path}
+          body={body}
+          onDone={answer => {
+            setAsked(false)
+            setSecret(secretOf(answer))
+          }}
           onClose={() => setAsked(false)}
         />
       )}

@@ -1,13 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { dynamicClientItem } from '#src/directory/clients/dynamic-clients.ts'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import { useAction } from '../action.ts'
 import { asProblem, callApi, type Problem, withQuery } from '../api.ts'
-import { Confirm } from '../dialogs.tsx'
+import { ConfirmCall } from '../confirm-call.tsx'
 import { type Fact, Facts } from '../facts.tsx'
 import { Tabs } from '../families.tsx'
 import { Choice, Field } from '../fields.tsx'
-import { curlOf } from '../forms.tsx'
 import { useList, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
@@ -15,7 +13,7 @@ import { may } from '../me.ts'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { AsCurl, Badge, Empty, Heading, Refused, Value } from '../parts.tsx'
+import { Badge, Empty, Heading, Refused, Value } from '../parts.tsx'
 import { person } from '../session.ts'
 import { show } from '../toast.tsx'
 import { fullDate, say, withUnit, words } from '../words.ts'
@@ -56,7 +54,6 @@ const Row = (props: {
   const { client, isBlocked, setBlocked } = props
   const [isOpen, setOpen] = useState(false)
   const [isAsked, setAsked] = useState(false)
-  const end = useAction(() => setAsked(false))
   const sessions = withQuery('/sessions', {
     client_id: client.client_id,
     organization_id: props.organization_id,
@@ -86,16 +83,17 @@ const Row = (props: {
               </button>
             )}
           </div>
-          <AsCurl text={curlOf('DELETE', sessions)} />
         </div>
       )}
       {isAsked && (
-        <Confirm
+        <ConfirmCall
           title={say(text.endTitle, { name: client.name })}
           text={text.endText}
           action={text.end}
-          {...end.dialog}
-          onConfirm={() => void end.run('DELETE', sessions, words.sessions.allEnded)}
+          method="DELETE"
+          path={sessions}
+          done={words.sessions.allEnded}
+          onDone={() => setAsked(false)}
           onClose={() => setAsked(false)}
         />
       )}

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { InvitationDetail } from '#src/directory/invitations/schema.ts'
 import { useAction } from '../action.ts'
-import { Confirm } from '../dialogs.tsx'
+import { ConfirmCall } from '../confirm-call.tsx'
+import { curlOf } from '../curl.ts'
 import { type Fact, Facts } from '../facts.tsx'
-import { curlOf } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
 import { AsCurl, Card, Empty, Heading, Refused, Value, When } from '../parts.tsx'
@@ -20,10 +20,6 @@ const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<De
   const path = `/invitations/${invitation.id}`
   const [isAsked, setAsked] = useState(false)
   const [sent, setSent] = useState<Sent>()
-  const withdrawal = useAction(() => {
-    setAsked(false)
-    loaded.reload()
-  })
   const resending = useAction<Sent>(answer => {
     if (answer.invitation_url) setSent(answer)
     else tellSent(answer)
@@ -45,12 +41,17 @@ const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<De
         )}
       </div>
       {isAsked && (
-        <Confirm
+        <ConfirmCall
           title={text.withdrawTitle}
           text={text.withdrawText}
           action={text.withdraw}
-          {...withdrawal.dialog}
-          onConfirm={() => void withdrawal.run('DELETE', path, text.withdrawn)}
+          method="DELETE"
+          path={path}
+          done={text.withdrawn}
+          onDone={() => {
+            setAsked(false)
+            loaded.reload()
+          }}
           onClose={() => setAsked(false)}
         />
       )}

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useAction } from '../action.ts'
-import { Confirm } from '../dialogs.tsx'
+import { ConfirmCall } from '../confirm-call.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Badge, Card, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
 import { bytes, fullDate, say, words } from '../words.ts'
@@ -39,10 +39,6 @@ export const Keys = () => {
   const text = words.keys
   const loaded = useObject<{ data: SigningKey[] }>('/keys')
   const [isAsked, setAsked] = useState(false)
-  const rotation = useAction(() => {
-    setAsked(false)
-    loaded.reload()
-  })
   const keys = loaded.data?.data
   return (
     <Card
@@ -68,12 +64,17 @@ export const Keys = () => {
         </ul>
       )}
       {isAsked && (
-        <Confirm
+        <ConfirmCall
           title={text.rotateTitle}
           text={text.rotateText}
           action={text.rotate}
-          {...rotation.dialog}
-          onConfirm={() => void rotation.run('POST', '/keys/rotate', text.rotated)}
+          method="POST"
+          path="/keys/rotate"
+          done={text.rotated}
+          onDone={() => {
+            setAsked(false)
+            loaded.reload()
+          }}
           onClose={() => setAsked(false)}
         />
       )}

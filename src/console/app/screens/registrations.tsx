@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { registrationAnswer } from '#src/directory/registrations/schema.ts'
 import { useAction } from '../action.ts'
-import { Confirm } from '../dialogs.tsx'
+import { ConfirmCall } from '../confirm-call.tsx'
 import { Tabs } from '../families.tsx'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
@@ -22,10 +22,6 @@ export const RegistrationsScreen = () => {
   const list = useList<Registration>('/registrations', { limit: 50, order: 'asc' })
   const [asked, setAsked] = useState<Registration>()
   const approval = useAction(list.reload)
-  const refusal = useAction(() => {
-    setAsked(undefined)
-    list.reload()
-  })
   return (
     <>
       <Heading title={words.nav.registrations} lead={text.lead}>
@@ -89,14 +85,17 @@ export const RegistrationsScreen = () => {
         )}
       />
       {asked && (
-        <Confirm
+        <ConfirmCall
           title={say(text.refuseTitle, { name: nameOf(asked) })}
           text={text.refuseText}
           action={text.refuse}
-          {...refusal.dialog}
-          onConfirm={() =>
-            void refusal.run('DELETE', `/users/${asked.id}`, say(text.refused, { name: nameOf(asked) }))
-          }
+          method="DELETE"
+          path={`/users/${asked.id}`}
+          done={say(text.refused, { name: nameOf(asked) })}
+          onDone={() => {
+            setAsked(undefined)
+            list.reload()
+          }}
           onClose={() => setAsked(undefined)}
         />
       )}

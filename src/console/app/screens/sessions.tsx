@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { SessionAnswer } from '#src/sessions/schema.ts'
 import { useAction } from '../action.ts'
 import { withQuery } from '../api.ts'
-import { Confirm } from '../dialogs.tsx'
+import { ConfirmCall } from '../confirm-call.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
 import { Empty, Heading, Refused, When } from '../parts.tsx'
@@ -15,10 +15,6 @@ export const SessionsScreen = () => {
   const settled = useSettled(filters, 300)
   const list = useList<SessionAnswer>('/sessions', { ...settled, limit: 50 })
   const one = useAction(list.reload)
-  const all = useAction(() => {
-    setAsked(false)
-    list.reload()
-  })
   const isFiltered = settled.user_id !== '' || settled.client_id !== ''
   const field = (name: 'user_id' | 'client_id', label: string) => (
     <label class="choice">
@@ -71,12 +67,17 @@ export const SessionsScreen = () => {
         )}
       />
       {isAsked && (
-        <Confirm
+        <ConfirmCall
           title={words.sessions.endAllTitle}
           text={say(words.sessions.endAllText, { count: list.total })}
           action={words.sessions.endAllAction}
-          {...all.dialog}
-          onConfirm={() => void all.run('DELETE', withQuery('/sessions', settled), words.sessions.allEnded)}
+          method="DELETE"
+          path={withQuery('/sessions', settled)}
+          done={words.sessions.allEnded}
+          onDone={() => {
+            setAsked(false)
+            list.reload()
+          }}
           onClose={() => setAsked(false)}
         />
       )}

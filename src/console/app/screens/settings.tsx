@@ -1,7 +1,8 @@
+import { curlOf } from '../curl.ts'
 import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Card, Heading, Value } from '../parts.tsx'
+import { AsCurl, Card, Heading, Value } from '../parts.tsx'
 import { issuer } from '../session.ts'
 import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
@@ -76,6 +77,9 @@ export const SettingsScreen = () => {
                 </div>
               ))}
             </dl>
+          </Card>
+          <Card title={words.code.title}>
+            <AsCurl text={curlOf('GET', '/settings')} />
           </Card>
         </div>
         <div class="stack">

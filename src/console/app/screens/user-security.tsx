@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useAction } from '../action.ts'
+import { curlOf } from '../curl.ts'
 import { Confirm } from '../dialogs.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
 import { Card, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
@@ -73,6 +74,7 @@ export const Factors = ({ id }: { id: string }) => {
     list.reload()
   })
   const isLockedOut = action.problem?.status === 409
+  const path = `/users/${id}/factors/${asked?.id}${isLockedOut ? '?only_way_in=true' : ''}`
   return (
     <Card title={words.user.factors} flush>
       {list.problem ? (
@@ -106,13 +108,8 @@ export const Factors = ({ id }: { id: string }) => {
           action={isLockedOut ? words.user.removeAnyway : words.user.removeFactor}
           isBusy={action.dialog.isBusy}
           problem={isLockedOut ? undefined : action.problem}
-          onConfirm={() =>
-            void action.run(
-              'DELETE',
-              `/users/${id}/factors/${asked.id}${isLockedOut ? '?only_way_in=true' : ''}`,
-              words.user.factorRemoved,
-            )
-          }
+          curl={curlOf('DELETE', path)}
+          onConfirm={() => void action.run('DELETE', path, words.user.factorRemoved)}
           onClose={() => setAsked(undefined)}
         />
       )}

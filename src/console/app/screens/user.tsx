@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
+import { ConfirmCall } from '../confirm-call.tsx'
 import { DeleteButton } from '../deletion.tsx'
-import { Confirm } from '../dialogs.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
@@ -90,24 +90,25 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
   const [step, setStep] = useState<Step>()
   const [link, setLink] = useState<string>()
   const name = nameOf(user)
-  const action = useAction(() => {
-    setStep(undefined)
-    loaded.reload()
-  })
   const quick = useAction(loaded.reload)
   const linking = useAction<{ url: string }>(({ url }) => setLink(url))
-  const steps: Record<Step, { title: string; text: string; action: string; run(): void }> = {
+  const steps: Record<Step, Omit<Parameters<typeof ConfirmCall>[0], 'onDone' | 'onClose'>> = {
     disable: {
       title: say(words.user.disableTitle, { name }),
       text: words.user.disableText,
       action: words.users.disable,
-      run: () => void action.run('PUT', `/users/${user.id}`, words.users.isDisabled, { enabled: false }),
+      method: 'PUT',
+      path: `/users/${user.id}`,
+      body: { enabled: false },
+      done: words.users.isDisabled,
     },
     sign_out: {
       title: say(words.user.signOutTitle, { name }),
       text: words.user.signOutText,
       action: words.users.signOut,
-      run: () => void action.run('DELETE', `/users/${user.id}/sessions`, words.user.signedOut),
+      method: 'DELETE',
+      path: `/users/${user.id}/sessions`,
+      done: words.user.signedOut,
     },
   }
   return (
@@ -150,10 +151,12 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
         )}
       </div>
       {step && (
-        <Confirm
+        <ConfirmCall
           {...steps[step]}
-          {...action.dialog}
-          onConfirm={steps[step].run}
+          onDone={() => {
+            setStep(undefined)
+            loaded.reload()
+          }}
           onClose={() => setStep(undefined)}
         />
       )}

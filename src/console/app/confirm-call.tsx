@@ -1,0 +1,32 @@
+import { useAction } from './action.ts'
+import { curlOf } from './curl.ts'
+import { Confirm } from './dialogs.tsx'
+
+/** Asks for confirmation of a call that cannot be undone, shows it as curl, and makes it. */
+export const ConfirmCall = <T,>(props: {
+  title: string
+  /** The consequences. */
+  text: string
+  /** Text of the button. */
+  action: string
+  /** The text that the person types to confirm. */
+  typed?: string | undefined
+  method: 'POST' | 'PUT' | 'DELETE'
+  path: string
+  body?: object | undefined
+  /** The message after the call. */
+  done?: string
+  onDone(answer: T): void
+  onClose(): void
+}) => {
+  const { method, path, body, done, onDone, ...asked } = props
+  const { run, dialog } = useAction<T>(onDone)
+  return (
+    <Confirm
+      {...asked}
+      {...dialog}
+      curl={curlOf(method, path, body)}
+      onConfirm={() => void run(method, path, done, body)}
+    />
+  )
+}
