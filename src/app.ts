@@ -57,6 +57,7 @@ export const createApp = async (
   const refuse = (methods: MethodTable, call: Call, cause?: unknown) =>
     unmatched(context, methods, call, cause)
   const { sectionOf, openAll } = openSections(sections(context, metrics), refuse)
+  const isSecure = isReachedByTls(context.config)
   const dispatch = ({ isHead, call }: OpenedRequest) => {
     if (call.path.includes('%') && !isDecodable(call.path)) return refuse([], call)
     const hasEffects = PATHS_WITH_EFFECTS.test(call.path)
@@ -75,7 +76,7 @@ export const createApp = async (
       const paths = (await openAll()).flatMap(({ methods }) => methods.map(({ path }) => path))
       return { paths, routes: (await import('./admin/routes.ts')).adminRoutes(context) }
     },
-    fetch: (request, server) => answer(context, dispatch, request, server),
+    fetch: (request, server) => answer(context, dispatch, request, server, isSecure),
   }
 }
 
@@ -120,6 +121,7 @@ const answer = (
   dispatch: (opened: OpenedRequest) => Response | Promise<Response>,
   request: Request,
   server: Pick<Server<unknown>, 'requestIP'> | undefined,
+  isSecure: boolean,
 ): Response | Promise<Response> => {
   const started = performance.now()
   const isHead = request.method === 'HEAD'
@@ -129,13 +131,13 @@ const answer = (
     : url === request.url
       ? request
       : new Request(url, request)
-  const call = openCall(context, normalized, server && { requestIP: () => server.requestIP(request) })
+  const call = openCall(context, normalized, server, request)
   const finish = (found: Response): Response => {
     if (isHead) void found.body?.cancel()
     const response = isHead ? new Response(null, found) : found
     response.headers.set('x-request-id', call.request_id)
     response.headers.set('x-content-type-options', 'nosniff')
-    if (isReachedByTls(context.config)) response.headers.set('strict-transport-security', HSTS)
+    if (isSecure) response.headers.set('strict-transport-security', HSTS)
     const ms = Math.round((performance.now() - started) * 1000) / 1000
     observe(context.store.metrics, call.path, response.status, ms)
     logRequest(context.log, call, { method: request.method, status: response.status, ms })

@@ -249,7 +249,7 @@ export interface SigningKeys {
    */
   open(token: string): Promise<OpenedToken | undefined>
   /** Returns the key set; waits for the first start to create the keys. */
-  published(): Promise<PublishedKeys>
+  published(): PublishedKeys | Promise<PublishedKeys>
 }
 
 /** Dependencies of code that issues tokens. */

@@ -4,7 +4,7 @@ import { isProven } from '#src/authorize/flow.ts'
 import { openStepPage } from '#src/authorize/step-pages.ts'
 import { consumePending } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
-import type { Call } from '#src/http/call.ts'
+import { type Call, withRequest } from '#src/http/call.ts'
 import { PageError, type PageHandler } from '#src/pages/boundary.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
@@ -34,7 +34,7 @@ export const getContinue =
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
     // Runs under the form's own path, because the form may store that path for another confirmation.
-    return form({ ...call, path, request: postOf(context, call, fields) }, {})
+    return form(withRequest(call, path, postOf(context, call, fields)), {})
   }
 
 const postOf = ({ config }: Context, { request }: Call, fields: Record<string, string>): Request => {

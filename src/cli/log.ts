@@ -6,7 +6,7 @@ import { type DestinationStream, type Logger, pino } from 'pino'
  */
 const FLUSH_MS = 100
 /** Characters that are written at once. Writing line by line costs more than most requests do. */
-const CHUNK = 8_192
+const CHUNK = 32_768
 /** The most bytes that a pipe takes from one of several writers without mixing them: pipe(7). */
 const PIPE_BUF = 4_096
 /** Milliseconds by which a log that is not read may delay the end of the process. */

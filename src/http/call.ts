@@ -26,52 +26,104 @@ export interface Call extends ClientInfo {
 /** The form of an IANA time zone, which page.js puts into a cookie. */
 const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
-const calls = new WeakMap<Request, Call>()
+/** A request carries its call under this key. A WeakMap costs more, and each garbage collection visits it. */
+const CALL = Symbol('call')
+
+interface OpenedRequest extends Request {
+  [CALL]?: Call
+}
 
 /** Maximum characters of a user agent, which events, sessions and logins store; browsers send about 120. */
 const MAX_USER_AGENT = 512
 
-/** Opens the call of a request. `callOf` returns it for the same request object. */
-export const openCall = (core: Core, request: Request, server: RequestIP | undefined): Call => {
-  let ip_address: string | undefined
-  const call: Call = {
-    request,
-    ui_locales: [],
-    request_id: Bun.randomUUIDv7(),
-    path: pathOf(request.url),
-    get ip_address() {
-      ip_address ??= clientAddress(
-        server?.requestIP(request)?.address ?? '',
-        request.headers.get('x-forwarded-for'),
-        core.proxies,
-      )
-      return ip_address
-    },
-    get user_agent() {
-      return (request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
-    },
-    get time_zone() {
-      return findCookie(request, 'time_zone')?.match(ZONE)?.[0]
-    },
-    get has_passkeys() {
-      return findCookie(request, 'passkeys') === '1'
-    },
-    get device_hash() {
-      return deviceHash(core, request)
-    },
-    // The user's own choice wins over the `ui_locales` of a client.
-    get locale() {
-      const chosen = findCookie(request, core.cookies.language) ?? ''
-      return chooseLocale([chosen, ...call.ui_locales], request.headers.get('accept-language'))
-    },
+const NO_LOCALES: readonly string[] = []
+
+/** A class, because creating an object literal with as many getters takes ten times as long. */
+class OpenedCall implements Call {
+  readonly request: Request
+  readonly request_id = Bun.randomUUIDv7()
+  readonly path: string
+  ui_locales = NO_LOCALES
+  application: string | undefined
+  readonly #core: Core
+  readonly #server: RequestIP | undefined
+  /** The request as the server received it: only that one has an address. */
+  readonly #received: Request
+  #ip_address: string | undefined
+
+  constructor(core: Core, request: Request, server: RequestIP | undefined, received: Request) {
+    this.request = request
+    this.path = pathOf(request.url)
+    this.#core = core
+    this.#server = server
+    this.#received = received
   }
-  calls.set(request, call)
+
+  get ip_address() {
+    this.#ip_address ??= clientAddress(
+      this.#server?.requestIP(this.#received)?.address ?? '',
+      this.request.headers.get('x-forwarded-for'),
+      this.#core.proxies,
+    )
+    return this.#ip_address
+  }
+
+  get user_agent() {
+    return (this.request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
+  }
+
+  get time_zone() {
+    return findCookie(this.request, 'time_zone')?.match(ZONE)?.[0]
+  }
+
+  get has_passkeys() {
+    return findCookie(this.request, 'passkeys') === '1'
+  }
+
+  get device_hash() {
+    return deviceHash(this.#core, this.request)
+  }
+
+  // The user's own choice wins over the `ui_locales` of a client.
+  get locale() {
+    const chosen = findCookie(this.request, this.#core.cookies.language) ?? ''
+    return chooseLocale([chosen, ...this.ui_locales], this.request.headers.get('accept-language'))
+  }
+}
+
+/**
+ * Opens the call of a request. `callOf` returns it for the same request object. `received` is the request
+ * from the socket if that is another object.
+ */
+export const openCall = (
+  core: Core,
+  request: Request,
+  server: RequestIP | undefined,
+  received = request,
+): Call => {
+  const call = new OpenedCall(core, request, server, received)
+  ;(request as OpenedRequest)[CALL] = call
   return call
 }
 
+/** Returns a copy of the call with another request, for a form that goes on after a confirmation. */
+export const withRequest = (call: Call, path: string, request: Request): Call => ({
+  request,
+  path,
+  request_id: call.request_id,
+  ui_locales: call.ui_locales,
+  application: call.application,
+  ip_address: call.ip_address,
+  user_agent: call.user_agent,
+  time_zone: call.time_zone,
+  has_passkeys: call.has_passkeys,
+  device_hash: call.device_hash,
+  locale: call.locale,
+})
+
 /** Returns the call of a request that came through `openCall`; throws for any other. */
 export const callOf = (request: Request): Call => {
-  const call = calls.get(request)
+  const call = (request as OpenedRequest)[CALL]
   if (!call) throw new Error('a request that did not come through openCall')
   return call
 }

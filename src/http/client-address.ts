@@ -17,6 +17,8 @@ export const proxyList = (entries: readonly string[]): BlockList => {
  * undefined for other text.
  */
 export const normalizeAddress = (text: string): string | undefined => {
+  // The address of most sockets; the expressions below would find nothing to change.
+  if (isIP(text) === 4) return text
   const bare = text
     .trim()
     .replace(/^\[|\](?::\d+)?$/g, '')

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Context, Core, Issuer, PublishedKeys } from '#src/context.ts'
-import { acceptsDocuments, acceptsRegistrations } from '#src/directory/organizations/store.ts'
+import { type AcceptedClients, acceptedClients } from '#src/directory/organizations/store.ts'
 import { preflight } from '#src/http/cors.ts'
 import { locales } from '#src/http/locale.ts'
 import { mount } from '#src/http/routes.ts'
@@ -21,6 +21,8 @@ const headersOf = ({ etag }: PublishedKeys): Headers =>
     'access-control-allow-origin': '*',
     etag,
   })
+
+const NONE_ACCEPTED: AcceptedClients = { registers: false, documents: false }
 
 const matches = (request: Request, etag: string): boolean => {
   const known = request.headers.get('if-none-match')
@@ -68,13 +70,19 @@ const getDiscovery = ({ config, store }: Core) => {
     host: new URL(config.internal_url).host,
     documents: each(config.internal_url),
   }
-  return async ({ request }: { request: Request }): Promise<Response> => {
+  return ({ request }: { request: Request }): Response | Promise<Response> => {
     const known = internal && request.headers.get('host') === internal.host ? internal : shown
+    const respond = ({ registers, documents }: AcceptedClients): Response => {
+      const { document, headers } = known.documents[documents ? (registers ? 3 : 2) : registers ? 1 : 0]
+      return answer(request, document, headers)
+    }
+    const accepted = acceptedClients.peek(store, '')
     // A database that cannot be read changes neither issuer nor keys.
-    const registers = await acceptsRegistrations(store).catch(() => false)
-    const reads = await acceptsDocuments(store).catch(() => false)
-    const { document, headers } = known.documents[reads ? (registers ? 3 : 2) : registers ? 1 : 0]
-    return answer(request, document, headers)
+    return accepted
+      ? respond(accepted)
+      : acceptedClients(store, '')
+          .catch(() => NONE_ACCEPTED)
+          .then(respond)
   }
 }
 
@@ -83,11 +91,14 @@ const getKeySet = ({ keys }: Issuer) => {
   // Cached: building the headers takes a tenth of the time of an answer.
   let document: PublishedKeys | undefined
   let headers = new Headers()
-  return async ({ request }: { request: Request }): Promise<Response> => {
-    const published = await keys.published()
-    if (published !== document) headers = headersOf(published)
-    document = published
-    return answer(request, published, headers)
+  return ({ request }: { request: Request }): Response | Promise<Response> => {
+    const respond = (published: PublishedKeys): Response => {
+      if (published !== document) headers = headersOf(published)
+      document = published
+      return answer(request, published, headers)
+    }
+    const published = keys.published()
+    return published instanceof Promise ? published.then(respond) : respond(published)
   }
 }
 

@@ -8,7 +8,8 @@ interface Entries<V> {
 /**
  * Returns `load` with its results cached in memory until a commit changes the topic. A load that began before
  * the change is not cached (`generation`), so a stale row never outlives the write. undefined is not cached,
- * since clients could fill memory with unknown names.
+ * since clients could fill memory with unknown names. `peek` returns a cached result without a promise, for
+ * answers that cost less than one.
  */
 export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promise<V>, limit = 10_000) => {
   const id = {}
@@ -24,7 +25,8 @@ export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promi
     store.caches.set(id, entries)
     return entries
   }
-  return async (store: Store, key: string): Promise<V> => {
+  const peek = (store: Store, key: string): V | undefined => entriesOf(store).values.get(key)
+  const read = async (store: Store, key: string): Promise<V> => {
     const entries = entriesOf(store)
     const hit = entries.values.get(key)
     if (hit !== undefined) return hit
@@ -36,4 +38,5 @@ export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promi
     }
     return value
   }
+  return Object.assign(read, { peek })
 }

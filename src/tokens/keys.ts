@@ -122,10 +122,13 @@ export const openKeys = async (base: Core): Promise<SigningKeys & { ready: Promi
   await ensureKey(base, 'ES256')
   // Another copy may have made the key, and its notification may still be on the way: the ring reloads.
   const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
+  let isReady = false
   const ready = Promise.all(
     [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),
   ).then(
-    () => {},
+    () => {
+      isReady = true
+    },
     // The first token that needs the key tries again.
     error => base.log.error({ err: error }, 'generating a signing key failed'),
   )
@@ -182,9 +185,9 @@ export const openKeys = async (base: Core): Promise<SigningKeys & { ready: Promi
         claims: JSON.parse(Buffer.from(token.slice(end + 1, last), 'base64url').toString()),
       }
     },
-    async published() {
-      await ready
-      return (ring.present() ?? (await ring.load())).published
+    published() {
+      const present = isReady ? ring.present() : undefined
+      return present?.published ?? ready.then(ring.load).then(({ published }) => published)
     },
   }
 }

@@ -62,7 +62,7 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
 /** The key is the name of a setting and the values for which the result is true, separated by spaces. */
-const anyPolicy = cached('organizations', async (q, key) => {
+const readPolicy = async (q: Queries, key: string): Promise<boolean> => {
   const { organizations } = q.tables
   const [name, ...values] = key.split(' ')
   const [found] = await q
@@ -71,14 +71,32 @@ const anyPolicy = cached('organizations', async (q, key) => {
     .where(or(...values.map(value => like(organizations.settings, `%"${name}":"${value}"%`))))
     .limit(1)
   return found !== undefined
-})
+}
+const anyPolicy = cached('organizations', readPolicy)
+
+const REGISTRATION = 'client_registration'
 
 /**
  * True when an organization allows clients that register themselves: by this policy, or by any if none is
  * given.
  */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
-  anyPolicy(store, `client_registration ${policy ?? 'open initial_access_token'}`)
+  anyPolicy(store, `${REGISTRATION} ${policy ?? 'open initial_access_token'}`)
+
+/** True for each kind of client that an organization allows: registered by itself, with a document. */
+export interface AcceptedClients {
+  registers: boolean
+  documents: boolean
+}
+
+/** Returns the kinds of dynamic clients that an organization allows. The key is empty. */
+export const acceptedClients = cached(
+  'organizations',
+  async (q): Promise<AcceptedClients> => ({
+    registers: await readPolicy(q, `${REGISTRATION} open initial_access_token`),
+    documents: await readPolicy(q, 'client_metadata_documents allowlist any'),
+  }),
+)
 
 /** True when an organization lets people register themselves. */
 export const offersRegistration = (store: Store): Promise<boolean> =>
@@ -86,10 +104,6 @@ export const offersRegistration = (store: Store): Promise<boolean> =>
 
 /** True when an organization lets people sign in with a code by mail. */
 export const offersEmailCodes = (store: Store): Promise<boolean> => anyPolicy(store, 'email_code users all')
-
-/** True when an organization allows clients with a metadata document. */
-export const acceptsDocuments = (store: Store): Promise<boolean> =>
-  anyPolicy(store, 'client_metadata_documents allowlist any')
 
 /**
  * Minimum lengths of the preset `nist`: for a password that is the only factor, and for a user with a second
