@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { EXECUTABLE, gatehouseTarget } from './gatehouse.ts'
+import { gatehouseTarget } from './gatehouse.ts'
 import { type Duration, median } from './load.ts'
 import { measureOperation, type Operation } from './operations.ts'
 import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const ROUNDS = 3
-/** Ratio of CPU time per operation above which an operation counts as more expensive. */
-const TOLERANCE = 1.05
+/** Ratio of CPU time per operation above which an operation of a build counts as more expensive. */
+export const TOLERANCE = 1.05
 const CONNECTIONS = 8
 
 /** Returns the executable of a checkout, or the path itself when it is no directory. */
@@ -25,18 +25,20 @@ const ratioOf = ({ ours, theirs }: Compared): number =>
   median(ours.map((cost, round) => cost / (theirs[round] ?? Number.NaN)))
 
 /**
- * Prints the CPU time of each operation by this build as a ratio to another build's, the median of three
- * rounds. Each round restarts both builds and alternates between them in short slices, so that a change in
- * the machine's speed affects both.
+ * Prints the CPU time of each operation by this build as a ratio to that of another server, the median of
+ * three rounds. Each round restarts both servers and alternates between them in short slices, so that a
+ * change in the machine's speed affects both.
  *
- * @returns the names of the operations that cost over 5 % more
+ * @param other starts the other server: another build, or the bare stack
+ * @returns the names of the operations whose ratio exceeds `tolerance`
  */
 export const compareWith = async (
-  other: string,
+  other: () => Promise<Target>,
   measured: Operation[],
   warm_up: Duration,
   duration: Duration,
   progress: (text: string) => void,
+  tolerance: number,
 ): Promise<string[]> => {
   const rows = new Map<Operation, Compared>(measured.map(operation => [operation, { ours: [], theirs: [] }]))
   for (let round = 1; round <= ROUNDS; round++) {
@@ -44,7 +46,7 @@ export const compareWith = async (
     try {
       const sides: (keyof Compared)[] = round % 2 === 0 ? ['theirs', 'ours'] : ['ours', 'theirs']
       for (const side of sides)
-        targets.push({ side, target: await gatehouseTarget(side === 'ours' ? EXECUTABLE : other) })
+        targets.push({ side, target: await (side === 'ours' ? gatehouseTarget() : other()) })
       for (const [operation, row] of rows) {
         progress(`round ${round} of ${ROUNDS}: ${operation.name}`)
         for (const { target } of targets) await measureOperation(target, operation, CONNECTIONS, warm_up)
@@ -61,6 +63,7 @@ export const compareWith = async (
       for (const { target } of targets) await stopTarget(target)
     }
   }
+  const isJudged = Number.isFinite(tolerance)
   const ratios = [...rows].map(([{ name }, row]) => ({ name, row, ratio: ratioOf(row) }))
   const lines = ratios.map(({ name, row, ratio }) => [
     name,
@@ -68,14 +71,21 @@ export const compareWith = async (
     number(median(row.theirs)),
     ...row.ours.map((cost, round) => number(cost / (row.theirs[round] ?? Number.NaN), 3)),
     number(ratio, 3),
-    ratio > TOLERANCE ? 'DEARER' : 'ok',
+    ...(isJudged ? [ratio > tolerance ? 'DEARER' : 'ok'] : []),
   ])
   const rounds = Array.from({ length: ROUNDS }, (_, round) => `round ${round + 1}`)
   print(
     table(
-      [`CPU µs per operation @${CONNECTIONS}`, 'this', 'other', ...rounds, 'median', 'at most 1.05'],
+      [
+        `CPU µs per operation @${CONNECTIONS}`,
+        'this',
+        'other',
+        ...rounds,
+        'median',
+        ...(isJudged ? [`at most ${tolerance}`] : []),
+      ],
       lines,
     ),
   )
-  return ratios.filter(({ ratio }) => ratio > TOLERANCE).map(({ name }) => name)
+  return ratios.filter(({ ratio }) => ratio > tolerance).map(({ name }) => name)
 }

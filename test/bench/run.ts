@@ -1,7 +1,8 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { compareWith, executableAt } from './against.ts'
+import { compareWith, executableAt, TOLERANCE } from './against.ts'
+import { BARE_OPERATIONS, bareTarget } from './bare.ts'
 import { printDeliveries } from './deliveries.ts'
 import { printDevelopment } from './dev.ts'
 import { measureFlood } from './flood.ts'
@@ -30,6 +31,7 @@ import { stopTarget, type Target } from './target.ts'
 
 const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres] [--write <file>]
 bun run bench --against <checkout or executable> [--quick] [--only <part of an operation's name>]
+bun run bench --floor [--quick] [--only <part of an operation's name>]
 bun run bench --deliveries
 bun run bench --large [--users 1000000] [--events 10000000]
 bun run bench --steady [--users 50000] [--events 300000] [--quick]
@@ -38,7 +40,8 @@ Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fres
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
 behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation costs
-more than 5 % more CPU time here (median of the three ratios). --deliveries measures webhooks alone. --large compares a
+more than 5 % more CPU time here (median of the three ratios). --floor measures this build and the
+bare stack (bare.ts) by turns: its ratio shows what features cost. --deliveries measures webhooks alone. --large compares a
 database with so many users and events with one of 1,000 and 10,000. --steady measures writes and the event loop beside a
 backup, an apply, a clean-up, key rotations and a login storm; on a busy machine a fresh session of high priority helps, and a
 TMPDIR in memory leaves the disk out. --write keeps the results as Markdown.`
@@ -48,6 +51,7 @@ const { values: options } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     against: { type: 'string' },
+    floor: { type: 'boolean', default: false },
     'no-peer': { type: 'boolean', default: false },
     'no-postgres': { type: 'boolean', default: false },
     deliveries: { type: 'boolean', default: false },
@@ -178,13 +182,21 @@ const printRest = async (ours: Target): Promise<void> => {
 
 // Exiting through the handlers stops the processes that this run started, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const compare = (start: () => Promise<Target>, measured: Operation[], tolerance: number): Promise<string[]> =>
+  compareWith(start, measured, WARM_UP, { ...slices, warm_up: 100 }, progress, tolerance)
 if (other) {
-  const dearer = await compareWith(other, chosen, WARM_UP, { ...slices, warm_up: 100 }, progress)
+  const dearer = await compare(() => gatehouseTarget(other), chosen, TOLERANCE)
   if (dearer.length > 0) {
     console.error(`More than 5 % dearer: ${dearer.join(', ')}`)
     process.exitCode = 1
   }
-} else if (options.deliveries) await printDeliveries()
+} else if (options.floor)
+  await compare(
+    bareTarget,
+    chosen.filter(({ name }) => BARE_OPERATIONS.includes(name)),
+    Number.POSITIVE_INFINITY,
+  )
+else if (options.deliveries) await printDeliveries()
 else if (options.large)
   await runLarge(Number(options.users ?? 1e6), Number(options.events ?? 1e7), { ...slices, slices: 8 })
 else if (options.steady)
