@@ -2,7 +2,7 @@ import { anonymousActor } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { withRoles } from '#src/directory/identity-providers/store.ts'
 import { readOrganization } from '#src/directory/organizations/store.ts'
-import { needsApproval, recordRegistration } from '#src/directory/registrations/service.ts'
+import { isReservedName, needsApproval, recordRegistration } from '#src/directory/registrations/service.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
@@ -94,11 +94,19 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 /** Numbered names that are tried: each is a query. */
 const TRIES = 9
 
-/** Returns the name itself if it is free, else with a number, else with random characters. */
-const freeName = async (q: Queries, { organization, profile }: UpstreamIdentity): Promise<string> => {
+/**
+ * Returns the name itself if it is free, else with a number, else with random characters. A name that looks
+ * like a reserved one or an administrator's gets a number too, unless the person is invited: anybody may
+ * choose it at a public provider, and applications show it.
+ */
+const freeName = async (
+  q: Queries,
+  { organization, profile, invited }: UpstreamIdentity,
+): Promise<string> => {
   const base = baseName(profile)
+  const isStaff = !invited && (await isReservedName(q, organization, base))
   const numbered = Array.from({ length: TRIES }, (_, i) => (i === 0 ? base : `${base}-${i + 1}`))
-  for (const username of numbered) {
+  for (const username of isStaff ? numbered.slice(1) : numbered) {
     const user = { id: 'usr_', organization_id: organization.id, username, email: '' } as const
     if ((await takenName(q, user)) !== 'username') return username
   }

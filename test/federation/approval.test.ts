@@ -3,6 +3,7 @@ import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import type { Json } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
+import { addUser } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
 import { atUpstream, goThrough, pathOf } from './upstream.ts'
 
@@ -18,9 +19,36 @@ const waiting = async () => (await app.admin('GET', '/registrations')).body.data
 const arrive = (who: { sub: string; email: string }, alias = 'asking', browser = fresh()) =>
   goThrough(browser, upstream, entry(alias), who)
 
+/** Accepts an invitation by a login at the provider. */
+const acceptBy = async (invitation_url: string, who: { sub: string; email: string }) => {
+  const browser = fresh()
+  const page = await browser.get(invitation_url)
+  const away = await browser.submit({ ...page, forms: page.forms.slice(0, 1) }, { provider: 'asking' })
+  const url = (await browser.follow(away)).location ?? ''
+  return browser.follow(await browser.get(pathOf(await atUpstream(upstream, url, who))))
+}
+
 beforeEach(async () => {
   await allow('approval')
   await app.events()
+})
+
+test('PEO-11 a person who comes by a provider with the name of staff gets a number, but not an invited one', async () => {
+  await allow('off')
+  await addUser(app, 'chief', { roles: ['admin'] })
+  const nameOf = async (name: string) => {
+    const email = `${name}@mail.example`
+    await arrive({ sub: somebody().sub, email })
+    return (await usersBy(email))[0]?.username
+  }
+  expect(await nameOf('Adm1n')).toBe('Adm1n-2')
+  expect(await nameOf('ch1ef')).toBe('ch1ef-2')
+  expect(await nameOf('default')).toBe('default-2')
+  expect(await nameOf('robin')).toBe('robin')
+  const { invitation_url } = await create(app, '/invitations', { delivery: 'link' })
+  const email = 'support@mail.example'
+  await acceptBy(invitation_url, { sub: somebody().sub, email })
+  expect((await usersBy(email))[0]?.username).toBe('support')
 })
 
 describe('PEO-42 a person who comes by a provider', () => {
@@ -88,13 +116,8 @@ describe('PEO-42 a person who comes by a provider', () => {
     await allow('approval')
     expect(await whoIs(await arrive(known))).toBe(id)
     const { invitation_url } = await create(app, '/invitations', { delivery: 'link' })
-    const browser = fresh()
-    const page = await browser.get(invitation_url)
-    const away = await browser.submit({ ...page, forms: page.forms.slice(0, 1) }, { provider: 'asking' })
     const who = somebody()
-    const url = (await browser.follow(away)).location ?? ''
-    const done = await browser.follow(await browser.get(pathOf(await atUpstream(upstream, url, who))))
-    expect(done.heading).toBe('Your account')
+    expect((await acceptBy(invitation_url, who)).heading).toBe('Your account')
     expect(await usersBy(who.email)).toMatchObject([{ enabled: true }])
   })
 })
