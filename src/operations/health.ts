@@ -2,7 +2,7 @@ import { readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { latestEvent } from '#src/audit/store.ts'
-import type { Config } from '#src/config.ts'
+import { type Config, ConfigError } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { offersEmailCodes, offersRegistration, usedThemes } from '#src/directory/organizations/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
@@ -158,7 +158,10 @@ export const runCheck = async (check: Check, checked: Inspected): Promise<Findin
   try {
     return await check(checked)
   } catch (error) {
-    return fail(error instanceof Error ? error.message : String(error))
+    if (!(error instanceof Error)) return fail(`the check could not be made (${error})`)
+    if (error instanceof ConfigError) return fail(error.message)
+    const { code, path } = error as NodeJS.ErrnoException
+    return fail(path ? `${path} cannot be read (${code})` : `the check could not be made (${error.message})`)
   }
 }
 

@@ -133,7 +133,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const handle = development(app.context, app.fetch, {
     clock,
     mail,
-    secrets: secretsOf(seed),
+    secrets: new Map(secretsOf(seed)).set(config.admin_client_id, credentials.admin_client_secret),
     token: control_token,
     client_id,
     remote: options.remote_controls ?? false,

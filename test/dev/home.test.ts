@@ -78,6 +78,7 @@ describe('the pages of development mode', () => {
     expect(html).toContain('&lt;b&gt;Eve&lt;/b&gt; &quot;&amp;')
     expect(html).not.toContain('<b>Eve')
     expect(html).toContain('<code>public-secret</code>')
+    expect(html).toContain('<code>dev-admin-secret</code>')
     expect([...html.matchAll(/data-testid="(try-[^"]*)"/g)].map(([, id]) => id)).toEqual(['try-web'])
   })
 

@@ -33,18 +33,25 @@ const pathOf = (type: string, id: string): string | undefined =>
 /** Names by path, each read once; undefined where the object is gone or not to be seen. */
 const known = new Map<string, Promise<string | undefined>>()
 
+const readName = (path: string): Promise<string | undefined> => {
+  const reading = known.get(path) ?? read<Names>(path).then(nameOf, () => undefined)
+  known.set(path, reading)
+  return reading
+}
+
 /** Returns the name of an object, once it is read. */
 export const useName = (type: string, id: string): string | undefined => {
   const path = pathOf(type, id)
   const [name, setName] = useState<string>()
   useEffect(() => {
-    if (!path) return
-    const reading = known.get(path) ?? read<Names>(path).then(nameOf, () => undefined)
-    known.set(path, reading)
-    void reading.then(setName)
+    if (path) void readName(path).then(setName)
   }, [path])
   return name
 }
+
+/** Returns the name of an organization other than one's own. */
+export const foreignOrganization = async (id: string): Promise<string | undefined> =>
+  id === person.value?.organization_id ? undefined : readName(`/organizations/${id}`)
 
 /** An object by its name, with a link, and its id. */
 export const Named = ({ type, id }: { type: string; id: string }) => {

@@ -4,8 +4,9 @@ import { read, withQuery } from './api.ts'
 import { useModal } from './dialogs.tsx'
 import { type PageOf, useSettled } from './hooks.ts'
 import { Icon, type IconName } from './icons.tsx'
+import { foreignOrganization } from './names.tsx'
 import { go } from './router.ts'
-import { words } from './words.ts'
+import { joined, words } from './words.ts'
 
 const isOpen = signal(false)
 /** Opens the search over all objects. */
@@ -60,6 +61,7 @@ interface Named {
   email?: string
   display_name?: string
   slug?: string
+  organization_id?: string
 }
 
 /** A refused list has no results; the caller may lack its permission. */
@@ -88,6 +90,7 @@ const find = async (term: string): Promise<Found[]> => {
     listOf('/organizations', { search: term, limit: 4 }),
     listOf('/roles', { limit: 100 }),
   ])
+  const foundRoles = roles.filter(({ id, name }) => fits(term, id, name)).slice(0, 4)
   return [
     ...users.map(
       ({ id = '', username = '', email = '' }): Found => ({
@@ -116,17 +119,16 @@ const find = async (term: string): Promise<Found[]> => {
         href: `/console/organizations/${slug}`,
       }),
     ),
-    ...roles
-      .filter(({ id, name }) => fits(term, id, name))
-      .slice(0, 4)
-      .map(
-        ({ id = '', name = '' }): Found => ({
+    ...(await Promise.all(
+      foundRoles.map(
+        async ({ id = '', name = '', organization_id = '' }): Promise<Found> => ({
           icon: 'roles',
           title: name,
-          about: palette.role,
+          about: joined([palette.role, await foreignOrganization(organization_id)]),
           href: `/console/roles/${id}`,
         }),
       ),
+    )),
   ]
 }
 

@@ -35,6 +35,10 @@ const plurals = new Intl.PluralRules(language)
 /** Returns a text isolated from the words around it, in right-to-left languages. */
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
+/** Joins the texts that are not empty, each in its own direction. */
+export const joined = (texts: readonly (string | null | undefined)[]): string =>
+  texts.flatMap(text => (text ? isolated(text) : [])).join(' · ')
+
 /** Returns a text with its `{name}`s filled in; `count` chooses the form. */
 export const say = (text: Text, params: Record<string, string | number>): string => {
   const form =

@@ -226,6 +226,76 @@ ${exporting('service')}`,
   },
 ]
 
+/** Returns the server of the guide around `login.mjs`, for a redirect URI on this machine that it can serve. */
+export const serverSnippet = ({
+  kind,
+  redirect_uris: [uri = ''],
+}: Pick<Application, 'kind' | 'redirect_uris'>): Snippet | undefined => {
+  const url = URL.parse(uri)
+  const isHere = url?.protocol === 'http:' && ['localhost', '127.0.0.1'].includes(url.hostname)
+  if (kind !== 'web' || !isHere || ['/', '/logout'].includes(url.pathname)) return undefined
+  return {
+    title: 'app.mjs, a server around it. In that folder: `CLIENT_SECRET=THE_SECRET node app.mjs`',
+    language: 'js',
+    code: `import { createServer } from 'node:http'
+import { finishLogin, startLogin, startLogout } from ${quoted('./login.mjs')}
+
+const origin = new URL(${quoted(url.origin)})
+const lost =
+  'This login was started elsewhere or before a restart: ' +
+  \`open \${origin.origin}\`
+const remedy =
+  'CLIENT_SECRET is not the secret of this client: ' +
+  '\`gatehouse client secret NAME\` prints a new one.'
+/** Sessions by the browser's cookie, in memory. */
+const sessions = new Map()
+
+/** Gives the browser a new cookie, before a login and after it. */
+const keep = (session, response) => {
+  const id = crypto.randomUUID()
+  sessions.set(id, session)
+  const cookie = \`session=\${id}; HttpOnly; SameSite=Lax; Path=/\`
+  response.setHeader('set-cookie', cookie)
+}
+
+const answer = async (request, response) => {
+  const url = new URL(request.url, origin)
+  const id = /session=([\\w-]+)/.exec(request.headers.cookie)?.[1]
+  const session = sessions.get(id)
+  const leave = location => response.writeHead(303, { location }).end()
+
+  if (url.pathname === ${quoted(url.pathname)}) {
+    if (session?.user) return leave('/')
+    if (!session) return response.writeHead(400).end(lost)
+    sessions.delete(id)
+    keep(await finishLogin(url, session), response)
+    return leave('/')
+  }
+  if (url.pathname === '/logout' && session?.user) {
+    sessions.delete(id)
+    return leave(startLogout(session).href)
+  }
+  if (url.pathname !== '/') return response.writeHead(404).end()
+  if (session?.user)
+    return response.end(\`Hello \${session.user.preferred_username}\`)
+  const login = {}
+  const { href } = await startLogin(login)
+  keep(login, response)
+  leave(href)
+}
+
+createServer((request, response) => {
+  answer(request, response).catch(error => {
+    const { error: code, error_description: text } = error
+    const reason = code ? \`\${code}: \${text}\` : String(error)
+    response
+      .writeHead(500)
+      .end(code === 'invalid_client' ? \`\${reason}\\n\${remedy}\` : reason)
+  })
+}).listen(origin.port, origin.hostname, () => console.log(origin.href))`,
+  }
+}
+
 /** Code or settings that log in with a client of this kind. */
 export const snippets = (application: Application): Snippet[] =>
   ({ web: [web], spa: [spa], native: [native], service: [service] })[application.kind].flatMap(make =>

@@ -4,7 +4,7 @@ import { type Fact, Facts } from '../facts.tsx'
 import { Icon } from '../icons.tsx'
 import { Named, useName } from '../names.tsx'
 import { Value, When } from '../parts.tsx'
-import { eventTitle, fullDate, words } from '../words.ts'
+import { eventTitle, fullDate, joined, words } from '../words.ts'
 
 export type LogEvent = AuditEvent
 
@@ -47,7 +47,7 @@ export const EventRow = ({ event }: { event: LogEvent }) => {
   const isOwn = event.target_id === event.actor_id
   const named = metadata.username ?? metadata.name ?? (metadata.client_id || undefined)
   const target = useName(isOwn || named ? '' : event.target_type, event.target_id)
-  const about = [named ?? target, event.actor_email ?? event.actor_id].filter(Boolean).join(' · ')
+  const about = joined([named === undefined ? target : String(named), event.actor_email ?? event.actor_id])
   return (
     <li class={isOpen ? 'event open' : 'event'}>
       <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>

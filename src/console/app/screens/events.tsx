@@ -5,6 +5,8 @@ import { Choice } from '../fields.tsx'
 import { useStream } from '../follow.ts'
 import { useList, useSettled } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { mayOnServer } from '../me.ts'
+import { NameFilter } from '../name-filter.tsx'
 import { Card, Empty, Failure, Heading, Loading, Refused } from '../parts.tsx'
 import { go, query } from '../router.ts'
 import { eventTitle, say, shownOf, words } from '../words.ts'
@@ -67,7 +69,7 @@ export const EventsScreen = () => {
   const [held, setHeld] = useState<LogEvent[]>()
   const settled = useSettled(filters, 300)
   const list = useList<LogEvent>('/events', { ...settled, limit: 50 })
-  const change = (changed: Partial<Filters>) => setFilters({ ...filters, ...changed })
+  const change = (changed: Partial<Filters>) => setFilters(filters => ({ ...filters, ...changed }))
   const isFiltered = Object.values(filters).some(Boolean)
   const { from: _, to, ...streamed } = settled
   const mayFollow = to === ''
@@ -128,9 +130,21 @@ export const EventsScreen = () => {
           onValue={type => change({ type })}
           options={[['', words.common.all], ...eventTypes.map(type => [type, eventTitle(type)] as const)]}
         />
-        {field('actor_id', words.log.actorId)}
+        <NameFilter
+          kind="user"
+          label={words.log.actor}
+          id={filters.actor_id}
+          onId={actor_id => change({ actor_id })}
+        />
         {field('target_id', words.log.targetId)}
-        {field('organization_id', words.log.organizationId)}
+        {mayOnServer('organizations:read') && (
+          <NameFilter
+            kind="organization"
+            label={words.log.organization}
+            id={filters.organization_id}
+            onId={organization_id => change({ organization_id })}
+          />
+        )}
         {field('ip_address', words.log.address)}
         {field('from', words.log.from, 'date')}
         {field('to', words.log.to, 'date')}

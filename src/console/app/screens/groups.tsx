@@ -14,7 +14,7 @@ import { NewDialog } from '../new-dialog.tsx'
 import { Card, Empty, Heading, Refused, Value } from '../parts.tsx'
 import { go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { joined, say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']
 
@@ -39,9 +39,10 @@ export const GroupsScreen = () => {
               <span>
                 <strong>{group.name}</strong>
                 <span class="hint">
-                  {[organizationOf(group.organization_id), group.roles.join(', ') || group.description]
-                    .filter(Boolean)
-                    .join(' · ')}
+                  {joined([
+                    organizationOf(group.organization_id),
+                    group.roles.join(', ') || group.description,
+                  ])}
                 </span>
               </span>
               <span class="wide muted">{say(words.common.members, { count: group.member_count })}</span>
@@ -98,7 +99,7 @@ const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
           <Check
             key={name}
             label={name}
-            hint={roles?.data.find(role => role.name === name)?.description ?? ''}
+            hint={joined([roles?.data.find(role => role.name === name)?.description])}
             checked={values.roles.includes(name)}
             onChecked={isOn =>
               set({

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
-import { Field, Refusals } from '../fields.tsx'
+import { Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
@@ -28,6 +28,8 @@ const looks = [
 
 /** Themes that the server brings. */
 const themes = ['default', 'graphite', 'evergreen', 'ember']
+/** The choice of a theme of the data directory; no theme has this name. */
+const OWN = ''
 const ACCENT = '#2b50d8'
 
 const FRAME = 'looks'
@@ -155,9 +157,10 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   const [refused, setRefused] = useState<Problem>()
   const { values, set } = edit
   const { settings } = values
+  const [isOwnTheme, setOwnTheme] = useState(!themes.includes(settings.theme ?? 'default'))
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
   type Text = 'theme' | 'accent_color' | 'terms_url' | 'privacy_url' | 'support_url'
-  const field = (name: Text, label: string, hint: string, list?: string) => (
+  const field = (name: Text, label: string, hint: string) => (
     <Field
       name={`settings.${name}`}
       label={label}
@@ -165,7 +168,6 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
       autocomplete="off"
       spellcheck={false}
       value={settings[name] ?? ''}
-      {...(list && { list })}
       onValue={value => choose({ [name]: value === '' ? null : value })}
     />
   )
@@ -182,12 +184,17 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
     <div class="columns">
       <EditForm edit={{ ...edit, problem: edit.problem ?? refused }} path={path} stored={organization}>
         <Card title={text.colors}>
-          {field('theme', text.theme, text.themeHint, 'themes')}
-          <datalist id="themes">
-            {themes.map(name => (
-              <option key={name} value={name} />
-            ))}
-          </datalist>
+          <Choice
+            label={text.theme}
+            name="settings.theme"
+            value={isOwnTheme ? OWN : (settings.theme ?? 'default')}
+            options={[...themes.map(name => [name, name] as const), [OWN, text.themeOther]]}
+            onValue={value => {
+              setOwnTheme(value === OWN)
+              if (value !== OWN) choose({ theme: value === 'default' ? null : value })
+            }}
+          />
+          {isOwnTheme && field('theme', text.themeName, '')}
           <div class="with-color">
             {field('accent_color', words.organization.accent, words.organization.accentHint)}
             <input

@@ -45,8 +45,18 @@ const Activity = () => {
   )
 }
 
+/** Types that programs cause many times for one login. */
+const ROUTINE = /^token\.(issued|refreshed|introspected)$|^session\.(created|expired)$/
+const SHOWN = 8
+
+/** Returns the first events that tell of people and changes; without any, the first of all. */
+const telling = (events: LogEvent[]): LogEvent[] => {
+  const found = events.filter(({ type }) => !ROUTINE.test(type))
+  return (found.length > 0 ? found : events).slice(0, SHOWN)
+}
+
 const Newest = () => {
-  const { data, problem, reload } = useObject<PageOf<LogEvent>>('/events?limit=8')
+  const { data, problem, reload } = useObject<PageOf<LogEvent>>('/events?limit=100')
   return (
     <Card title={words.overview.newest} flush aside={<a href="/console/events">{words.nav.events}</a>}>
       {problem ? (
@@ -57,7 +67,7 @@ const Newest = () => {
         <Empty title={words.log.none} icon="events" />
       ) : (
         <ul class="rows">
-          {data.data.map(event => (
+          {telling(data.data).map(event => (
             <EventRow key={event.id} event={event} />
           ))}
         </ul>

@@ -14,7 +14,7 @@ import { NewDialog } from '../new-dialog.tsx'
 import { Badge, Card, Empty, Heading, Value } from '../parts.tsx'
 import { go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { joined, say, words } from '../words.ts'
 import { Givers } from './user-access.tsx'
 
 type Role = (typeof RoleAnswer)['_output']
@@ -58,12 +58,10 @@ export const RolesScreen = () => {
               <span>
                 <strong>{role.name}</strong>
                 <span class="hint">
-                  {[
+                  {joined([
                     organizationOf(role.organization_id),
                     role.description || role.permissions.slice(0, 4).join(', '),
-                  ]
-                    .filter(Boolean)
-                    .join(' · ')}
+                  ])}
                 </span>
               </span>
               {role.built_in && <Badge>{words.roles.builtIn}</Badge>}

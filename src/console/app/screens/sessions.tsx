@@ -3,30 +3,19 @@ import type { SessionAnswer } from '#src/sessions/schema.ts'
 import { useAction } from '../action.ts'
 import { withQuery } from '../api.ts'
 import { ConfirmCall } from '../confirm-call.tsx'
-import { useList, useSettled } from '../hooks.ts'
+import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
+import { NameFilter } from '../name-filter.tsx'
 import { Empty, Heading, Refused, When } from '../parts.tsx'
-import { programOf, say, words } from '../words.ts'
+import { joined, programOf, say, words } from '../words.ts'
 
 /** Screen of the list of sessions. */
 export const SessionsScreen = () => {
   const [filters, setFilters] = useState({ user_id: '', client_id: '' })
   const [isAsked, setAsked] = useState(false)
-  const settled = useSettled(filters, 300)
-  const list = useList<SessionAnswer>('/sessions', { ...settled, limit: 50 })
+  const list = useList<SessionAnswer>('/sessions', { ...filters, limit: 50 })
   const one = useAction(list.reload)
-  const isFiltered = settled.user_id !== '' || settled.client_id !== ''
-  const field = (name: 'user_id' | 'client_id', label: string) => (
-    <label class="choice">
-      <span>{label}</span>
-      <input
-        value={filters[name]}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={event => setFilters({ ...filters, [name]: event.currentTarget.value.trim() })}
-      />
-    </label>
-  )
+  const isFiltered = filters.user_id !== '' || filters.client_id !== ''
   return (
     <>
       <Heading title={words.nav.sessions} lead={words.sessions.lead}>
@@ -37,8 +26,16 @@ export const SessionsScreen = () => {
         )}
       </Heading>
       <div class="filters">
-        {field('user_id', words.sessions.userId)}
-        {field('client_id', words.sessions.clientId)}
+        <NameFilter
+          kind="user"
+          label={words.user.one}
+          onId={user_id => setFilters(filters => ({ ...filters, user_id }))}
+        />
+        <NameFilter
+          kind="client"
+          label={words.client.one}
+          onId={client_id => setFilters(filters => ({ ...filters, client_id }))}
+        />
       </div>
       <Refused problem={one.problem} />
       <ListCard
@@ -51,9 +48,11 @@ export const SessionsScreen = () => {
                 <strong>{session.username}</strong>
               </a>
               <span class="hint">
-                {[session.client_id, session.location || session.ip_address, programOf(session.user_agent)]
-                  .filter(Boolean)
-                  .join(' · ')}
+                {joined([
+                  session.client_id,
+                  session.location || session.ip_address,
+                  programOf(session.user_agent),
+                ])}
               </span>
             </span>
             <When time={session.last_active_at} />
@@ -72,7 +71,7 @@ export const SessionsScreen = () => {
           text={say(words.sessions.endAllText, { count: list.total })}
           action={words.sessions.endAllAction}
           method="DELETE"
-          path={withQuery('/sessions', settled)}
+          path={withQuery('/sessions', filters)}
           done={words.sessions.allEnded}
           onDone={() => {
             setAsked(false)

@@ -1,5 +1,5 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
-import { applicationOf, snippets } from '#src/directory/clients/snippets.ts'
+import { applicationOf, serverSnippet, snippets } from '#src/directory/clients/snippets.ts'
 import { Card, Code } from '../parts.tsx'
 import { issuer } from '../session.ts'
 import { words } from '../words.ts'
@@ -23,7 +23,8 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
   const { kind } = client
   if (!kind) return null
   const own = secret ?? (client.type === 'confidential' ? 'YOUR_SECRET' : undefined)
-  const all = snippets(applicationOf(issuer, { ...client, kind }, client.organization_id, own))
+  const application = applicationOf(issuer, { ...client, kind }, client.organization_id, own)
+  const all = [...snippets(application), serverSnippet(application) ?? []].flat()
   return (
     <Card title={words.newClient.program} lead={words.newClient.programLead}>
       <div class="stack">

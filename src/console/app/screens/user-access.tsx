@@ -2,7 +2,7 @@ import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { Icon, type IconName } from '../icons.tsx'
 import { Card, Empty, Failure, Loading, When } from '../parts.tsx'
-import { say, words } from '../words.ts'
+import { joined, say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']
 
@@ -108,12 +108,12 @@ export const Applications = ({ id }: { id: string }) => (
           <span>
             <strong>{name}</strong>
             <span class="hint">
-              {[
+              {joined([
                 say(text.sessions, { count: sessions }),
                 scopes.length > 0
                   ? say(text.consented, { scopes: scopes.map(scopeName).join(', ') })
                   : text.noConsent,
-              ].join(' · ')}
+              ])}
             </span>
           </span>
           {last_active_at && <When time={last_active_at} />}

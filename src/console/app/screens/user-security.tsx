@@ -4,7 +4,7 @@ import { curlOf } from '../curl.ts'
 import { Confirm } from '../dialogs.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
 import { Card, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
-import { programOf, words } from '../words.ts'
+import { joined, programOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 interface Session {
@@ -37,9 +37,7 @@ export const Sessions = ({ id }: { id: string }) => {
               <span>
                 <strong>{session.client_id}</strong>
                 <span class="hint">
-                  {[session.location, session.ip_address, programOf(session.user_agent)]
-                    .filter(Boolean)
-                    .join(' · ')}
+                  {joined([session.location, session.ip_address, programOf(session.user_agent)])}
                 </span>
               </span>
               {session.last_active_at && <When time={session.last_active_at} />}

@@ -11,7 +11,7 @@ import { Once } from '../once.tsx'
 import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { joined, say, words } from '../words.ts'
 import { Attributes } from './attributes.tsx'
 import { Applications, Groups, useGroups } from './user-access.tsx'
 import { Factors, Log, Remembered, Sessions } from './user-security.tsx'
@@ -61,9 +61,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
             <Check
               key={name}
               label={name}
-              hint={[roles?.data.find(role => role.name === name)?.description, through(name)]
-                .filter(Boolean)
-                .join(' · ')}
+              hint={joined([roles?.data.find(role => role.name === name)?.description, through(name)])}
               checked={values.roles.includes(name)}
               onChecked={isOn =>
                 set({ roles: names.filter(each => (each === name ? isOn : values.roles.includes(each))) })
@@ -193,7 +191,14 @@ export const UserScreen = ({ id }: { id: string }) => {
         }
         lead={
           <>
-            <Value text={user.id} /> {words.user.lastLogin} <When time={user.last_login} />
+            <Value text={user.id} />{' '}
+            {user.last_login ? (
+              <>
+                {words.user.lastLoginAt} <When time={user.last_login} />
+              </>
+            ) : (
+              words.user.neverLoggedIn
+            )}
           </>
         }
       >

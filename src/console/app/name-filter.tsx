@@ -1,0 +1,91 @@
+import { useEffect, useState } from 'preact/hooks'
+import { withQuery } from './api.ts'
+import { type PageOf, useObject, useSettled } from './hooks.ts'
+import { may, mayOnServer } from './me.ts'
+import { words } from './words.ts'
+
+interface Found {
+  id: string
+  client_id?: string
+  username?: string
+  email?: string
+  name?: string
+  slug?: string
+  display_name?: string
+}
+
+/** The list that is searched, the name that is typed, and the text beside it, by kind of object. */
+const kinds = {
+  user: {
+    path: (search: string) => may('users:read') && withQuery('/users', { search, limit: 8 }),
+    name: ({ username }: Found) => username,
+    about: ({ email }: Found) => email,
+  },
+  client: {
+    // The list has no search; 100 applications suffice for most servers, and an id can be typed.
+    path: () => may('clients:read') && '/clients?limit=100',
+    name: ({ client_id }: Found) => client_id,
+    about: ({ name }: Found) => name,
+  },
+  organization: {
+    path: (search: string) =>
+      mayOnServer('organizations:read') && withQuery('/organizations', { search, limit: 8 }),
+    name: ({ slug }: Found) => slug,
+    about: ({ display_name }: Found) => display_name,
+  },
+}
+
+/** Returns the object of this name or text, or the only one that was found. */
+const resolved = (kind: keyof typeof kinds, found: Found[], typed: string): Found | undefined => {
+  const wanted = typed.toLowerCase()
+  const named = found.filter(each =>
+    [kinds[kind].name(each), kinds[kind].about(each)].some(text => text?.toLowerCase() === wanted),
+  )
+  const [first, ...others] = named.length === 0 && kind !== 'client' ? found : named
+  return others.length === 0 ? first : undefined
+}
+
+/**
+ * Filters a list by an object: by its name, with suggestions, or by its id. `onId` gets the id; the typed
+ * text if no object, or more than one, has this name.
+ */
+export const NameFilter = (props: {
+  kind: keyof typeof kinds
+  label: string
+  /** The id at the beginning. */
+  id?: string
+  onId(id: string): void
+}) => {
+  const { kind, label, id: initial = '', onId } = props
+  const [typed, setTyped] = useState(initial)
+  const wanted = useSettled(typed.trim(), 300)
+  const path = wanted !== '' && kinds[kind].path(wanted)
+  const loaded = useObject<PageOf<Found>>(path || undefined)
+  const found = loaded.data?.data ?? []
+  const one = wanted === '' ? undefined : resolved(kind, found, wanted)
+  const id = (kind === 'client' ? one?.client_id : one?.id) ?? wanted
+  const isReady = !path || !loaded.isLoading
+  useEffect(() => {
+    if (isReady) onId(id)
+  }, [id, isReady])
+  return (
+    <label class="choice">
+      <span>{label}</span>
+      <input
+        value={typed}
+        list={`${kind}-names`}
+        placeholder={words.common.nameOrId}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={event => setTyped(event.currentTarget.value)}
+      />
+      <datalist id={`${kind}-names`}>
+        {found.map(each => (
+          <option key={each.id} value={kinds[kind].name(each)}>
+            {kinds[kind].about(each)}
+          </option>
+        ))}
+      </datalist>
+    </label>
+  )
+}

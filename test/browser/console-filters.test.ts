@@ -1,0 +1,102 @@
+/** Tests in a browser what the console finds by name, and what it shows first. */
+import { expect } from 'bun:test'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+import { addClient, addOrganization } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
+
+const at = inConsole()
+const { stored } = at
+
+/** Logs a user in to a client. */
+const logIn = async (client_id: string, username: string) => {
+  const client = await addClient(at.served.app, client_id, { name: `The ${client_id}` })
+  const user = (await stored(`/users?search=${username}`)).data[0]
+  await grantTokens(at.served.app, client, user)
+  return user
+}
+
+testInChromium(
+  'CON-47 sessions are found by the name of a user or application, part of a name, or an id',
+  async () => {
+    const grace = await logIn('board', 'grace')
+    await logIn('clinic', 'alan')
+    await enterConsole(at.page, at.served.url, '/console/sessions')
+    const rows = at.page.locator('.rows > li')
+    const only = async (username: string) => {
+      await at.page.waitForFunction(() => document.querySelectorAll('.rows > li').length === 1)
+      expect(await rows.innerText()).toStartWith(username)
+    }
+    await rows.nth(2).waitFor()
+    await at.page.getByLabel('User').fill('gra')
+    await only('grace')
+    await at.page.getByLabel('User').fill('')
+    await rows.nth(2).waitFor()
+    await at.page.getByLabel('Application').fill('the clinic')
+    await only('alan')
+    await at.page.getByLabel('User').fill('grace')
+    await at.page.getByText('No session fits').waitFor()
+    await at.page.getByLabel('Application').fill('board')
+    await only('grace')
+    await at.page.getByLabel('User').fill(grace.id)
+    await only('grace')
+    await at.button('End all of these').click()
+    await at.page.getByRole('dialog').getByRole('button', { name: 'End them' }).click()
+    await at.page.getByText('No session fits').waitFor()
+    const left = (await stored('/sessions')).data.map(({ username }: { username: string }) => username)
+    expect(left.sort()).toEqual(['ada', 'alan'])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 events are found by the names of their actor and organization',
+  async () => {
+    const { id } = await addOrganization(at.served.app, 'acme')
+    await enterConsole(at.page, at.served.url, '/console/events')
+    await at.page.getByRole('combobox', { name: 'Organization' }).fill('acme')
+    await at.page.waitForURL(new RegExp(`organization_id=${id}`))
+    await at.page.getByText('Organization created').last().waitFor()
+    const ada = (await stored('/users?search=ada')).data[0]
+    await at.page.getByRole('combobox', { name: 'Organization' }).fill('')
+    await at.page.getByRole('combobox', { name: 'Actor' }).fill('ada')
+    await at.page.waitForURL(`${at.served.url}/console/events?actor_id=${ada.id}`)
+    await at.page.getByRole('button', { name: /Logged in.*ada@example/ }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 the overview shows what people did, not the tokens of their programs',
+  async () => {
+    await logIn('board', 'grace')
+    await enterConsole(at.page, at.served.url)
+    await at.page.getByRole('button', { name: /Logged in.*ada@example/ }).waitFor()
+    const titles = await at.page.locator('.event-title').allInnerTexts()
+    expect(titles).toHaveLength(8)
+    expect(titles.filter(title => /Token|Session/.test(title))).toEqual([])
+    expect((await stored('/events?type=token.issued')).data.length).toBeGreaterThan(0)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 a user who has never logged in, and a theme of the server',
+  async () => {
+    const { id } = (await stored('/users?search=grace')).data[0]
+    await enterConsole(at.page, at.served.url, `/console/users/${id}`)
+    await at.page.getByText('Has never logged in').waitFor()
+    await at.walk('looks/default')
+    await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('ember')
+    await at.save()
+    expect((await stored('/organizations/default')).settings).toEqual({ theme: 'ember' })
+    await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('A theme of the data directory')
+    await at.page.getByLabel('Name of the theme').fill('none-such')
+    await at.save()
+    expect((await stored('/organizations/default')).settings).toEqual({ theme: 'none-such' })
+    await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('default')
+    await at.save()
+    expect((await stored('/organizations/default')).settings).toEqual({})
+  },
+  60_000,
+)
