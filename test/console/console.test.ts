@@ -1,10 +1,13 @@
 /** Tests the console's client, page and files without a browser. */
-import { beforeEach, describe, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { gunzipSync } from 'node:zlib'
 import { createInstance } from '#src/operations/first-start.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'
 import { addOrganization, authorizeUrl } from '#test/support/people.ts'
+
+// From source, the bundler runs at the first request: seconds on a busy machine.
+beforeAll(() => import('#src/console/files.ts'), 60_000)
 
 let app: TestApp
 beforeEach(async () => {
