@@ -68,6 +68,9 @@ testInChromium(
       .tokenOf('pet-clinic', secret)
       .catch(error => expect(String(error)).toContain('unauthorized_client'))
     expect(await page.locator('pre').first().innerText()).toContain("'pet-clinic'")
+    const server = await page.locator('pre').nth(1).innerText()
+    expect(server).toContain("new URL('http://localhost:3000')")
+    expect(server).toContain("url.pathname === '/callback'")
     await page.getByRole('link', { name: 'gatehouse guide connect' }).click()
     await heading('Connect an application')
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventTypes } from '#src/audit/types.ts'
 import { permissions } from '#src/lib/permission.ts'
@@ -13,6 +14,14 @@ export const consoleLimits = () => ({
   permissions: [...permissions],
   signingAlgs: [...signingAlgs],
 })
+
+/** Returns the program of the guide that serves a web application with `login.mjs`. This is a Bun macro. */
+export const serverProgram = (): string => {
+  const guide = readFileSync(join(import.meta.dir, '../../../templates/guide/connect.md'), 'utf8')
+  const [program] = /^import \{ createServer.*?(?=\n```)/ms.exec(guide) ?? []
+  if (!program) throw new Error('connect.md has no server')
+  return program
+}
 
 /** Returns the JSON that a file prints. It runs in a process of its own, since schemas contain macros. */
 const printedBy = (file: string) => {

@@ -1,5 +1,6 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
-import { applicationOf, serverSnippet, snippets } from '#src/directory/clients/snippets.ts'
+import { applicationOf, type Snippet, snippets } from '#src/directory/clients/snippets.ts'
+import { serverProgram } from '../limits.ts' with { type: 'macro' }
 import { Card, Code } from '../parts.tsx'
 import { issuer } from '../session.ts'
 import { words } from '../words.ts'
@@ -18,13 +19,28 @@ const Command = ({ text }: { text: string }) => {
   )
 }
 
+const program = serverProgram()
+
+/** Returns the server of the guide for a redirect URI on this machine that it can serve. */
+const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 'title' | 'code'>[] => {
+  const url = URL.parse(uri)
+  const isHere = url?.protocol === 'http:' && ['localhost', '127.0.0.1'].includes(url.hostname)
+  if (kind !== 'web' || !isHere || ['/', '/logout'].includes(url.pathname)) return []
+  const code = program
+    .replace("'http://localhost:3000'", `'${url.origin}'`)
+    .replace("'/callback'", `'${url.pathname}'`)
+  const title =
+    'app.mjs, a server around it, for the same folder: `CLIENT_SECRET=THE_SECRET node app.mjs` starts it:'
+  return [{ title, code }]
+}
+
 /** Shows programs that log in with this client, with its values filled in. */
 export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
   const { kind } = client
   if (!kind) return null
   const own = secret ?? (client.type === 'confidential' ? 'YOUR_SECRET' : undefined)
   const application = applicationOf(issuer, { ...client, kind }, client.organization_id, own)
-  const all = [...snippets(application), serverSnippet(application) ?? []].flat()
+  const all = [...snippets(application), ...serverOf(client)]
   return (
     <Card title={words.newClient.program} lead={words.newClient.programLead}>
       <div class="stack">
