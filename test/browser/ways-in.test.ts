@@ -50,7 +50,7 @@ const signOut = async (page: Page) => {
 
 for (const [look, options] of LOOKS) {
   testInChromium(
-    `MCD-01 a code by mail signs in, ${look}`,
+    `MCD-01 MCD-08 a code by mail signs in, ${look}`,
     async () => {
       expect(
         (await served.app.admin('PUT', `/users/${await idOf('grace')}`, { email_verified: true })).status,
@@ -73,6 +73,9 @@ for (const [look, options] of LOOKS) {
       await page.keyboard.type(code)
       await page.keyboard.press('Enter')
       await heading(page, 'Your account')
+      await page.goto(`${served.url}/account/security`)
+      await page.getByRole('heading', { name: 'Code by email' }).waitFor()
+      await arrives(page, 'Security')
       await close()
     },
     120_000,
