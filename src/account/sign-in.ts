@@ -33,6 +33,12 @@ interface LinkUser {
   takes_passkey: boolean
 }
 
+/**
+ * Returns the user of a link. A user who was disabled or deleted meanwhile gets the page of an unknown link,
+ * which tells nothing about the account.
+ *
+ * @throws PageError 410 `link`
+ */
 const linkUserOf = async ({ config, store }: Context, link: Link): Promise<LinkUser> => {
   const { kind, user_id, organization_id } = link
   const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
@@ -86,9 +92,9 @@ const challengeFor = (context: Context, csrf_token: string): string =>
   challengeOf(context, 'link', csrf_token)
 
 /**
- * Form behind a sign-in link of an administrator (`gatehouse user link USER`) or a reset mail: the user
- * chooses a new password and is logged in, after the second factor if there is one. A user without a factor
- * may choose a passkey instead.
+ * Shows the form behind the sign-in link of an administrator (`gatehouse user link USER`) or of a reset mail.
+ * The user chooses a new password and is logged in, after the second factor if the user has one. A user
+ * without a factor may choose a passkey instead.
  */
 export const getSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>

@@ -10,24 +10,30 @@ import { endFollowing } from './tails.ts'
 
 /** Maximum streams of one caller: a person has a few windows of the console. */
 const EACH = 5
-/** Maximum streams of this server. Each one holds a connection and judges its caller twice a second. */
+/** Maximum streams of this server: each one holds a connection and checks its caller twice a second. */
 const ALL = 200
-/** Milliseconds between two looks for new events. */
+/**
+ * Milliseconds between two reads of the audit log: a person sees no delay, and four reads a second cost
+ * little.
+ */
 const LOOK = 250
-/** Milliseconds after which a caller is judged again, also without an event. */
+/** Milliseconds after which the caller's permission is checked again, even without an event. */
 const JUDGED = SECOND / 2
-/** Milliseconds after which a comment keeps a silent connection open. */
+/**
+ * Milliseconds without data after which a comment is sent: proxies often close a connection that is silent
+ * for a minute, and `http/socket.ts` does after 30 s.
+ */
 const BEAT = 15 * SECOND
-/** Events that are read at once. */
+/** Maximum events of one read, which bounds the memory of a stream that catches up. */
 const BATCH = 200
-/** Bytes that wait for a reader who falls behind, about 500 events. Then the stream ends. */
+/** Bytes that may wait for a slow reader, about 500 events. Beyond them the stream ends. */
 const WAITING = 256 * 1024
 
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
 
 /**
- * Reads new events for all open streams, one read for all of them, until the last stream has closed. A purge
- * may remove the last events, whose numbers SQLite gives again.
+ * Reads new events once for all open streams, until the last stream closes. A purge may remove the last
+ * events, and SQLite then reuses their numbers, so `seen` is lowered to the last number that exists.
  */
 const readOn = async (context: Core, from: number): Promise<void> => {
   const { tails, store, log } = context

@@ -164,7 +164,7 @@ const mayEnrol = async (
 const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean> =>
   permissionsOf(await store.read(q => effectiveRoles(q, user_id))).has('profile:update')
 
-/** Milliseconds without an offer after "Not now": a question at each login would be clicked away unread. */
+/** Milliseconds without an offer after "Not now": people would dismiss an offer at each login unread. */
 const OFFER_AGAIN = 30 * DAY
 
 /**

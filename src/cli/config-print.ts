@@ -1,8 +1,9 @@
 import { type Config, loadConfig, settings } from '#src/config.ts'
 
 /**
- * Prints each setting with its value and source. Secrets are shown only when the output is not a terminal and
- * `--redacted` is not set.
+ * Prints each setting with its value and source. A terminal never shows secrets, because bystanders and its
+ * history would see them. Other output has the secrets for the program that reads it, unless `--redacted` is
+ * set.
  */
 export const configPrint = async (options: { config?: string; redacted?: boolean }): Promise<void> => {
   const { config, sources, warnings } = loadConfig(process.env, options.config)

@@ -38,7 +38,7 @@ export interface DevFile {
   credentials?: DevCredentials
 }
 
-/** Reads the file of a data directory; undefined without one. */
+/** Reads `dev.json` in a data directory. Returns undefined when the file does not exist. */
 export const readDevFile = (data_dir: string): DevFile | undefined => {
   const path = join(data_dir, DEV_FILE)
   return existsSync(path) ? { ...JSON.parse(readFileSync(path, 'utf8')), data_dir } : undefined

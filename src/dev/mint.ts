@@ -19,8 +19,7 @@ import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
 type Claims = Record<string, unknown>
 
 /**
- * Listed here as well, so that their implementation and jose are imported by the first bad token and not at
- * the start.
+ * The names stand here too, so that the first bad token imports their implementation and jose, not the start.
  */
 export const badTokenNames = [
   'expired',
@@ -38,8 +37,8 @@ export const badTokenNames = [
 
 export const Mint = z.strictObject({
   /**
-   * User name, e-mail address or id. An unknown user is made up; without a user the token is the client's
-   * own.
+   * User name, e-mail address or id. A user is made up for an unknown name; without `user` the token is the
+   * client's own.
    */
   user: line(256, 1).optional(),
   organization: line(64).default('default'),
@@ -50,7 +49,10 @@ export const Mint = z.strictObject({
   roles: set(line(128), 100).optional(),
   /** Overrides all other claims; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
-  /** Seconds. */
+  /**
+   * Seconds; default: the client's lifetime. A year is the maximum, so that a token in a test fixture need not
+   * be renewed often.
+   */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),
   kind: oneOf(['access_token', 'id_token']).default('access_token'),
   /** Makes a token that has to be refused for this reason. */
@@ -158,7 +160,7 @@ const asIdToken = ({ scope: _, jti: __, nbf: ___, roles: ____, client_id, ...cla
   ...claims,
 })
 
-/** Makes the token invalid in the named way; everything else about it stays valid. */
+/** Makes the token invalid in the named way only. */
 const makeBad = async (context: Issuer, kind: BadToken, good: string): Promise<string> => {
   const { badToken } = await import('#src/resource-server/bad-tokens.ts')
   const header = partOf(good, 0) as Header

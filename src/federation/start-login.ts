@@ -42,7 +42,7 @@ export type BuildAuthorizationUrl<P extends IdentityProvider> = (start: LoginSta
 /**
  * Returns the provider with this alias.
  *
- * @throws PageError 404 for an unknown alias, and for a provider of another type: its endpoints are elsewhere
+ * @throws PageError 404 for an unknown alias, and for a provider of another type, which has other endpoints
  */
 export const requireProvider = async <P extends IdentityProvider>(
   context: Context,
@@ -55,8 +55,8 @@ export const requireProvider = async <P extends IdentityProvider>(
 }
 
 /**
- * Redirects a browser to a provider: within the authorization named by `request`, in a new authorization when
- * `client_id` is given, or without either in a login that ends on the account page.
+ * Redirects a browser to a provider. With `request` the login belongs to that authorization, with `client_id`
+ * to a new one; with neither it ends on the account page.
  */
 export const startUpstreamLogin = async <P extends IdentityProvider>(
   context: Context,

@@ -30,9 +30,12 @@ export interface AdminRoute {
   /** A further permission that the caller needs. */
   also?: Permission
   summary: string
-  /** Demands an authentication of the last five minutes of users (`is_fresh` of the caller). */
+  /** Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). */
   fresh?: boolean
-  /** Answers server-sent events with `answer` as their data; `handle` returns the response. */
+  /**
+   * The answer is a stream of server-sent events whose data has the schema `answer`. `handle` returns the
+   * complete `Response`.
+   */
   stream?: boolean
   /** Refuses callers of a tenant's organization with 403. */
   instance_only?: boolean

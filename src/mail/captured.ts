@@ -7,7 +7,11 @@ export interface CapturedMail extends MailTransport {
   clear(): void
 }
 
-/** Captures mail instead of sending it, for development and tests. Keeps the latest `limit` mails. */
+/**
+ * Captures mail instead of sending it, for development and tests. Keeps the latest `limit` mails, so that a
+ * server that runs for days stays small. The 200 is a choice: a test or person reads a mail soon after it was
+ * sent.
+ */
 export const captureMail = (limit = 200): CapturedMail => {
   const mails: Mail[] = []
   return {

@@ -46,8 +46,8 @@ export const postIntrospect = (context: Context) =>
   })
 
 /**
- * True when the client may read the token: a token of an API, if the API names the client in `served_by`; a
- * token without an API, if both belong to one organization.
+ * True when the client may read the token. Both must belong to one organization; a token of an API also needs
+ * the client in the API's `served_by`.
  */
 const maySee = async (
   { store }: Context,

@@ -52,13 +52,13 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
 }
 
 /**
- * Reason for refusing a picture: no data URI, too many bytes, content of another type, or too many pixels.
+ * Reason for refusing a picture: not a data URI, too many bytes, bytes of another type, or too many pixels.
  */
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
 /**
- * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the type that it
- * names and its bytes, which are not compared, or the reason for refusing it.
+ * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the type that
+ * the URI names and its bytes, or the reason for refusing the URI. Type and bytes are not compared.
  */
 export const readDataUri = (uri: string, limit: number): Picture | PictureFault => {
   const [head, name = '', base64] =

@@ -15,5 +15,8 @@ export interface AssertedProfile {
   readonly roles: readonly string[]
 }
 
-/** Maximum length of `subject` in characters. */
+/**
+ * Maximum length of `subject` in characters. OpenID Connect allows 255 and SAML 256 (persistent NameID); a
+ * subject from a SAML attribute (`attribute:NAME=VALUE`) is longer.
+ */
 export const MAX_SUBJECT_LENGTH = 1024

@@ -93,7 +93,9 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
       `resource must be the identifier of an API, an absolute URI, got ${JSON.stringify(resource)}`,
     )
     check(options.audience === undefined, 'audience must not be given with resource')
-    // An organization's administrator chooses the identifiers of its APIs.
+    // Any organization's administrator may register an API identifier, so `resource` alone does not prove
+    // whose
+    // // token it is.
     check(realm !== undefined, 'realm is required with resource')
   }
   check(realm !== '' && realm !== 'org_', 'realm must be the id of an organization')

@@ -41,7 +41,7 @@ const organization = z
   .default('default')
   .meta({ description: 'Slug of the organization; in this file or on the server.' })
 
-/** A string, or the name of an environment variable that holds it, so that the file can be public. */
+/** A string, or the name of an environment variable that holds the string, so that the file can be public. */
 const secret = (about: string) =>
   z
     .union([lines(8192).min(1), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')
@@ -86,7 +86,7 @@ const photoFaults: Record<PictureFault, string> = {
   form: PHOTO,
   bytes: `The picture is larger than ${PHOTO_LIMIT / 1024} KiB.`,
   content: 'The bytes are not a still PNG, JPEG or WebP picture.',
-  pixels: `The picture is wider or higher than ${PHOTO_PIXELS} pixels.`,
+  pixels: `The picture exceeds ${PHOTO_PIXELS} pixels in width or height.`,
 }
 /** A picture of a person, without metadata. */
 const photo = z.string(PHOTO).transform((uri, issues) => {
@@ -224,7 +224,10 @@ export const seedSections = [
   'webhooks',
 ] as const
 export type SeedSection = (typeof seedSections)[number]
-/** The secret field of each section, the only one that `{ env: NAME }` may replace. */
+/**
+ * The secret field of each section. Only these fields take `{ env: NAME }`: everything else stays readable in
+ * the file, so a reviewer sees it without the environment.
+ */
 export const secretFields = {
   users: 'password',
   clients: 'client_secret',

@@ -42,7 +42,10 @@ export const moveRemembered = async (tx: Transaction, from: SecretHash, to: Secr
     .where(eq(remembered_browsers.browser_hash, from))
 }
 
-/** Stores a browser in place of the user's row with the same cookie. */
+/**
+ * Stores a remembered browser and replaces the user's row for the same cookie. Keeps the latest
+ * `MAX_REMEMBERED`.
+ */
 export const insertRemembered = async (tx: Transaction, browser: RememberedBrowser): Promise<void> => {
   const { remembered_browsers } = tx.tables
   const { user_id, browser_hash } = browser

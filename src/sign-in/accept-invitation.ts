@@ -95,6 +95,7 @@ export const createInvited = async (
     ...values,
     id: user_id,
     organization_id: organization.id,
+    // An administrator's invitation is an approval already; only a registration waits.
     enabled: !(invitation.is_registration && needsApproval(organization)),
     // The link reached the person at this address.
     email_verified: invitation.delivery === 'mail',
@@ -155,7 +156,8 @@ export const useUp = async (
   if (!(await useInvitation(tx, invitation, user.id, context.clock.now()))) throw gone()
   if (invitation.is_registration) {
     const organization = await readOrganization(tx, invitation.organization_id)
-    // The policy may have changed since the form was read.
+    // The policy may have changed since the form was read. A user must neither skip an approval that is now
+    // required nor wait for one that nobody gives. The write is rolled back, so the link shows the new form.
     if (!organization || needsApproval(organization) === user.enabled) throw gone()
     if (!mayRegister(context, organization, user.email)) throw gone()
     return recordRegistration(context, tx, user, call)

@@ -35,11 +35,14 @@ export const logIn = async (
     acr: string
     amr: string[]
     client_info: ClientInfo
-    /** Time of authentication in milliseconds; default now, 0 when unknown. */
+    /** Time of authentication in milliseconds. Default: now; 0 when it is unknown. */
     auth_time?: number | undefined
-    /** Start of the login in milliseconds, for a login that continues; default now. */
+    /** Start of the login in milliseconds, for a login that continues. Default: now. */
     signed_in_at?: number | undefined
-    /** The latest end of the login in milliseconds. */
+    /**
+     * Latest end in milliseconds: the provider's `SessionNotOnOrAfter`, or the end of the login that
+     * continues.
+     */
     until?: number | undefined
     /** Hash of the login cookie in the request. */
     login_hash: SecretHash | undefined

@@ -54,7 +54,10 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal 
   return { code, seconds, status: code === 'busy' ? 503 : 429, headers }
 }
 
-/** Maximum characters of a username or email address; longer input is truncated in the audit log. */
+/**
+ * Characters of a typed name that the audit log and a request for mail keep: 64, an @ and 255, the longest
+ * parts of an address (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
+ */
 export const MAX_IDENTIFIER = 320
 /** Wait in milliseconds when all seats of the hash queue are taken: they turn over within a second or two. */
 const BUSY = 2 * SECOND

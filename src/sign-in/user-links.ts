@@ -11,7 +11,6 @@ import type { Tables } from '#src/storage/tables.ts'
  * signs its holder in as the user, and administrators cannot grant permissions that they lack.
  *
  * @throws PageError 410 `link`
- *
  */
 export const checkMaker = async (
   q: Queries,

@@ -140,7 +140,7 @@ describe('a change', () => {
       ['logo', 'https://example.com/logo.png', /PNG, SVG, WebP or JPEG picture of at most 64 KiB/],
       ['logo', uri('png', SVG), /^The bytes are not a picture of the type that the data URI names\.$/],
       ['logo', uri('svg+xml', `<svg>${' '.repeat(65_536)}`), /^The picture is larger than 64 KiB\.$/],
-      ['logo_dark', pngOf('\0\0\x10\x01'), /^The picture is wider or higher than 4096 pixels\.$/],
+      ['logo_dark', pngOf('\0\0\x10\x01'), /^The picture exceeds 4096 pixels in width or height\.$/],
       ['logo', uri('gif', 'GIF89a'), /PNG/],
       ['logo', '', /PNG/],
       ['logo', 7, /PNG/],

@@ -46,7 +46,7 @@ test('PEO-34 a file with another picture is refused whole, and says why', async 
   const refused: [unknown, string][] = [
     ['https://images.example/ada.png', 'A PNG, JPEG or WebP picture'],
     [uri(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')), 'not a still PNG'],
-    [uri(png(1025, 8)), 'wider or higher than 1024 pixels'],
+    [uri(png(1025, 8)), 'exceeds 1024 pixels in width or height'],
     [uri(Buffer.alloc(256 * 1024 + 1)), 'larger than 256 KiB'],
     [7, 'A PNG, JPEG or WebP picture'],
   ]

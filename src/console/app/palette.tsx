@@ -52,7 +52,7 @@ const actions: Found[] = [
   { icon: 'account', title: nav.account, about: palette.action, href: '/account' },
 ]
 
-/** Objects with a name, as the lists return them. */
+/** An object with a name, as the lists return it. */
 interface Named {
   id?: string
   client_id?: string
@@ -71,12 +71,15 @@ const listOf = (path: string, query: Record<string, string | number>): Promise<N
     () => [],
   )
 
+/** Maximum results of each kind, 20 in all: a person who does not see the object types more of its name. */
+const SHOWN = { users: 6, clients: 6, organizations: 4, roles: 4 }
+
 const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
   texts.some(text => text?.toLowerCase().includes(term))
 
 /**
- * Finds users, applications, organizations and roles. Only the first 100 applications and roles are read,
- * because there are few.
+ * Finds users, applications, organizations and roles. Only the first 100 applications and roles are searched,
+ * because most servers have fewer.
  */
 const find = async (term: string): Promise<Found[]> => {
   const [users, clients, organizations, roles] = await Promise.all([
@@ -85,12 +88,12 @@ const find = async (term: string): Promise<Found[]> => {
           user => [user],
           () => [],
         )
-      : listOf('/users', { search: term, limit: 6 }),
+      : listOf('/users', { search: term, limit: SHOWN.users }),
     listOf('/clients', { limit: 100 }),
-    listOf('/organizations', { search: term, limit: 4 }),
+    listOf('/organizations', { search: term, limit: SHOWN.organizations }),
     listOf('/roles', { limit: 100 }),
   ])
-  const foundRoles = roles.filter(({ id, name }) => fits(term, id, name)).slice(0, 4)
+  const foundRoles = roles.filter(({ id, name }) => fits(term, id, name)).slice(0, SHOWN.roles)
   return [
     ...users.map(
       ({ id = '', username = '', email = '' }): Found => ({
@@ -102,7 +105,7 @@ const find = async (term: string): Promise<Found[]> => {
     ),
     ...clients
       .filter(({ client_id, name }) => fits(term, client_id, name))
-      .slice(0, 6)
+      .slice(0, SHOWN.clients)
       .map(
         ({ client_id = '', name = '' }): Found => ({
           icon: 'clients',

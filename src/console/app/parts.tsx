@@ -132,13 +132,13 @@ const RequestId = ({ id }: { id: string }) => (
 )
 
 /**
- * Shows a refused call. In a form the refusals that stand at their fields are left out, and the first of
- * these fields gets the focus.
+ * Shows a refused call. In a form, refusals that already appear beside their field are left out, and the
+ * first such field gets the focus.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
   const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
-  // Not a layout effect: fields that get the refusal by context are rendered after this part.
+  // This is not a layout effect, because fields that get the refusal by context are rendered after this part.
   useEffect(() => {
     const form = notice.current?.closest('form')
     const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]

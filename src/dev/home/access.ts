@@ -41,7 +41,10 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
       const given = findCookie(call.request, COOKIE)
       return given !== undefined && sameHash(hashSecret(given), hashSecret(held))
     },
-    /** @throws AppError 403 for a form that does not name its origin; the gate has judged a named one */
+    /**
+     * @throws AppError 403 for a form without an `Origin` header; the gate (dev/gate.ts) has checked a header
+     * that is present
+     */
     requireOrigin: ({ request }: Call): void => {
       if (request.headers.get('origin') === null)
         throw forbidden('Forms are sent by the pages of this server.')

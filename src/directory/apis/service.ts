@@ -109,7 +109,7 @@ export const createApi = (context: Core, input: CreateApi & { id?: ApiId }, by: 
   })
 
 /**
- * Returns the API after the change, and its problems.
+ * Returns the API as the change would leave it, and the problems of the change. Stores nothing.
  *
  * @throws AppError 404
  */

@@ -64,7 +64,7 @@ const faults: Record<PictureFault, string> = {
   form: PICTURE,
   bytes: `The picture is larger than ${PICTURE_LIMIT / 1024} KiB.`,
   content: 'The bytes are not a picture of the type that the data URI names.',
-  pixels: `The picture is wider or higher than ${PIXEL_LIMIT} pixels.`,
+  pixels: `The picture exceeds ${PIXEL_LIMIT} pixels in width or height.`,
 }
 
 /** A picture as a data URI, or the URL of the stored one. */

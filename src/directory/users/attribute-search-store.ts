@@ -120,7 +120,10 @@ export const listByAttributes = async (
   return store.read(q => fetchUsers(q, page, (isMany ? walk : collect)(q, plan, page)))
 }
 
-/** Exact to 10,000, then 10,001; throws as {@link listByAttributes}. */
+/**
+ * Returns the number of matching users, exact up to 10,000; 10,001 means more. Throws like
+ * {@link listByAttributes}.
+ */
 export const countByAttributes = async (
   store: Store,
   filter: UserFilter,

@@ -20,7 +20,7 @@ interface LinkKey {
 const matching = ({ links }: Tables, { link_hash, kind, now }: LinkKey) =>
   and(eq(links.link_hash, link_hash), eq(links.kind, kind), gt(links.expires_at, now))
 
-/** Returns a link by its hash, even if it has expired. */
+/** Returns an unexpired link by its hash and kind. */
 export const findLink = async (q: Queries, key: LinkKey): Promise<Link | undefined> => {
   const [link] = await q.select().from(q.tables.links).where(matching(q.tables, key))
   return link
@@ -68,7 +68,7 @@ export const removeSignInLinks = async (
     )
 }
 
-/** Deletes the other links for the first administrator, since there is only one. */
+/** Deletes all links for the first administrator, once that user exists. */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables
   await tx.delete(links).where(eq(links.kind, 'set_up'))

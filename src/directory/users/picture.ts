@@ -54,7 +54,8 @@ export const pictureContent = async (q: Queries, path: string): Promise<string |
 }
 
 /**
- * Returns the response for the path of a picture, which other origins may show; undefined for an unknown one.
+ * Returns the response for the path of a picture; undefined for an unknown path. Pages of other origins may
+ * show the picture.
  */
 export const userPicture = async ({ store }: Core, path: string): Promise<Response | undefined> => {
   if (!address.test(path)) return undefined
@@ -63,7 +64,7 @@ export const userPicture = async ({ store }: Core, path: string): Promise<Respon
     found &&
     assetAnswer(new Uint8Array(found.body), found.type as AssetType, {
       ...SANDBOX_HEADERS,
-      // A day, so that a removed picture goes.
+      // One day: a browser shows a removed picture for no longer than that.
       'cache-control': 'public, max-age=86400',
       'cross-origin-resource-policy': 'cross-origin',
     })

@@ -3,7 +3,10 @@ import { parseRegistration, type Registration } from './dynamic-client.ts'
 import { DOCUMENT_DYNAMIC } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
-/** Longest client_id that may name a metadata document. */
+/**
+ * Maximum characters of a client_id that names a metadata document. It is stored with each session and sent
+ * in each token; published ids have fewer than 100.
+ */
 export const MAX_DOCUMENT_ID = 512
 
 /**
@@ -90,15 +93,15 @@ export const parseDocument = (document: unknown, client_id: string): Registratio
   return { ...registration, ...methods, ...keys }
 }
 
-/** The members that a person's consent stands on. */
+/** Returns the members whose change makes an earlier consent invalid. */
 const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registration) => [
   [...redirect_uris].sort(),
   keys,
 ]
 
 /**
- * True when a person who allowed the client as it was has to be asked again: other keys or redirect URIs may
- * be those of another program.
+ * True when a person who consented to the client before its document changed must be asked again: new keys or
+ * redirect URIs may belong to another program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

@@ -166,7 +166,7 @@ export const userinfoClaims = (
   user: ClaimsUser & {
     readonly updated_at: number
     readonly attributes: Readonly<Record<string, unknown>>
-    /** URL of the uploaded picture, which precedes the attribute. */
+    /** URL of the uploaded picture, which takes precedence over the attribute `picture`. */
     readonly picture?: string | null
   },
   scopes: readonly string[],

@@ -13,5 +13,5 @@ const builder = new XMLBuilder({
   suppressBooleanAttributes: false,
 })
 
-/** XML that Gatehouse sends. No foreign XML is read by this library. */
+/** Builds the XML that Gatehouse sends. This library never reads XML from other parties. */
 export const buildXml = (tree: XmlTree): string => builder.build(tree)

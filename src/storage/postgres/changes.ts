@@ -2,15 +2,15 @@ import type { SQL } from 'bun'
 import type { Topic } from '#src/storage/store.ts'
 
 const CHANNEL = 'gatehouse'
-/** Heartbeats without echo after which the connection is considered dead. */
+/** Heartbeats without an echo after which the connection is opened again: a failover takes some seconds. */
 const MAX_MISSED = 10
 /** Heartbeat interval in ms. Caches are stale for at most three intervals after a lost notification. */
 const HEARTBEAT = 1_000
 
 /**
  * Receives the commits of other copies. A transaction notifies its topics on commit; each copy listens on its
- * own connection, which Bun reopens. A missing echo of the own heartbeat means that notifications may be
- * lost, so all caches are dropped until the echo returns.
+ * own connection, which Bun reopens. If the echo of its own heartbeat is missing, notifications may have been
+ * lost, so the copy drops all caches until the echo returns.
  */
 export const postgresChanges = async (
   connect: () => SQL,

@@ -17,17 +17,17 @@ import { begun, settleSent, transactionOf } from './transaction.ts'
 /** Time for retries of a write, and the longest pause between them, in ms. */
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
-/** Conflicts after which a write runs alone: a long one would lose to short ones again and again. */
+/** Conflicts after which a write runs alone: a long write would lose to short ones again and again. */
 const MAX_CONCURRENT_TRIES = 4
 
 /** Mode of a transaction: concurrent, exclusive, or rolled back at the end. */
 type Mode = 'together' | 'alone' | 'rehearsal'
 
 /**
- * Returns the statements that begin a transaction. Each write locks the table `write_lock` in a mode that
- * admits others, or, when it runs alone, in one that does not. LOCK takes no snapshot, so a transaction that
- * waited sees all earlier commits. Waiting for exclusive access blocks all later transactions, hence the
- * short timeout. The statements are prepared, so Bun sends them together with the first of the body. A
+ * Returns the statements that begin a transaction. Each write locks the table `write_lock`: in a mode that
+ * admits other writes, or exclusively when it runs alone. LOCK takes no snapshot, so a transaction that
+ * waited sees all earlier commits. Waiting for exclusive access blocks all later transactions, so the timeout
+ * is short. The statements are prepared, so Bun sends them together with the first statement of the body. A
  * rehearsal is rolled back and needs no serializable isolation: it neither conflicts nor waits.
  */
 const begin = (connection: SQL, mode: Mode) =>

@@ -51,7 +51,9 @@ export const toPostgres = async (
   { replace, onProgress }: { replace: boolean; onProgress: OnProgress },
 ): Promise<Record<string, number>> => {
   using db = openUntrusted(source, { readonly: true })
-  migrate(db, undefined, false)
+  // The source is opened read-only and stays as it is, so a file of an older version is refused, not upgraded.
+  const upgrade = false
+  migrate(db, undefined, upgrade)
   requireSchema(db)
   return await inPostgres(url, { migrate: true, mode: 'READ WRITE' }, async (connection, where) => {
     await lockOthersOut(connection, where)

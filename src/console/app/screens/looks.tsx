@@ -35,7 +35,10 @@ const ACCENT = '#2b50d8'
 const FRAME = 'looks'
 const PAGE = '/console/preview'
 
-/** The login page in a frame: it is posted there, as the console may show no other markup. */
+/**
+ * Shows the login page in a frame. A form posts the looks into the frame, because the console's policy
+ * (Trusted Types) lets no script insert markup into its own page.
+ */
 const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {
   const { id, display_name, settings } = props.organization
   const form = useRef<HTMLFormElement>(null)
