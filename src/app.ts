@@ -28,7 +28,7 @@ export interface AppOptions {
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined
   /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
-  /** Returns the content of `/metrics`, if it is more than this server's own. */
+  /** Returns the content of `/metrics` when it has more than the metrics of this process. */
   metrics?: (() => Promise<string>) | undefined
 }
 
@@ -102,9 +102,9 @@ const isDecodable = (path: string): boolean => {
 const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
- * True when a page loads the URL as an image, font or stylesheet, which no route here is. A tenant's CSS may
- * load from this origin; without this check its attribute selectors could trigger effects that the tenant
- * observes, such as a request to its identity provider.
+ * True when a page loads the URL as an image, font or stylesheet; no route here answers with one. A tenant's
+ * CSS may load from this origin; without this check its attribute selectors could trigger effects that the
+ * tenant observes, such as a request to its identity provider.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
 const isSubresource = ({ headers }: Request): boolean =>

@@ -225,8 +225,8 @@ export interface Core {
   /** Open streams of the audit log, and the one reader that serves them all (audit/follow). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
   /**
-   * Runs work as a span of the request's trace, if there is one. Names are constants, since the collector
-   * sees them.
+   * Runs work as a span of the request's trace, if the request is traced. Names are constants, since the
+   * collector sees them.
    */
   trace<T>(name: string, work: () => T): T
 }
@@ -234,7 +234,7 @@ export interface Core {
 /** An open stream of the audit log. */
 export interface Tail {
   readonly caller_id: string
-  /** Judges the caller, and sends those of the new events that the stream is for. */
+  /** Checks the caller, and sends the new events that the stream asked for. */
   look(events: Tables['events']['$inferSelect'][]): Promise<void>
   end(): void
 }

@@ -15,9 +15,7 @@ import { openForm, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/applications'
 
-/**
- * Lists the applications that the user may start, and those that have access or in which they are signed in.
- */
+/** Lists the applications that the user may start, and those that have a consent or session of the user. */
 export const getApplications =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -10,8 +10,9 @@ import { recordLogin } from '#src/sign-in/log-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Continues, once, the form that waited for its user to confirm who they are. Only the browser that posted it
- * can, and only as the same user: the form was checked against cross-site posts when it came.
+ * Continues, once, the form that waited for its user to confirm who they are. Only the browser that posted
+ * the form can continue it, and only as the same user: the form was checked against cross-site posts when it
+ * arrived.
  *
  * @param forms the handlers by path
  */

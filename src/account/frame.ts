@@ -4,7 +4,7 @@ import type { Call } from '#src/http/call.ts'
 import type { AccountFrame } from '#src/pages/data.ts'
 import { accountToken, type Viewer } from './viewer.ts'
 
-/** Data of the frame that all account pages share. */
+/** Returns the data of the frame that all account pages share. */
 export const frameOf = (context: Context, call: Call, viewer: Viewer): AccountFrame => ({
   brand: brandOf(context, viewer.organization),
   request_id: call.request_id,

@@ -58,7 +58,7 @@ export const identitiesOf = async (context: Context, viewer: Viewer): Promise<Ac
   }
 }
 
-/** Redirects the user to the provider; the account that comes back is linked. */
+/** Redirects the user to the provider. The callback links the account. */
 export const postLink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -42,8 +42,8 @@ export const toProvider = async (
 }
 
 /**
- * Returns the path that continues the request that led to the registration. In another browser it is the
- * account.
+ * Returns the path that continues the request that led to the registration; in another browser, the path of
+ * the account page.
  */
 export const flowAfter = async (
   context: Context,

@@ -6,7 +6,7 @@ import type { NewUserErrors, NewUserFields } from '#src/pages/data.ts'
 
 const fields = ['username', 'email', 'first_name', 'last_name'] as const satisfies (keyof NewUserFields)[]
 
-/** Reads the fields of a new user from a form; an absent one is empty. */
+/** Reads the fields of a new user from a form; an absent field is empty. */
 export const newUserOf = (form: ReadonlyMap<string, string>): NewUserFields => ({
   username: form.get('username') ?? '',
   email: form.get('email') ?? '',
@@ -14,7 +14,7 @@ export const newUserOf = (form: ReadonlyMap<string, string>): NewUserFields => (
   last_name: form.get('last_name') ?? '',
 })
 
-/** Returns the errors of a new user's fields, among them names that others have. */
+/** Returns the errors of a new user's fields, including names that another user has. */
 export const newUserErrors = async (
   { store }: Context,
   organization_id: OrganizationId,

@@ -23,7 +23,7 @@ const notices = [
   'account_unlinked',
 ] as const
 
-/** Account page: profile, logins and linked accounts. A login without a client ends here. */
+/** Shows the account page: profile, logins and linked accounts. A login without a client ends here. */
 export const getAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

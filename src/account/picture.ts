@@ -11,7 +11,7 @@ import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { profilePage } from './profile.ts'
 import { openForm, permit } from './viewer.ts'
 
-/** Takes the picture of the user, or removes it (`remove`). */
+/** Stores the uploaded picture of the user, or removes the stored one (`remove`). */
 export const postPicture =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -71,8 +71,8 @@ export const profilePage = (
 }
 
 /**
- * Form of names, e-mail address and the attributes that the organization shows. It requires a recent
- * authentication, because the address allows a password reset. A new address takes effect once its
+ * Shows the form of names, e-mail address and the attributes that the organization shows. It requires a
+ * recent authentication, because the address allows a password reset. A new address takes effect once its
  * verification link is opened; until then it is no login name and gets no other mail.
  */
 export const getProfile =

@@ -24,7 +24,7 @@ import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
 import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
 
-/** Account pages, the pages of single-use links, and the choice of a language. */
+/** Returns the routes of the account pages, of single-use links and of the choice of a language. */
 export const accountRoutes = (context: Context) => {
   /** Forms that may wait until their user has confirmed who they are. */
   const continuing = {

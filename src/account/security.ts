@@ -50,7 +50,7 @@ const keptBecause = (
   return isOnlyWayIn(ways, way => way.by === 'passkey' && way.factor_id === id) ? 'only_way_in' : undefined
 }
 
-/** Security page: password, second factors and recovery codes. */
+/** Shows the security page: password, second factors and recovery codes. */
 export const getSecurity =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

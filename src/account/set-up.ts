@@ -48,7 +48,7 @@ const setUpPage = async (
   )
 }
 
-/** Form for the first administrator, behind the link that the first start prints. */
+/** Shows the form for the first administrator, behind the link that the first start prints. */
 export const getSetUp =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -126,7 +126,7 @@ export const permit = ({ permissions }: Viewer, permission: 'profile:read' | 'pr
   if (!permissions.has(permission)) throw new PageError('not_allowed', 403)
 }
 
-/** CSRF token that names the login shown on the page. It becomes invalid with the login cookie. */
+/** Returns a CSRF token that names the login shown on the page. It becomes invalid with the login cookie. */
 export const accountToken = (context: Context, { login_hash, login }: Viewer): string =>
   issueCsrf(context, 'account', login_hash, login.id)
 
@@ -162,12 +162,15 @@ interface FreshForm {
   back?: string
 }
 
-/** Maximum characters of a form that waits for the confirmation. It is stored with the request. */
+/**
+ * Maximum characters of a form that waits for the confirmation, because it is stored with the request. The
+ * user fills in a longer form again.
+ */
 const MAX_INTENT = 4_096
 
 /**
- * As {@link openForm}, for a form that requires a recent authentication. Without one it returns the page that
- * asks for it; the form continues afterwards.
+ * Like {@link openForm}, for a form that requires a recent authentication. Without a recent authentication it
+ * returns the page that asks for one; the form continues afterwards.
  */
 export const openFreshForm = async (
   context: Context,
@@ -191,7 +194,7 @@ export const openFreshForm = async (
   )
 }
 
-/** As {@link openForm}, for a user who only signs out: accepts a login that owes a step. */
+/** Like {@link openForm}, for a user who only signs out: accepts a login that owes a step. */
 export const openAnyForm = async (
   context: Context,
   { request }: Call,

@@ -41,8 +41,9 @@ export const authenticate = async (context: Context, request: Request): Promise<
 }
 
 /**
- * A user's token is fresh for five minutes after its `auth_time`; later proofs of the browser's login do not
- * count. Other tokens are always fresh, unless the organization demands step-up of all.
+ * True for a fresh token. A user's token is fresh for five minutes after its `auth_time`; later proofs of the
+ * browser's login do not count. Other tokens are always fresh, unless the organization demands step-up of
+ * all.
  */
 const isFreshCaller = async (
   context: Context,
@@ -64,7 +65,10 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   return { permissions: own.intersection(named), withheld: own.difference(named) }
 }
 
-/** Empty when the client was deleted, or when another client of this id was created after the token. */
+/**
+ * Returns no permissions when the client was deleted, or when another client of this id was created after the
+ * token.
+ */
 const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])
 

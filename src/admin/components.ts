@@ -77,7 +77,7 @@ export const componentsOf = (routes: AdminRoute[]) => {
       schemas[name] = schema
     }
 
-  /** A schema without its own example gets one composed of its parts' examples. */
+  /** Returns the example of a schema, composed of its parts' examples when it has none of its own. */
   const exampleOf = (schema: Json): unknown => {
     if (schema.example !== undefined) return schema.example
     if (schema.$ref) return exampleOf(schemas[nameIn(schema.$ref)] ?? {})

@@ -5,7 +5,7 @@ import { openApiDocument } from './openapi.ts'
 import type { ReferencePage } from './reference.ts'
 import { adminRoutes } from './routes.ts'
 
-/** The OpenAPI document of the admin API, and its page. */
+/** Returns the routes of the OpenAPI document and of its page. */
 export const documentRoutes = (context: Context) => {
   let document: string | undefined
   const describeApi = () =>

@@ -51,7 +51,7 @@ export const AuditEvent = z
   })
 export type AuditEvent = z.output<typeof AuditEvent>
 
-/** An event as the admin API and webhooks show it. */
+/** Returns an event as the admin API and webhooks show it. */
 export const eventAnswer = ({ seq, subject_id, mac, timestamp, ...event }: EventRow) => ({
   ...event,
   timestamp: iso(timestamp),
@@ -61,8 +61,8 @@ const TIME =
   'An ISO 8601 time with its zone, such as 2026-01-31T08:00:00Z, or a day such as 2026-01-31 (UTC).'
 
 /**
- * A time in milliseconds. A day without a time means its first (`from`) or last (`to`) millisecond, both
- * inclusive.
+ * Returns the schema of a time in milliseconds. A day without a time means its first (`from`) or last (`to`)
+ * millisecond, both inclusive.
  */
 const moment = (time_of_day: string) =>
   z

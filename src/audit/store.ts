@@ -95,7 +95,7 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** Number of latest matches to skip: the older the next match is, the fewer events match the filter. */
+/** Latest matches to skip: the older the next one is, the fewer match. 1,000 cost less than a wrong index. */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
@@ -193,7 +193,7 @@ export const countAllEvents = async (
 
 /** Filters that match over 10,000 events: they need no new count until events are removed. */
 const beyondCount = cached('events', async () => new Set<string>())
-/** Maximum number of such filters in memory. */
+/** Maximum number of these filters in memory. */
 const MAX_BEYOND = 1000
 
 /** Returns the exact count up to 10,000, and 10,001 beyond. */
@@ -222,8 +222,8 @@ const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
 /**
- * Milliseconds by which an id may be ahead of its event: after 4096 ids in one millisecond the runtime uses
- * the next.
+ * Milliseconds by which an id may be ahead of its event: after 4096 ids of one millisecond the runtime uses
+ * the next, so 50 ms cover 200,000 ids made at once.
  */
 const AHEAD = 50
 

@@ -63,8 +63,8 @@ export const settledSeq = async (store: Store): Promise<number> => {
 }
 
 /**
- * A column as an expression: the range of `seq` bounds the work, an index of the column would read its whole
- * past.
+ * Returns a column as an expression, which hides the index of the column from the planner. The range of `seq`
+ * bounds the work, while that index would read all earlier events of the value.
  */
 const unindexed = (column: AnyColumn) => sql`${column} || ''`
 

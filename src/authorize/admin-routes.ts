@@ -70,7 +70,7 @@ const applicationsOf = async (q: Queries, user_id: UserId, now: number): Promise
   })
 }
 
-/** The route that shows administrators which clients a user has used. */
+/** Returns the route that shows administrators which clients a user has used. */
 export const userApplicationRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listUserApplications',

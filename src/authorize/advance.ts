@@ -43,7 +43,7 @@ type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 
 /**
  * Runs the next step of an authorization; the only place that routes between steps. After a GET it answers
- * the page itself; after a POST it redirects to the page's own URL, so that a reload repeats nothing.
+ * with the page; after a POST it redirects to the page's own URL, so that a reload repeats nothing.
  *
  * @param logins the eligible logins, when the caller has already listed them in this request
  */
@@ -100,8 +100,8 @@ export const decide = async (
   decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
 /**
- * As {@link decide}, with the client as its metadata document describes it once the next step concerns the
- * client. Only this decision determines the answer to the client.
+ * Like {@link decide}, but with the client as its metadata document describes it, once the next step concerns
+ * the client. Only this decision determines the answer to the client.
  */
 export const settle = async <F extends Flow>(
   context: Context,
@@ -116,7 +116,7 @@ export const settle = async <F extends Flow>(
   return settle(context, browser, await withDocument(context, browser.call, flow, next.login))
 }
 
-/** As {@link decide}, with logins that are already listed. */
+/** Like {@link decide}, with logins that are already listed. */
 export const decideAmong = (
   context: Context,
   flow: Flow,
@@ -203,7 +203,7 @@ const issue = async (
     : seeOther(request.back ?? '/account')
 }
 
-/** The write at the end of a flow; it succeeds for one caller only. */
+/** Runs the write at the end of a flow, which succeeds for one caller only. */
 const endFlow = async (
   context: Context,
   tx: Transaction,

@@ -27,10 +27,13 @@ import { apisOf, browserSessionOf, type Flow, flowOf } from './flow.ts'
 import { publicError, type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
-/** Milliseconds. The browser follows the redirect at once; a slow connection may retry it. */
+/**
+ * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once; a slow connection may
+ * repeat it.
+ */
 const POST_KEPT_FOR = 5 * MINUTE
 
-/** Authorization endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.1 */
+/** Handles the authorization endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.1 */
 export const getAuthorize =
   (context: Context) =>
   (call: Call): Promise<Response> =>
@@ -39,8 +42,8 @@ export const getAuthorize =
     )
 
 /**
- * Authorization request as a form post, from any site. The browser omits SameSite=Lax cookies from a
- * cross-site POST, so a valid request is stored and replayed by a GET on this origin.
+ * Handles an authorization request as a form post, from any site. The browser omits SameSite=Lax cookies from
+ * a cross-site POST, so a valid request is stored and replayed by a GET on this origin.
  */
 export const postAuthorize =
   (context: Context) =>

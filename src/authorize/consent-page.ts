@@ -11,7 +11,8 @@ import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from '
 import { exitOf, show } from './step-pages.ts'
 
 /**
- * Returns a client as the consent page shows it. A dynamic client with a misleading name is shown without it.
+ * Returns a client as the consent page shows it. A dynamic client with a misleading name is shown without the
+ * name.
  */
 const consentClient = async (context: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }
@@ -32,7 +33,7 @@ const consentClient = async (context: Context, { request, client, organization }
   }
 }
 
-/** Asks the person to approve or deny those requested scopes that they can grant. */
+/** Asks the person to approve or deny the requested scopes that this person can grant. */
 export const consentPage = async (
   context: Context,
   browser: BrowserSession,

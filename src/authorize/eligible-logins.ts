@@ -145,8 +145,9 @@ const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
 /**
- * Every user may enrol the factor or passkey that the organization requires, and the passkey that replaces a
- * lost one. Any further factor needs `profile:update`, up to `MAX_FACTORS`.
+ * True when the user may add a factor. Every user may add the factor or passkey that the organization
+ * requires, and the passkey that replaces a lost one. Any further factor needs `profile:update`, up to
+ * `MAX_FACTORS`.
  */
 const mayEnrol = async (
   { store }: Context,
@@ -169,8 +170,8 @@ const OFFER_AGAIN = 30 * DAY
 
 /**
  * True when a passkey may be offered: the user typed a password, has proven the factors that they have, has
- * no passkey, has not declined lately, and the browser has an authenticator. Never in development, where
- * tests meet the same pages on each device.
+ * no passkey, has not declined lately, and the browser has an authenticator. False in development mode, so
+ * that tests see the same pages on each device.
  */
 const isOfferDue = async (
   { config, store, clock, loginPage }: Context,
@@ -226,8 +227,8 @@ export const owedBy = (
   })
 
 /**
- * Days for which this browser may be remembered in this flow; undefined where nothing is spared: for requests
- * that name a permission, changes of the account, and the console.
+ * Returns the days for which this browser may be remembered in this flow. Returns undefined where no factor
+ * is spared: for requests that name a permission, changes of the account, and the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =

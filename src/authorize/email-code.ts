@@ -24,7 +24,7 @@ const PATH = '/oauth/email-code'
 /** RFC 8176 has no value for a code by mail; it is a one-time password (`otp`). */
 const EMAIL_CODE = { acr: '1', amr: ['otp'] }
 
-/** The page that asks for a name, or for the code once one was asked for. */
+/** Renders the page that asks for a name or, after a code was requested, for the code. */
 const page = (
   context: Context,
   browser: BrowserSession,
@@ -61,7 +61,9 @@ const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFl
     throw new PageError('not_found', 404)
 }
 
-/** The form for a code, to which the link of the mail leads. In another browser the link shows an error. */
+/**
+ * Shows the form for a code, to which the link in the mail leads. In another browser the link shows an error.
+ */
 export const getEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

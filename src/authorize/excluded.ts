@@ -5,7 +5,7 @@ import { advance, refuseAuthorization, settle } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 
 /**
- * Answers the client that its user is not admitted. Continues the flow when an administrator has admitted the
+ * Tells the client that it does not admit the user. Continues the flow when an administrator has admitted the
  * user since.
  */
 export const postExcluded =

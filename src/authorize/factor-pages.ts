@@ -33,14 +33,14 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
   return level <= levelWith('totp') || mayRecover(flow) ? [...methods, 'recovery'] : methods
 }
 
-/** Days for which the page offers to remember the browser. */
+/** Returns the days for which the page offers to remember the browser. */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)
   const isChange = flow.pending.proof?.action !== undefined
   return passkey_required || isChange || !isFirstFactor(login) ? undefined : rememberDays(flow)
 }
 
-/** Second-factor page; `using` is the method whose form was posted. */
+/** Renders the second-factor page; `using` is the method whose form was posted. */
 export const secondFactorPage = async (
   context: Context,
   browser: BrowserSession,
@@ -87,13 +87,13 @@ const kindsFor = (context: Context, { level }: BrowserLogin) =>
     type => levelWith(type) >= level && (type === 'totp' || offersPasskeys(context.config)),
   )
 
-/** The TOTP secret that the page of this round offers. */
+/** Returns the TOTP secret that the page of this round offers. */
 export const secretFor = (context: Context, flow: StoredFlow, { user_id }: BrowserLogin): string =>
   offerSecret(context, `${roundOf(flow)}\0${user_id}`)
 
 /**
- * Enrolment page: the choice of a kind where there are several, then its setup. `using` is the kind whose
- * form was posted.
+ * Renders the enrolment page: the choice of a kind where there are several, then its setup. `using` is the
+ * kind whose form was posted.
  */
 export const enrolPage = async (
   context: Context,

@@ -42,7 +42,7 @@ export const browserSessionOf = (context: Context, call: Call): BrowserSession =
 /** An authorization in progress. */
 export interface Flow {
   readonly request: FlowRequest
-  /** The client; undefined for a login without one, which ends on /account. */
+  /** The client; undefined for a login that no client asked for, which ends on /account. */
   readonly client: Client | undefined
   readonly organization: Organization
   /** The APIs that the request names. */
@@ -293,5 +293,8 @@ export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
 export const isProven = ({ pending }: Flow): boolean =>
   Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected
 
-/** Input from which the challenges and new secrets of this flow are derived; it changes with each use. */
+/**
+ * Returns the input from which the challenges and new secrets of this flow are derived; it changes with each
+ * use.
+ */
 export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

@@ -7,7 +7,7 @@ import type { Flow } from './flow.ts'
 /** Maximum characters of a typed organization that a page repeats; no slug is longer. */
 export const MAX_SLUG = 64
 
-/** Returns the organization that a person typed before they chose a language; empty without one. */
+/** Returns the organization that a person typed before they chose a language; empty if they typed none. */
 export const keptSlug = ({ request }: Call): string =>
   (new URL(request.url).searchParams.get('organization') ?? '').slice(0, MAX_SLUG)
 
@@ -21,7 +21,9 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
  */
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 
-/** Returns the organization that owns the login domain of the address, if it is another one. */
+/**
+ * Returns the organization that owns the login domain of the address, if it differs from that of the request.
+ */
 export const homeOf = async (
   { store }: Context,
   { request, organization }: Flow,

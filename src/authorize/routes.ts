@@ -22,8 +22,8 @@ import { getSignUp, postSignUp } from './sign-up.ts'
 import { postTerms } from './terms.ts'
 
 /**
- * Pages of the interactive login. The URL of a step names the request, and a reload shows the step that is
- * due.
+ * Returns the routes of the interactive login. The URL of a step names the request, and a reload shows the
+ * step that is due.
  */
 export const browserRoutes = (context: Context) => {
   const resume = resumeStep(context)

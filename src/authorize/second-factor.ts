@@ -68,8 +68,8 @@ export const postSecondFactor =
 const REPAIR = '/account/security?notice=recovery_code_used'
 
 /**
- * After a recovery code a login without a client ends on the security page, where a lost factor can be
- * removed.
+ * Makes a login without a client end on the security page after a recovery code: a lost factor can be removed
+ * there.
  */
 const endOnSecurityPage = async (
   { store }: Context,

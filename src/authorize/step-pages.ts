@@ -56,7 +56,7 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/** Before the login a dynamic client's own name is not shown, only the host of its redirect URI. */
+/** Returns the shown name of the client; for a dynamic client before the login the host of its URI. */
 export const clientName = ({ client, request }: StoredFlow) =>
   client && {
     client_name: client.from_document
@@ -97,7 +97,7 @@ export const confirmingUser = async (
   return logins.find(({ user_id }) => user_id === hinted_user_id)
 }
 
-/** The login page of a user who is logged in; it offers only that user's ways to log in. */
+/** Renders the login page for a user who is logged in, with only that user's ways to log in. */
 const confirmPage = async (
   context: Context,
   browser: BrowserSession,
@@ -152,7 +152,7 @@ const confirmPage = async (
 export const asksOrganization = async (context: Context, { request }: Flow): Promise<boolean> =>
   request.any_organization && (await hasTenants(context.store))
 
-/** Login page; `login` is the user who has to authenticate again, if any. */
+/** Renders the login page; `login` is the user who has to authenticate again, if any. */
 export const loginPage = async (
   context: Context,
   browser: BrowserSession,

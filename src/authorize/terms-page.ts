@@ -6,7 +6,10 @@ import type { StepUser } from './eligible-logins.ts'
 import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, show } from './step-pages.ts'
 
-/** Asks the user to accept the terms of the organization; `isRefused` after a form without the box. */
+/**
+ * Asks the user to accept the terms of the organization. `isRefused` is true after a form whose box was not
+ * ticked.
+ */
 export const termsPage = async (
   context: Context,
   browser: BrowserSession,

@@ -95,7 +95,7 @@ const refused = ({ code, description }: OAuthError): TestLogin => ({
   hidden: [],
 })
 
-/** A challenge that no verifier fits. */
+/** PKCE challenge without a known verifier: no code is redeemed. */
 const NO_CHALLENGE = 'A'.repeat(43)
 
 /** Reads the request as the authorization endpoint does. */
@@ -191,7 +191,7 @@ const testLogin = async (
   })
 }
 
-/** The route that shows which claims an application would get. */
+/** Returns the route that shows which claims an application would get. */
 export const testLoginRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'testLogin',

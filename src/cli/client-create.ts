@@ -47,7 +47,10 @@ export const clientCreate = async (name: string, options: Options): Promise<void
   })
 }
 
-/** A wrong issuer in an application's settings shows as a failed login, long after this command. */
+/**
+ * Warns when no server with this issuer answers: a wrong issuer in an application's settings would show as a
+ * failed login long after this command.
+ */
 const warnUnlessAnswered = async (url: string): Promise<void> => {
   const answer = await fetch(`${url}/.well-known/openid-configuration`, {
     signal: AbortSignal.timeout(2 * SECOND),
@@ -102,7 +105,7 @@ const inputOf = (
 
 const isLoopback = (uri: string): boolean => /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(uri)
 
-/** The settings in a column, and the snippet of the kind. */
+/** Returns the settings as a column, followed by the snippet of the kind. */
 const report = (application: Application): string => {
   const { client_secret: secret } = application
   const rows: [string, string | undefined][] = [

@@ -3,7 +3,7 @@ import { regenerateSecret } from '#src/directory/clients/service.ts'
 import { explained, type UserOptions, withInstance } from './user.ts'
 
 /**
- * Replaces the secret of an application and prints the new one; when a program reads the output, nothing
+ * Replaces the secret of an application and prints the new one. A program that reads the output gets nothing
  * else.
  */
 export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>

@@ -20,7 +20,7 @@ const flagsOf = (command: Command): string[] =>
     [long, short].filter(flag => flag !== undefined && flag !== null),
   )
 
-/** A line of words for each command, and one for each option with a list of values. */
+/** Returns a line of words for each command, and one for each option with a list of values. */
 const bash = (nodes: Node[]): string => {
   const paths = nodes.slice(1).map(({ path }) => `' ${path}'`)
   const words = nodes.map(

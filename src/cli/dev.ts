@@ -168,7 +168,7 @@ const aligned = (rows: Row[]): string[] => {
   )
 }
 
-/** Overview for a terminal; exported for the tests. */
+/** Returns the overview for a terminal; exported for the tests. */
 export const overview = (started: Started, ms: number, mcp_url?: string): string => {
   const { entries } = started.seed
   const isDefault = started.seed.entries.users.some(({ value }) => isDefaultUser(value))
@@ -222,8 +222,8 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
 }
 
 /**
- * A command that works as printed: a client_credentials token, or the discovery document when no client has a
- * secret.
+ * Returns a command that works as printed: a client_credentials token, or the discovery document when no
+ * client has a secret.
  */
 const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`

@@ -21,7 +21,7 @@ import { loadServerConfig, readLastStart } from './last-start.ts'
 
 const TIMEOUT = 5_000
 
-/** Returns the reason that a connection failed, in a word. */
+/** Returns the reason for a failed connection in one word. */
 const reasonOf = (error: unknown): string => {
   const { code, name, message } = error as Error & { code?: string }
   return code ?? (name === 'TimeoutError' ? 'no answer in time' : message)

@@ -17,7 +17,7 @@ export const exec = async (command: string[], options: DevOptions): Promise<numb
   }
 }
 
-/** Environment variables that the resource-server package and other client libraries read. */
+/** Returns the environment variables that the resource-server package and other client libraries read. */
 const environmentOf = (server: Started, wanted: string | undefined): Record<string, string> => {
   const clients = server.seed.entries.clients.map(({ value }) => value)
   const client = clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))

@@ -151,13 +151,15 @@ export const hasInstance = async (config: Config): Promise<boolean> => {
   }
 }
 
-/** As {@link openInstance}, for commands that need an existing instance. */
+/** Like {@link openInstance}, for commands that need an existing instance. */
 export const openExisting = async (config: Config, log: Logger): Promise<Core> => {
   if (!config.database_url) requireDatabase(config)
   return openInstance(config, log, { migrate: false })
 }
 
-/** Error for a database with tables but no instance, left by an interrupted start or move. */
+/**
+ * Returns the error for a database with tables but no instance, which an interrupted start or copy has left.
+ */
 const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageError> => {
   const where = database_url
     ? (await import('#src/storage/postgres/connect.ts')).parseUrl(database_url).where

@@ -23,7 +23,7 @@ interface Options {
   config?: string
 }
 
-/** A running server uses the change within 250 ms. */
+/** Runs `work` on the instance. A running server uses the change within 250 ms. */
 const withInstance = async <T>(options: Options, work: (instance: Core) => Promise<T>): Promise<T> => {
   const { config } = loadConfig(process.env, options.config)
   const instance = await openExisting(config, pino({ level: 'silent' }))

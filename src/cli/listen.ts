@@ -6,7 +6,10 @@ import { SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { type Certificate, readCertificate } from '#src/operations/certificate.ts'
 
-/** Milliseconds between two checks of the certificate files. */
+/**
+ * Milliseconds between two checks of the certificate files: a renewal takes effect within seconds, and a
+ * check reads two file times.
+ */
 const CHECK_INTERVAL = 2 * SECOND
 
 type Handler = (request: Request, server: Server<unknown>) => Response | Promise<Response>
@@ -16,8 +19,8 @@ interface Listener {
   /** Sets the handler of all further requests. */
   answer(handler: Handler): void
   /**
-   * Loads a certificate that was replaced on the disk. An unusable one is logged, and the old one stays in
-   * use.
+   * Loads a certificate that was replaced on the disk. If the new certificate is unusable, the reason is
+   * logged and the old one stays in use.
    */
   reload(): void
   /** Resolves once requests in flight have been answered. */
@@ -102,7 +105,7 @@ const open = (
   })
 
 /**
- * Options for all addresses: without a hostname Bun listens on IPv6 and IPv4, or on IPv4 only if the machine
+ * Returns no hostname for all addresses: Bun then listens on IPv6 and IPv4, or on IPv4 only if the machine
  * has no IPv6.
  */
 const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} : { hostname: host })

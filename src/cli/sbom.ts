@@ -18,7 +18,7 @@ const LINKED = [
   ...['picohttpparser', 'sqlite', 'tinycc', 'uwebsockets', 'webkit', 'zlib', 'zstd'],
 ]
 
-/** Each with its purl: https://github.com/package-url/purl-spec */
+/** Returns all components, each with its purl: https://github.com/package-url/purl-spec */
 const all = () => [
   ...[...components(), { name: 'bun', version: Bun.version, license: 'MIT', sha512: '' }].map(each => ({
     ...each,
@@ -32,7 +32,7 @@ const all = () => [
 
 const hexOf = (base64: string): string => Buffer.from(base64, 'base64').toString('hex')
 
-/** https://cyclonedx.org/docs/1.6/json/ */
+/** Builds the document of https://cyclonedx.org/docs/1.6/json/ */
 const cycloneDx = () => ({
   bomFormat: 'CycloneDX',
   specVersion: '1.6',
@@ -59,7 +59,7 @@ const cycloneDx = () => ({
   })),
 })
 
-/** https://spdx.github.io/spdx-spec/v2.3/ */
+/** Builds the document of https://spdx.github.io/spdx-spec/v2.3/ */
 const spdx = () => {
   const packageOf = (id: string, name: string, version: string, license: string) => ({
     SPDXID: `SPDXRef-${id.replace(/[^\w.-]/g, '-').replaceAll('_', '-')}`,

@@ -12,7 +12,7 @@ import { openLog } from './log.ts'
 
 /** Milliseconds for requests in flight after SIGTERM; the process ends within 2 s. */
 const DRAIN_MS = 1_500
-/** Milliseconds for the collector to take the last spans. */
+/** Milliseconds that the collector has for the last spans, within the 2 s of a stop. */
 const LAST_SPANS_MS = 250
 
 /** A started server, as its ready line and the banner show it. */
@@ -29,11 +29,11 @@ export interface Ready {
 export interface Part {
   /** True for the only process, and for the worker that applies the seed file and makes the set-up link. */
   isFirst: boolean
-  /** Upgrades the schema of the database; otherwise an older one stops the start. */
+  /** True: upgrades an older schema of the database. False: an older schema stops the start. */
   upgrades: boolean
   /** Is called once the process answers requests. */
   onReady(ready: Ready, log: Pick<Logger, 'warn'>): void
-  /** Returns the content of `/metrics`, given that of this process. */
+  /** Returns the content of `/metrics`, given the metrics of this process. */
   metrics?(own: () => string): () => Promise<string>
 }
 
@@ -44,7 +44,7 @@ export const serveAlone = async (
 ): Promise<void> => {
   const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // Before the store is opened, so that a mistake in the seed file or a name leaves no new instance behind.
+  // These checks come before the store, so that a mistake in the seed file or a name leaves no new instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
   // A worker that starts beside others finds an instance, and may not upgrade it.

@@ -87,7 +87,7 @@ const readLine = async (): Promise<string> => {
   return text
 }
 
-/** Prints a link: only the link for programs, with its expiry on a terminal. */
+/** Prints a link: with its expiry on a terminal, alone for a program. */
 export const printLink = (link: string, whom: string): void => {
   const until = iso(Date.now() + LINK_LIFETIME).slice(11, 16)
   console.log(

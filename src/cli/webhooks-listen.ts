@@ -34,12 +34,12 @@ interface Source {
   next(): Promise<Shown[]>
 }
 
-/** Poll interval in ms. */
+/** Poll interval in ms: a developer sees no delay. */
 const POLL = SECOND / 2
 const BATCH = 100
 /** Milliseconds by which an event may become visible after one with a higher `seq`. */
 const LATE = 10 * SECOND
-/** Milliseconds, as for the deliveries of a server. */
+/** Milliseconds that a receiver has to answer, as for the deliveries of a server (webhooks/send.ts). */
 const TIMEOUT = 15 * SECOND
 
 /** Reads events of an instance or development server on this machine from its database. */

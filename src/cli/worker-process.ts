@@ -8,7 +8,7 @@ import type { FromWorker, ToWorker } from './worker.ts'
  * Milliseconds after SIGTERM until a worker that still runs is killed; a worker ends by itself within 2 s.
  */
 const KILL_AFTER = 3 * SECOND
-/** Milliseconds in which a worker has to give its metrics. */
+/** Milliseconds that a worker has to send its metrics: Prometheus waits for ten seconds by default. */
 const METRICS_WAIT = SECOND
 
 /** A running worker, as its supervisor sees it. */
@@ -17,7 +17,7 @@ export interface WorkerProcess {
   ready: Promise<Ready>
   /** Resolves to the exit code. */
   exited: Promise<number>
-  /** Returns the worker's metrics; an empty text when it does not give them in time. */
+  /** Returns the worker's metrics; an empty text when they do not come in time. */
   metrics(): Promise<string>
   /** Stops the process. Resolves when it has ended. */
   end(): Promise<void>
@@ -27,7 +27,7 @@ export interface WorkerProcess {
 export interface WorkerRole {
   /** Applies the seed file and makes the set-up link. */
   isFirst: boolean
-  /** Upgrades the schema of the database; otherwise an older one stops the start. */
+  /** True: upgrades an older schema of the database. False: an older schema stops the start. */
   upgrades: boolean
 }
 

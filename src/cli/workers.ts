@@ -10,7 +10,8 @@ import { announce, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
- * Milliseconds before a worker that ended is started again: doubled each time, while workers end this soon.
+ * Milliseconds before a worker that ended is started again: `first`, doubled up to `most` while workers end
+ * within `soon`, so that a worker that cannot start takes no CPU time.
  */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 

@@ -41,7 +41,7 @@ const SHELL_HEADERS = {
   'x-robots-tag': 'noindex',
 }
 
-/** The bundler runs, from source, at the first request. */
+/** Returns the files of the console. From source, the first request runs the bundler. */
 const filesOf = async (): Promise<ConsoleFiles> => (await import('./files.ts')).consoleFiles
 
 const urlOf = (name: string) => `/console/assets/${name}`
@@ -89,10 +89,13 @@ const file = async (name: string, accepted: string): Promise<Response> => {
   })
 }
 
-/** In bytes; pictures and style have their own limits. */
+/** Maximum bytes of a posted preview: two logos and the CSS at their limits fit, sealed and as base64. */
 const LOOKS = 512 * 1024
 
-/** The login page in looks that are not saved: posted by the console into a frame, and nowhere else shown. */
+/**
+ * Answers with the login page in unsaved looks, which the console posts into a frame. No other site can show
+ * it.
+ */
 const preview = async (context: Context, { request, locale }: Call): Promise<Response> => {
   const { headers } = request
   const isFramed =
@@ -120,7 +123,7 @@ const page = async (context: Context, { request, locale }: Call): Promise<Respon
   return seeOther(`${pathname}?${searchParams}`)
 }
 
-/** The console: its files, and one page for each other path below `/console`. */
+/** Returns the routes of the console: its files, and one page for each other path below `/console`. */
 export const consoleRoutes = (context: Context) =>
   pageRoutes(
     context,

@@ -32,7 +32,10 @@ export interface Queue<M extends Message> {
   attempt(context: Context, message: M, until: number): Promise<void>
 }
 
-/** Poll interval in ms. */
+/**
+ * Poll interval in ms, for failed messages that are due again: a commit with a new message starts its
+ * delivery at once.
+ */
 const POLL = 5 * SECOND
 
 /**

@@ -119,7 +119,7 @@ const userOf = async (state: DevState, { user: name, organization }: z.output<ty
 
 type Control = (state: DevState, call: Call) => Promise<Response> | Response
 
-/** Applies a part of a seed at once; mistakes are reported as for a file. */
+/** Applies a part of a seed at once; mistakes are reported as for a seed file. */
 const seed = async ({ context }: DevState, input: unknown): Promise<Response> => {
   try {
     return json({ changes: await applySeed(context, readSeed(input), { any_password: true }) })

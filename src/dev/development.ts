@@ -126,6 +126,7 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
   }
 }
 
+/** Milliseconds after the start at which the snapshot is taken: the ready line must not wait for it. */
 const SNAPSHOT_MS = 200
 
 /** Pages that show the answers of the controls in a browser. */
@@ -158,6 +159,7 @@ const control = (state: DevState, call: Call, guard: Guard): Response | Promise<
 }
 
 const FORM = 'application/x-www-form-urlencoded'
+/** Maximum bytes of a form that is recorded, the limit of forms at the endpoints (http/body.ts). */
 const MAX_FORM_BYTES = 64 * 1024
 
 /** Returns the parameters of query and form. Reads a clone, so that the handler can still read the body. */

@@ -1,7 +1,9 @@
 import type { Core } from '#src/context.ts'
 import { filteredEventsAfter } from './store.ts'
 
-/** Milliseconds between two reads of the audit log. */
+/**
+ * Milliseconds between two reads of the audit log: a test waits for its event, and this server has no load.
+ */
 const POLL_INTERVAL = 20
 
 /**

@@ -72,7 +72,7 @@ const signInPage = (action: string, request: URLSearchParams): Response => {
 <p><button name="decision" value="approve">Sign in</button> <button name="decision" value="deny">Cancel</button></p></form>`)
 }
 
-/** A page with a form that submits itself; without JavaScript it shows a button. */
+/** Returns a page with a form that submits itself; without JavaScript it shows a button. */
 export const postingPage = (action: string, fields: Iterable<[string, string]>): Response =>
   html(`<form method="post" action="${escapeHtml(action)}">${hidden(fields)}<button>Continue</button></form>
 <script>${SUBMIT}</script>`)
@@ -117,7 +117,7 @@ const metadataOf = (issuer: string) => ({
   authorization_response_iss_parameter_supported: true,
 })
 
-/** The claims of an ID token for that grant, valid for five minutes. */
+/** Returns the claims of an ID token for that grant, valid for five minutes. */
 const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: string): Claims => {
   const now = Math.floor(Date.now() / 1000)
   const { sub, ...profile } = user
@@ -135,8 +135,8 @@ const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: s
 }
 
 /**
- * OpenID provider for development and tests. Its login page accepts any identity, and any client and secret;
- * keys and grants are kept in memory. It uses the machine's clock, as a remote provider does.
+ * Returns the OpenID provider for development and tests. Its login page accepts any identity, and any client
+ * and secret; keys and grants are kept in memory. It uses the machine's clock, as a remote provider does.
  */
 export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = keys => keys }: Options) => {
   const { privateKey, publicKey } = await makeKeyPair('ES256')

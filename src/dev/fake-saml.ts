@@ -20,7 +20,10 @@ const status = (code: string, inner?: XmlTree): XmlTree => ({
   'samlp:StatusCode': { '@Value': `${SAML}:status:${code}`, ...inner },
 })
 
-/** https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1.4.2 */
+/**
+ * Builds an assertion: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section
+ * 4.1.4.2
+ */
 const assertionOf = (
   { name_id, attributes }: Person,
   { acs_url, audience, request_id }: Requested,
@@ -91,7 +94,10 @@ const algorithm = {
   modulusLength: 2048,
 }
 
-/** Valid for any time that the server's clock may be set to. The library is imported only here. */
+/**
+ * Generates the key and a certificate that is valid at any time to which the server's clock may be set. The
+ * library is imported only here.
+ */
 const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   await import('reflect-metadata')
   const { X509CertificateGenerator } = await import('@peculiar/x509')
@@ -113,7 +119,10 @@ const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   }
 }
 
-/** IdP metadata: https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.3 */
+/**
+ * Renders the metadata of the provider:
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.3
+ */
 const renderMetadata = (entity_id: string, sso_url: string, certificate: string): string =>
   buildXml({
     'md:EntityDescriptor': {
@@ -158,9 +167,9 @@ const personOf = (form: URLSearchParams): Person => ({
 export const FAKE_SAML = '/dev/saml'
 
 /**
- * SAML identity provider for development. Its login page accepts any identity and any service provider; its
- * key is kept in memory and created at the first use. It uses the server's clock, so that a changed clock
- * still accepts its responses.
+ * Returns the SAML identity provider for development. Its login page accepts any identity and any service
+ * provider; its key is kept in memory and created at the first use. It uses the server's clock, so that a
+ * changed clock still accepts its responses.
  */
 export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) => Promise<Response>) => {
   const issuer = `${config.url}${FAKE_SAML}/metadata`

@@ -11,7 +11,7 @@ export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostn
 /** True for an IP address of this machine. */
 export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
-/** The address of a URL's host, without the brackets of IPv6. */
+/** Returns the address of a URL's host, without the brackets of IPv6. */
 export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS']

@@ -50,8 +50,8 @@ export const Mint = z.strictObject({
   /** Overrides all other claims; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
   /**
-   * Seconds; default: the client's lifetime. A year is the maximum, so that a token in a test fixture need not
-   * be renewed often.
+   * Seconds; default: the client's lifetime. A year is the maximum, so that a token in a test fixture need
+   * not be renewed often.
    */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),
   kind: oneOf(['access_token', 'id_token']).default('access_token'),

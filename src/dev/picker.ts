@@ -18,7 +18,7 @@ import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { firstUsers } from './store.ts'
 
 export const PICK = '/dev/pick'
-/** Users that the list shows; a search finds the others. */
+/** Maximum users in the list, which fit without much scrolling; a search finds the others. */
 const SHOWN = 50
 /** Query parameter of the search below a long list. */
 const SEARCH = 'search'

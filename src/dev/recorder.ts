@@ -24,7 +24,10 @@ export interface IssuedRecord {
   claims?: Record<string, unknown>
 }
 
-/** Number of requests and of tokens that are kept, the latest ones. */
+/**
+ * Maximum number of requests, and of tokens, in memory. The latest are kept: a test reads its own right after
+ * the calls.
+ */
 const MAX_RECORDS = 1_000
 
 const decode = (token: string): Record<string, unknown> | undefined => {

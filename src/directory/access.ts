@@ -111,7 +111,7 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
   scopeOf(caller, wanted) ?? caller.organization_id
 
 /**
- * As {@link organizationFor}, and checks that the organization exists.
+ * Like {@link organizationFor}, but also checks that the organization exists.
  *
  * @throws AppError 422 with the same text for an unknown and for another tenant's organization, together with
  * `problems`

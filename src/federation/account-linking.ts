@@ -34,7 +34,9 @@ export type LinkingResult =
   | { step: 'enter'; user: UserRow }
   /** An existing user for whom the provider's assertion is enough. */
   | { step: 'link'; user: UserRow }
-  /** An existing user for whom it is not: the user has to enter the local password first. */
+  /**
+   * An existing user for whom the assertion is not enough: the user has to enter the local password first.
+   */
   | { step: 'prove'; user: UserRow }
   /** A new user whose profile is incomplete. */
   | { step: 'complete' }

@@ -38,7 +38,7 @@ const checksOf = (
   }
 }
 
-/** The route that tests the connection to an identity provider, also of one that is switched off. */
+/** Returns the route that tests the connection to an identity provider, even to a disabled one. */
 export const connectionRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'testIdentityProvider',

@@ -9,7 +9,10 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { boundHandle } from './upstream-request.ts'
 
-/** Milliseconds. The browser follows the redirect at once; a slow connection may retry it. */
+/**
+ * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once; a slow connection may
+ * repeat it.
+ */
 const POST_KEPT_FOR = 5 * MINUTE
 
 /**

@@ -127,8 +127,8 @@ const openLinkingForm = async (
 }
 
 /**
- * Page at `/oauth/link-account?request=<handle>`: asks for the local password or for the missing profile
- * fields.
+ * Shows the page at `/oauth/link-account?request=<handle>`, which asks for the local password or for the
+ * missing profile fields.
  */
 export const getLinkingPage =
   (context: Context) =>
@@ -156,7 +156,10 @@ export const postLinkingForm =
     })
   }
 
-/** Links after the local password was entered once. Later logins need only the provider's assertion. */
+/**
+ * Links the account after the local password was entered once. Later logins need only the provider's
+ * assertion.
+ */
 const confirmLink = async (
   context: Context,
   pending_link: PendingLink,

@@ -91,7 +91,10 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
   return plain.length >= 3 ? plain : `user${plain && `-${plain}`}`
 }
 
-/** Numbered names that are tried: each is a query. */
+/**
+ * Number of names that are tried before random characters are added: each name is a query, and `jane-9` is
+ * the last short one.
+ */
 const TRIES = 9
 
 /**

@@ -47,7 +47,9 @@ const describe = (error: Error): string => {
   return `${error.message.slice(0, 200)}${/^[\w.-]{1,64}$/.test(code) ? ` (${code})` : ''}`
 }
 
-/** Throttle key for refused callbacks of a network, counted apart from wrong passwords. */
+/**
+ * Returns the throttle key for refused callbacks of a network, which are counted apart from wrong passwords.
+ */
 const callbacksFrom = (ip_address: string): ThrottleKey => ({
   key: `callbacks:${networkOf(ip_address)}`,
   limit: { kind: 'window', count: 30, window: MINUTE, wait: MINUTE },

@@ -147,7 +147,10 @@ const excerpt = (text: string, at: number, length: number): string => {
   return `${from > 0 ? '… ' : ''}${text.slice(from, Math.max(to, at + length))}${to < text.length ? ' …' : ''}`
 }
 
-/** Lists the places that contain a word in any case, below their page and heading; empty without any. */
+/**
+ * Lists the places that contain a word in any case, below their page and heading; empty when no place has the
+ * word.
+ */
 export const linesWith = (word: string, { width, bold }: Style): string =>
   guideSections
     .flatMap(({ pages }) => pages)

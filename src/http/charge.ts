@@ -66,7 +66,10 @@ const budgets = {
 
 export type ChargeKind = keyof typeof budgets
 
-/** The budget of an organization, as a multiple of a network's budget. */
+/**
+ * The budget of an organization, as a multiple of a network's budget: ten offices may log in at the same
+ * time.
+ */
 const ORGANIZATION_FACTOR = 10
 
 /** Maximum number of buckets of each kind of owner, at about 100 bytes each. */

@@ -9,8 +9,8 @@ export const digits = (text: unknown): unknown =>
   typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : text
 
 /**
- * Schema of an id filter. An empty one is refused: it is probably a mistake, and would otherwise mean no
- * filter.
+ * Schema of an id filter. An empty filter is refused: it is probably a mistake, and would otherwise match
+ * everything.
  */
 export const idFilter = z
   .string()
@@ -23,8 +23,8 @@ export const ofOrganization = idFilter.optional().describe('Only those of this o
 const LIMIT = 'A whole number from 1 to 100.'
 
 /**
- * Query schema of a list: limit, cursor, order and the list's own filters. A page of 20 fills a screen; more
- * than 100 items would hold the event loop while the answer is encoded.
+ * Returns the query schema of a list: limit, cursor, order and the list's own filters. A page of 20 fills a
+ * screen; more than 100 items would hold the event loop while the answer is encoded.
  */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({
@@ -54,7 +54,7 @@ const Pagination = z
     example: { total: 1, limit: 20, has_more: false },
   })
 
-/** Answer schema of a list: items of `item` and the pagination. */
+/** Returns the answer schema of a list: items of `item` and the pagination. */
 export const listOf = (id: string, item: z.ZodType) =>
   z
     .object({ data: z.array(item).describe('Items of this page.'), pagination: Pagination })

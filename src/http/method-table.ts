@@ -23,7 +23,7 @@ export const methodTable = (routes: { method: string; path: string }[]): MethodT
     }))
 }
 
-/** 405 with `Allow` when the path exists under other methods, otherwise 404. */
+/** Returns 405 with `Allow` when the path exists under other methods, otherwise 404. */
 export const unmatchedError = (methods: MethodTable, call: Call): AppError => {
   for (const { pattern, methods: allowed } of methods)
     if (pattern.test(call.path)) {

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 export const embed = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'utf8')
 
-/** As {@link embed}, in base64. */
+/** Like {@link embed}, in base64. */
 export const embedBinary = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'base64')
 

@@ -65,7 +65,7 @@ const SignInLink = z
     },
   })
 
-/** Routes by which administrators help users who are locked out. */
+/** Returns the routes by which administrators help users who are locked out. */
 export const helpRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'sendPasswordReset',

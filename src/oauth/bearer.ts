@@ -40,7 +40,7 @@ export const findLiveToken = async (
 const MAX_LENGTH = 8192
 
 /**
- * 401 without a valid token. The error code is sent only when a token was presented:
+ * Returns the 401 of a request without a valid token. The error code is sent only when a token was presented:
  * https://www.rfc-editor.org/rfc/rfc6750#section-3.1
  */
 const unauthorized = (description: string, wasSent: boolean): AppError =>
@@ -48,7 +48,10 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
     headers: { 'www-authenticate': wasSent ? 'Bearer error="invalid_token"' : 'Bearer' },
   })
 
-/** Returns the token of the Authorization header, the only place it is read from; undefined without one. */
+/**
+ * Returns the token of the Authorization header, the only place from which it is read; undefined when it is
+ * absent.
+ */
 const readBearer = (request: Request): string | undefined => {
   const header = request.headers.get('authorization')
   if (header === null || !/^bearer(?: |$)/i.test(header)) return undefined
@@ -82,7 +85,7 @@ export const authenticateBearer = async (
   return token
 }
 
-/** 401 for a token that is invalid, expired or revoked. */
+/** Returns the 401 for a token that is invalid, expired or revoked. */
 export const noLongerGood = (): AppError =>
   unauthorized('The access token is not valid, has expired or was revoked.', true)
 

@@ -11,9 +11,12 @@ import { findRefreshGrant } from '#src/sessions/refresh-tokens.ts'
 import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { findCode } from '#src/tokens/code-store.ts'
 
-/** Maximum difference between the clocks of client and server, in seconds. */
+/**
+ * Maximum difference between the clocks of client and server, in seconds: synchronized machines differ by
+ * less than one.
+ */
 const TOLERANCE = 10
-/** Maximum lifetime in seconds: the id of an assertion is kept until it expires. */
+/** Maximum lifetime: the id of an assertion is stored until the assertion expires. */
 const MAX_LIFETIME = HOUR
 
 /** The request that a client signs an assertion for. */
@@ -90,8 +93,8 @@ const verify = async (
 }
 
 /**
- * jose verifies signature and claims. The audience must be one value, so that no assertion is valid at two
- * servers.
+ * Verifies signature and claims with jose. The audience must be one value, so that no assertion is valid at
+ * two servers.
  */
 const check = async (
   assertion: string,
@@ -111,7 +114,10 @@ const check = async (
   }
 }
 
-/** Accepted audiences: the issuer, and the token endpoint as discovery names it. Clients use either. */
+/**
+ * Returns the accepted audiences: the issuer, and the token endpoint as discovery names it. Clients use
+ * either.
+ */
 const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
   url,
   ...[url, ...(internal_url ? [internal_url] : [])].map(address => `${address}/oauth/token`),

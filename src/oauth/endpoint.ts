@@ -18,10 +18,7 @@ export interface EndpointCall {
   client_id?: string | undefined
 }
 
-/**
- * Error boundary of the OAuth endpoints that answer JSON: turns every error into the body of RFC 6749 section
- * 5.2.
- */
+/** Wraps an OAuth endpoint that answers JSON: every error becomes the body of RFC 6749 section 5.2. */
 export const endpoint =
   (context: Context, handle: (endpoint_call: EndpointCall) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {

@@ -27,7 +27,7 @@ interface Found {
   claims: Record<string, unknown>
 }
 
-/** Token introspection: https://www.rfc-editor.org/rfc/rfc7662#section-2 */
+/** Handles token introspection: https://www.rfc-editor.org/rfc/rfc7662#section-2 */
 export const postIntrospect = (context: Context) =>
   endpoint(context, async ({ call }) => {
     const form = parseForm(await readForm(call.request))

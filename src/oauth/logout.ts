@@ -175,7 +175,7 @@ const common = async (
   }
 }
 
-/** The logout of applications: RP-Initiated Logout 1.0 section 2. */
+/** Returns the routes of the logout of applications: RP-Initiated Logout 1.0 section 2. */
 export const logoutRoutes = (context: Context) =>
   pageRoutes(context, {
     'GET /oauth/logout': getLogout(context),

@@ -27,8 +27,8 @@ import { endpoint, oauthJson } from './endpoint.ts'
 const MAX_BYTES = 16 * 1024
 
 /**
- * Client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Equal metadata of public
- * clients gives the same client, because some register at each connection.
+ * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Equal metadata
+ * of public clients gives the same client, because some register at each connection.
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
@@ -59,7 +59,9 @@ const idOf = (registration: Registration, secret: Secret | undefined, token: str
   return PUBLIC_DYNAMIC + hash('sha256', JSON.stringify(registration), 'base64url')
 }
 
-/** RFC 7591 has a specific error code for a body that cannot be read. */
+/**
+ * Reads the metadata of a registration. RFC 7591 has a specific error code for a body that cannot be read.
+ */
 const readMetadata = async ({ request }: Call): Promise<unknown> => {
   try {
     return await readJson(request, undefined, MAX_BYTES)
@@ -131,8 +133,8 @@ const spend = async (context: Context, tx: Transaction, token: string): Promise<
 }
 
 /**
- * Answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1; members that are not registered are left
- * out.
+ * Returns the answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1; members that are not registered
+ * are left out.
  */
 const describe = ({ client_id, created_at, registration }: DynamicClient, secret: Secret | undefined) => ({
   client_id,

@@ -18,15 +18,15 @@ const grants: { [T in TokenRequest['grant_type']]: Grant<T> } = {
 }
 
 /**
- * The type of `grants` pairs each request with its grant. TypeScript cannot follow that across the union,
- * hence the cast.
+ * Runs the grant of a request. The type of `grants` pairs each request with its grant, which TypeScript
+ * cannot follow across the union, so the grant is cast.
  */
 const run = (context: Context, call: GrantCall<TokenRequest>): Promise<TokenAnswer> => {
   const grant = grants[call.request.grant_type] as Grant<TokenRequest['grant_type']>
   return grant(context, call)
 }
 
-/** Token endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.2 */
+/** Handles the token endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.2 */
 export const postToken = (context: Context) =>
   endpoint(context, async endpoint_call => {
     const { call } = endpoint_call

@@ -29,7 +29,7 @@ export const userinfoOf = async (
   )
 }
 
-/** UserInfo endpoint: https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
+/** Handles the UserInfo endpoint: https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
 export const userinfo = (context: Context) =>
   endpoint(context, async endpoint_call => {
     const { request } = endpoint_call.call

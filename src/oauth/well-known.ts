@@ -57,7 +57,10 @@ const getDiscovery = ({ config, store }: Core) => {
     if (config.internal_url) headers.set('vary', 'Host')
     return { document, headers }
   }
-  /** Four documents: neither, registration only, metadata documents only, both. */
+  /**
+   * Builds four documents: for servers with neither registration nor metadata documents, with one of them,
+   * with both.
+   */
   const each = (url: string) =>
     [
       documentFor(url, false, false),
@@ -86,7 +89,7 @@ const getDiscovery = ({ config, store }: Core) => {
   }
 }
 
-/** JSON Web Key Set: https://www.rfc-editor.org/rfc/rfc7517#section-5 */
+/** Answers with the JSON Web Key Set: https://www.rfc-editor.org/rfc/rfc7517#section-5 */
 const getKeySet = ({ keys }: Issuer) => {
   // Cached: building the headers takes a tenth of the time of an answer.
   let document: PublishedKeys | undefined
@@ -102,7 +105,7 @@ const getKeySet = ({ keys }: Issuer) => {
   }
 }
 
-/** Discovery and key set. */
+/** Returns the routes of discovery and key set. */
 export const wellKnownRoutes = (context: Context) => {
   const discovery = getDiscovery(context)
   return mount({

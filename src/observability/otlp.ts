@@ -24,11 +24,15 @@ export interface Span {
   failed: boolean
 }
 
-/** Maximum number of queued spans; further ones are dropped. */
+/**
+ * Maximum number of queued spans, the default of OpenTelemetry's batch processor; further spans are dropped.
+ */
 const MAX_QUEUED = 2_048
 /** Maximum spans of one request, the default of OpenTelemetry's batch processor. */
 const BATCH = 512
+/** Milliseconds between two batches: a developer who looks for a trace soon finds it. */
 const SEND_INTERVAL = SECOND
+/** Milliseconds for the answer of the collector, as for other outbound calls. */
 const TIMEOUT = 5 * SECOND
 /** Longest pause in milliseconds between attempts at a collector that does not answer. */
 const MAX_PAUSE = 30 * SECOND

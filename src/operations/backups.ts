@@ -17,7 +17,7 @@ const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(
 /** True for a file that an interrupted backup left, or SQLite's log of such a file. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
 
-/** `gatehouse-20260131T080000Z.db`, so that names sort by time. */
+/** Returns a name such as `gatehouse-20260131T080000Z.db`, so that names sort by time. */
 export const backupName = (now: number): string =>
   `gatehouse-${iso(now).replace(/\.\d+/, '').replace(/[-:]/g, '')}.db`
 
@@ -102,8 +102,8 @@ const requireIdle = ({ backups }: Context): void => {
 }
 
 /**
- * Routes that list and start backups. No route downloads one: a stolen token must not give all users and
- * password hashes away.
+ * Returns the routes that list and start backups. No route downloads a backup: a stolen token must not give
+ * away all users and password hashes.
  */
 export const backupRoutes = (context: Context): AdminRoute[] => [
   route({

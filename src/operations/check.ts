@@ -38,7 +38,7 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
 }
 
 const BATCH = 1_000
-/** Findings that are reported; further ones would add nothing. */
+/** Maximum findings of each kind in the report: the cause of many is one, such as a wrong key. */
 const MAX_FINDINGS = 20
 
 /** True when `open` does not throw. */

@@ -142,10 +142,10 @@ const webhooks: Check = ({ withStore }) =>
 /** Checks that both the server and a command on its machine can run. */
 export const checks = { files, modes, database, themes, disk, sockets, scheme, mail, webhooks }
 
-/** Seconds for which the event loop may be blocked before it is a warning. */
+/** Seconds for which the event loop may be blocked before it is a warning: users notice half a second. */
 const LONG_HOLD = 0.5
 
-/** Judges the event loop by the metrics of the server; undefined when they lack its gauge. */
+/** Checks the event loop by the metrics of the server; undefined when they lack its gauge. */
 export const judgeLoop = (metrics: string): Finding | undefined => {
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]
   if (held === undefined) return undefined
@@ -201,7 +201,7 @@ const Health = z
 /** Milliseconds for which an answer serves further callers; a check may connect to the mail server. */
 const KEPT = 30_000
 
-/** The route that shows administrators of the instance the findings of the copy that answers. */
+/** Returns the route that shows administrators of the instance the findings of the copy that answers. */
 export const healthRoutes = ({ config, store, clock }: Context): AdminRoute[] => {
   const inspect = async (now: number) => {
     const made: [string, Check][] = [

@@ -21,7 +21,7 @@ export const isNewInstance = async (store: Store): Promise<boolean> =>
 
 const seal = (master: MasterKey, bytes: Uint8Array): string => master.seal(bytes, NAME).toString('base64')
 
-/** undefined when another master key sealed it. */
+/** Returns the instance key; undefined when another master key sealed it. */
 const open = (master: MasterKey, sealed: string): Buffer | undefined => {
   try {
     return master.open(Buffer.from(sealed, 'base64'), NAME)

@@ -18,7 +18,7 @@ const ANSWERS: Family = {
   label: 'status',
 }
 
-/** Memory, age and event loop of the process. */
+/** Registers memory, age and event loop of the process. */
 export const openProcessMetrics = (metrics: Metrics): void => {
   metrics.gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
   showHold(metrics, () => 0)
@@ -71,8 +71,8 @@ const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Req
   !forwarding.some(name => request.headers.has(name))
 
 /**
- * With `metrics_token` a caller needs the token; otherwise only this machine may read, while the server is
- * local.
+ * True when the caller may read the metrics. With `metrics_token` a caller needs the token; otherwise only
+ * this machine may read them, while the server is local.
  */
 const mayRead = ({ config }: Context, request: Request): boolean => {
   const { metrics_token } = config

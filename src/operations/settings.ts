@@ -15,8 +15,8 @@ const duration = (min: number, max: number, allowed: string) =>
   }, allowed)
 
 /**
- * No backups by default: a copy of the database needs disk space that only the operator can judge. Seven of
- * them are a week of daily backups.
+ * By default no backups are made, because only the operator knows whether the disk has room for copies of the
+ * database. Seven backups are a week of daily ones.
  */
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 

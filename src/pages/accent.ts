@@ -51,8 +51,8 @@ const lightTokens = (accent: string) =>
   })
 
 /**
- * In the dark scheme, an accent as dark as the background is lightened first: a button would not stand out
- * otherwise.
+ * Returns the tokens of the dark scheme. An accent as dark as the background is lightened first: a button
+ * would not stand out otherwise.
  */
 const darkTokens = (given: string) => {
   const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given
@@ -81,6 +81,7 @@ const rule = (tokens: Record<string, string>): string =>
 export const accentTokens = (accent: string) => [lightTokens(accent), darkTokens(accent)] as const
 
 const urls = new Map<string, string>()
+/** Maximum colours in memory; they come from the settings of organizations. */
 const MAX_URLS = 1_000
 
 /**

@@ -86,7 +86,8 @@ export interface LoginPage extends Common {
 }
 
 /**
- * Login page of a user who is logged in. Posts `password`; `has_password` is false for accounts without one.
+ * Login page of a user who is logged in. Posts `password`; `has_password` is false for accounts without a
+ * password.
  */
 export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'> {
   user: PageUser

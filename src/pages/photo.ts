@@ -8,9 +8,15 @@ import { type Picture, type PictureFault, readDataUri } from './picture.ts'
  * pixels, and browsers turn them back by it.
  */
 
-/** Maximum bytes of a picture of a person. With JavaScript the page makes larger ones smaller. */
+/**
+ * Maximum bytes of a picture of a person, because the database stores it. With JavaScript the page makes
+ * larger pictures smaller.
+ */
 export const PHOTO_LIMIT = 256 * 1024
-/** Maximum width and height in pixels. */
+/**
+ * Maximum width and height in pixels: no page shows a picture of a person larger, and a decoder needs 4 MB
+ * for it.
+ */
 export const PHOTO_PIXELS = 1024
 /** Maximum scans of a JPEG. A decoder goes over the whole picture for each; usual files have at most ten. */
 const MAX_SCANS = 64
@@ -95,7 +101,7 @@ const orientationOf = (segment: Buffer): number | undefined => {
   return undefined
 }
 
-/** An Exif segment with nothing but an orientation. */
+/** Returns an Exif segment with nothing but an orientation. */
 const exifOf = (orientation: number): Buffer => {
   const entry = Buffer.from([0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0])
   const directory = Buffer.concat([Buffer.from([8, 0, 0, 0, 1, 0]), entry, Buffer.alloc(4)])
@@ -226,7 +232,7 @@ export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   }
 }
 
-/** As {@link cleanPhoto}, for a data URI, whose type is not compared. */
+/** Like {@link cleanPhoto}, for a data URI, whose type is not compared. */
 export const readPhoto = (uri: string): Picture | PictureFault => {
   const read = readDataUri(uri, PHOTO_LIMIT)
   return typeof read === 'string' ? read : cleanPhoto(read.bytes)

@@ -1,6 +1,6 @@
 type Size = [width: number, height: number]
 
-/** The header is always the first chunk (https://www.w3.org/TR/png-3/#11IHDR). */
+/** Reads the header of a PNG, which is always the first chunk (https://www.w3.org/TR/png-3/#11IHDR). */
 const png = (bytes: Buffer): Size | undefined =>
   bytes.toString('latin1', 12, 16) === 'IHDR' ? [bytes.readUInt32BE(16), bytes.readUInt32BE(20)] : undefined
 

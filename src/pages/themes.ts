@@ -9,9 +9,11 @@ import type { Brand } from './data.ts'
 
 /** Maximum bytes of a theme, which is kept in memory. The operator writes it; tenants have a lower limit. */
 const STYLE_LIMIT = 256 * 1024
-/** Maximum bytes of a font or picture beside a theme. */
+/** Maximum bytes of a font or picture beside a theme: a font with many scripts fits. */
 const FILE_LIMIT = 1024 * 1024
-/** Milliseconds after which a file is checked for changes. */
+/**
+ * Milliseconds after which a file is checked for changes: an operator who edits a theme sees the change soon.
+ */
 const CHECK_INTERVAL = 3 * SECOND
 /** Names come from the settings of organizations, so the cache is cleared at this size. */
 const MAX_NAMES = 1_000

@@ -142,8 +142,8 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * ID tokens share issuer, audience and key with access tokens. Without `typ` only these claims distinguish
- * them.
+ * Refuses an ID token, which shares issuer, audience and key with access tokens. Without `typ` only these
+ * claims distinguish them.
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
@@ -177,7 +177,7 @@ export function requiredString(raw: Payload, claim: string): string {
   return value
 }
 
-/** JSON can express infinity (`1e999`), which would never expire. */
+/** Returns a claim that is a finite number. JSON can express infinity (`1e999`), which would never expire. */
 function requiredNumber(raw: Payload, claim: string): number {
   const value = required(raw, claim)
   if (typeof value !== 'number' || !Number.isFinite(value)) {

@@ -10,7 +10,10 @@ import type { Verifier } from './verifier.ts'
 declare global {
   namespace Express {
     interface Request {
-      /** Set by `auth`. undefined without it, and behind optional rules without a token. */
+      /**
+       * Set by `auth`. Undefined when the route has no `auth`, and behind optional rules when no token was
+       * sent.
+       */
       claims?: Claims | undefined
     }
   }

@@ -3,7 +3,10 @@ import { AccessError, InvalidSignatureError, TokenMalformedError, TokenMissingEr
 import { findKey, parseKeyName } from './keys.ts'
 import type { ResolvedOptions } from './options.ts'
 
-/** Longer tokens are refused without parsing. */
+/**
+ * Maximum characters of a token, the limit of the server (oauth/bearer.ts). Longer tokens are refused without
+ * parsing.
+ */
 const MAX_LENGTH = 8192
 
 /**

@@ -32,7 +32,10 @@ export type KeySet = {
 
 /** Share of the lifetime after which the set is refreshed in the background. */
 const REFRESH_FROM = 0.8
-/** Pauses in milliseconds between attempts at an issuer that does not answer. */
+/**
+ * Pauses in milliseconds between attempts at an issuer that does not answer: a restart takes seconds, an
+ * outage longer.
+ */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
  * Limit of refreshes for unknown kids: a burst of two, then one per second. A flood of them delays a new key
@@ -107,7 +110,10 @@ function createCache(options: KeySetOptions) {
     }
   }
 
-  /** Network errors and error statuses keep known keys usable (`transient`), an invalid answer does not. */
+  /**
+   * Stores a failure. Network errors and error statuses keep known keys usable (`transient`), an invalid
+   * answer does not.
+   */
   function fail(reason: string, transient: boolean, cause?: unknown) {
     const wait = failure ? Math.min(failure.wait * 2, BACKOFF.max) : BACKOFF.first
     failure = { reason, cause, transient, wait, retryAt: now() + wait }

@@ -181,7 +181,10 @@ export function createLogoutReceiver(options: LogoutOptions): LogoutReceiver {
   }
 }
 
-/** https://openid.net/specs/openid-connect-backchannel-1_0.html#BCResponse */
+/**
+ * Returns the answer to a refused token:
+ * https://openid.net/specs/openid-connect-backchannel-1_0.html#BCResponse
+ */
 function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
   const isUnavailable = code === 'jwks_unavailable'
   const headers: Record<string, string> = { 'cache-control': 'no-store', 'content-type': 'application/json' }
@@ -191,7 +194,7 @@ function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
   return { status: isUnavailable ? 503 : 400, headers, body }
 }
 
-/** Returns the token of a form, read by a framework or not; `''` without one. */
+/** Returns the token of a form, as text or as a framework has parsed it; `''` when the token is absent. */
 function tokenOf(form: unknown): string {
   const values =
     typeof form === 'string'

@@ -91,7 +91,7 @@ export function protection(verifier: ResourceVerifier, options: ResourceOptions 
   }
 }
 
-/** The document is public, and pages of other origins read it. */
+/** Answers with the metadata document, which is public: pages of other origins read it. */
 const metadata = (method: string, document: Answer['body']): Answer => {
   const headers = {
     'access-control-allow-origin': '*',

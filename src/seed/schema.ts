@@ -236,7 +236,7 @@ export const secretFields = {
 } as const satisfies Partial<Record<SeedSection, string>>
 export type SeedOf<S extends SeedSection> = NonNullable<Seed[S]>[number]
 
-/** JSON Schema for editors; printed by `gatehouse openapi --seed-schema`. */
+/** Returns the JSON Schema for editors, which `gatehouse openapi --seed-schema` prints. */
 export const seedJsonSchema = () => ({
   title: `Gatehouse ${VERSION}: desired state of an instance`,
   ...z.toJSONSchema(Seed, { io: 'input', unrepresentable: 'any' }),

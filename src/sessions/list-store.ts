@@ -13,7 +13,9 @@ import type { Session } from './store.ts'
 
 export type ListedSession = Session & { username: string }
 
-/** Returns a session that is neither ended nor expired at `now` (ms), within the organization if given. */
+/**
+ * Returns a session that has neither ended nor expired at `now` (ms), limited to the organization if present.
+ */
 export const findActiveSession = async (
   q: Queries,
   find: { session_id: string; organization_id?: OrganizationId | undefined; now: number },

@@ -33,7 +33,7 @@ const MAX_BYTES = 1024 ** 3
 /** Maximum values of one record; files of MaxMind have up to 300. `MAX_TEXT_BYTES` is in bytes. */
 const MAX_VALUES = 2_000
 const MAX_TEXT_BYTES = 1_024
-/** Maximum characters of a place name. */
+/** Maximum characters of a place name, which answers and pages show. */
 const MAX_NAME_LENGTH = 128
 
 /**

@@ -26,7 +26,7 @@ const TOKEN_LIFETIME = 120
 const KEPT = 6 * DAY
 /** A person waits for the logout, so the first retries are quick; later ones find a restarted application. */
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
-/** Maximum bytes of an application's answer, which is not used. */
+/** Maximum bytes of an application's answer, which is read only to end the call. */
 const ANSWER = 16 * 1024
 
 interface Outcome {
@@ -65,8 +65,8 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
 }
 
 /**
- * Attempts one logout. Status 400 ends it, because the application has judged it; every other failure is
- * tried again until the logout expires.
+ * Attempts one logout. Status 400 ends it, because the application has refused the token; every other failure
+ * is tried again until the logout expires.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, organization_id, uri, attempts, expires_at } = logout

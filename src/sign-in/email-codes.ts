@@ -39,8 +39,8 @@ export const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
 }
 
 /**
- * Makes the code of a user for a request; an earlier one ends. undefined when the user may not use one, or
- * the mailbox has had too many. `is_known` tells that a known browser of the user asks.
+ * Makes the code of a user for a request; an earlier one ends. Returns undefined when the user may not use a
+ * code, or the mailbox has had too many. `is_known` tells that a known browser of the user asks.
  */
 export const createEmailCode = async (
   context: Context,

@@ -8,7 +8,10 @@ import { isKnownDevice } from './devices.ts'
 import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
-/** Attempts that one network has at one account after the account's shared budget is spent. */
+/**
+ * Attempts that one network has at one account after the account's shared budget is spent: an owner who
+ * mistypes the password still gets in.
+ */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
  * Attempts that all networks together have after the shared budget is spent: NIST SP 800-63B section 3.2.2
@@ -16,9 +19,15 @@ const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
  */
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
-/** Concurrent attempts at an account with few failures. With more failures, attempts run one by one. */
+/**
+ * Concurrent attempts at an account with few failures: a burst of logins under one name passes, and a guesser
+ * gains few attempts before the first failure counts. With more failures, attempts run one by one.
+ */
 const CONCURRENT = 20
-/** Concurrent attempts of one user in all known browsers together: their networks do not pay for them. */
+/**
+ * Concurrent attempts of one user in all known browsers together, because their networks do not pay for them;
+ * a person logs in from a few devices.
+ */
 const KNOWN_CONCURRENT = 5
 
 /** The subjects that attempts are counted against: the typed name (`accountName`) and the user behind it. */

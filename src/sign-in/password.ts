@@ -63,9 +63,10 @@ export const MAX_IDENTIFIER = 320
 const BUSY = 2 * SECOND
 
 /**
- * Authenticates a user by name and password. Unknown, disabled and foreign users and wrong passwords get the
- * same refusal, with the same hashes computed and the same rows counted; only the audit log has the reason. A
- * user with too many failures under all names gets this refusal too, even for the correct password.
+ * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
+ * wrong passwords get the same refusal, with the same hashes computed and the same rows counted; only the
+ * audit log has the reason. A user with too many failures under all names gets this refusal too, even for the
+ * correct password.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
   proveByName(context, credentials, {
@@ -139,7 +140,8 @@ export const proveByName = async (
 }
 
 /**
- * Known browsers have a lane of their own, so strangers who fill an organization's seats leave some to them.
+ * Returns the lane of an attempt. Known browsers have their own, so strangers who fill an organization's
+ * seats leave some to them.
  */
 const laneOf = ({ organization_id, client_info }: LoginAttempt, isKnown: boolean): HashLane =>
   isKnown

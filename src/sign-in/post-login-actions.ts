@@ -38,7 +38,9 @@ export const sealAction = (
   action: PostLoginAction,
 ): string => master.seal(Buffer.from(JSON.stringify(action)), labelOf(request_hash, id)).toString('base64url')
 
-/** Decrypts an action; undefined without one. Throws when it was sealed for another request or user. */
+/**
+ * Decrypts an action; undefined when no action waits. Throws when it was sealed for another request or user.
+ */
 export const openAction = (
   { master }: Core,
   request_hash: SecretHash,

@@ -50,7 +50,7 @@ export const issueRecoveryCodes = async (
   return codes
 }
 
-/** True for an unused code of the user; the work is the same without one. */
+/** True for an unused code of the user; the work is the same for a wrong code. */
 export const isRecoveryCode = async (
   context: Core,
   q: Queries,

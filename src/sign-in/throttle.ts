@@ -38,9 +38,12 @@ export const ROW = {
   longest_wait: MINUTE,
   forget_after: DAY,
 } satisfies Limit
-/** Some of an office mistype at the same time; a guesser of many accounts gets about ten tries a minute. */
+/**
+ * People in one office may mistype at the same time; a guesser of many accounts gets about ten tries a
+ * minute.
+ */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
-/** Programs retry a wrong secret in a loop; right secrets are served meanwhile. */
+/** Programs repeat a wrong secret in a loop; correct secrets are served meanwhile. */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
 
 /** Returns the throttle of wrong passwords from one network. */
@@ -55,7 +58,7 @@ export const secretsFrom = (ip_address: string): ThrottleKey => ({
   limit: SECRETS,
 })
 
-/** Milliseconds until the next attempt is allowed; 0 means now. */
+/** Returns the milliseconds until the next attempt is allowed; 0 means now. */
 export const checkThrottle = async (
   context: Pick<Core, 'clock'>,
   q: Queries,

@@ -12,7 +12,10 @@ export class StorageError extends Error {
   }
 }
 
-/** Returns the codes of SQLite and Bun, and PostgreSQL's SQLSTATE (in `errno`), also of the causes. */
+/**
+ * Returns the codes of an error and its causes: those of SQLite and Bun, and PostgreSQL's SQLSTATE (in
+ * `errno`).
+ */
 const codesOf = (error: unknown): string[] =>
   error instanceof Error
     ? [String(Reflect.get(error, 'code')), String(Reflect.get(error, 'errno')), ...codesOf(error.cause)]

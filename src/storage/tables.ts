@@ -28,7 +28,10 @@ import type { MailKind } from './mail-kinds.ts'
 /** Condition for clients that a person can start from their account. */
 export const STARTABLE = '(client_uri IS NOT NULL OR initiate_login_uri IS NOT NULL)'
 
-/** Makes a table at its first use: a start needs few of them, and all take as long as the rest of it. */
+/**
+ * Makes a table at its first use: a start needs few tables, and making all of them takes as long as the rest
+ * of the start.
+ */
 const once = <T>(make: () => T): (() => T) => {
   let made: T | undefined
   return () => {
@@ -964,7 +967,7 @@ export const tables = (kit: Kit) => {
         status: int('status'),
         /** null for a delivery. */
         failure: text('failure'),
-        /** Begin of the answer's body. */
+        /** Beginning of the answer's body. */
         answer: text('answer').notNull(),
       },
       t => [

@@ -36,7 +36,7 @@ const SigningKeys = z
   .object({ data: z.array(SigningKey).describe('Published keys, oldest first.') })
   .meta({ id: 'SigningKeys', description: 'The published keys of the server.', example: { data: [] } })
 
-/** Routes for the signing keys. They never answer a private key. */
+/** Returns the routes of the signing keys. No answer contains a private key. */
 export const keyRoutes = (context: Core): AdminRoute[] => [
   route({
     id: 'listKeys',

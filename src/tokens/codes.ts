@@ -64,7 +64,7 @@ export interface StoredCode {
 const UUID = 16
 const HASH = 32
 
-/** The number of times that codes of a login were revoked. */
+/** Returns the number of times that codes of a login were revoked. */
 export const countRevocations = (revoked: CodeLogin['codes_revoked']): number =>
   Math.max(0, ...Object.values(revoked ?? {}))
 

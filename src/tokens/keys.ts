@@ -27,7 +27,7 @@ interface KeyRing {
 
 /** Types that `open` accepts. A logout token is only for its client. */
 const TYPES = ['at+jwt', 'JWT'] as const
-/** Number of verified tokens to cache: clients present the same token many times. */
+/** Maximum number of verified tokens in memory: clients present the same token many times. */
 const MAX_REMEMBERED = 10_000
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -73,8 +73,8 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 }
 
 /**
- * The key set in memory. It is reloaded after commits that change keys and after every commit of another
- * process. A published key that begins to sign needs no commit.
+ * Returns the key set in memory. It is reloaded after commits that change keys and after every commit of
+ * another process. A published key that begins to sign needs no commit.
  */
 const openKeyRing = (base: Core) => {
   const { store, clock } = base

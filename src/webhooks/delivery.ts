@@ -24,11 +24,11 @@ import {
   wakeWebhooks,
 } from './store.ts'
 
-/** Maximum number of events of one read. */
+/** Maximum number of events of one read, which bounds the memory of a webhook that catches up. */
 const BATCH = 200
 /** Range of `seq` that one query scans; a scan holds the event loop for about 1 ms. */
 const WINDOW = 1_000
-/** Milliseconds after which a webhook with more events yields to others. */
+/** Milliseconds after which a webhook with more events yields to other webhooks. */
 const TURN = 5 * SECOND
 /** Milliseconds: longer than a turn and the timeout of its last attempt. */
 const LEASE = 2 * MINUTE
@@ -40,7 +40,10 @@ const IDLE = 10 * MINUTE
  * Once it is enabled again it gets all events since.
  */
 const GIVEN_UP = DAY
-/** Maximum number of administrators who get the mail, which is written with the end of the webhook. */
+/**
+ * Maximum number of administrators who get the mail: the write that disables the webhook also stores these
+ * mails.
+ */
 const TOLD = 20
 /**
  * Pauses after failures:

@@ -170,7 +170,7 @@ export const updateWebhook = (
     return changed
   })
 
-/** The state of a webhook whose next event is tried now, without earlier failures. */
+/** Returns the state of a webhook whose next event is tried now, without earlier failures. */
 const startedAt = (now: number, enabled: boolean) => ({
   attempts: 0,
   failing_since: null,

@@ -2,7 +2,9 @@ import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
 import { show } from './toast.tsx'
 
-/** State of one API call that a button starts: pending, and the refusal. `onDone` gets the answer. */
+/**
+ * Returns the state of one API call that a button starts: pending, and the refusal. `onDone` gets the answer.
+ */
 export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)

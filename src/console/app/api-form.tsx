@@ -27,7 +27,7 @@ const Operation = createContext<{ limits: Limits; problem: Problem | undefined }
 const limitsOf = (method: string, path: string): Limits =>
   all[`${method} ${path.replace(/^(\/[a-z-]+\/)[^/]+$/, '$1*')}`] ?? {}
 
-/** A form that calls an operation. Its fields have the operation's limits and show its refusals. */
+/** Shows a form that calls an operation. Its fields have the operation's limits and show its refusals. */
 export const ApiForm = (props: {
   method?: 'GET' | 'POST' | 'PUT'
   path: string

@@ -27,7 +27,7 @@ const text = words.code
  */
 const assets = ['logo', 'logo_dark', 'custom_css']
 
-/** Name of the environment variable with the secret of an object. */
+/** Returns the name of the environment variable with the secret of an object. */
 const secretOf = (section: Section, { type, client_id, alias }: Values): Values => {
   const owner = section === 'clients' ? type === 'confidential' && client_id : type !== 'saml' && alias
   if (!owner || (section !== 'clients' && section !== 'identity_providers')) return {}

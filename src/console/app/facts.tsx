@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact'
 
-/** A name and what stands beside it. */
+/** A name and the value beside it. */
 export type Fact = [name: string, value: ComponentChildren]
 
-/** A list of names with their values. */
+/** Shows a list of names with their values. */
 export const Facts = ({ facts }: { facts: readonly Fact[] }) => (
   <dl class="facts">
     {facts.map(([name, value]) => (

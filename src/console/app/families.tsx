@@ -30,7 +30,7 @@ export const isWithin = (href: string): boolean =>
     ? path.value === href
     : isAt(href) || (families.find(([first]) => first?.[0] === href)?.some(([each]) => isAt(each)) ?? false)
 
-/** Links between the lists of the current family. */
+/** Shows the links between the lists of the current family. */
 export const Tabs = () => {
   const family = families.find(members => members.some(([href]) => path.value === href)) ?? []
   return (

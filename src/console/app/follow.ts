@@ -2,9 +2,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { answerOf, asProblem, type Problem } from './api.ts'
 import { accessToken } from './session.ts'
 
-/** Milliseconds before a broken stream is opened again. */
+/** Milliseconds before a broken stream is opened again: a restarted server answers by then. */
 const AGAIN = 2_000
-/** Most messages that are kept. */
+/** Maximum messages in memory: more rows than a person reads. */
 const KEPT = 500
 
 interface Message {

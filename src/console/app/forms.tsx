@@ -11,7 +11,7 @@ import { say, words } from './words.ts'
 type Values = Record<string, unknown>
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-/** State of a form that changes an object by PUT, with only the changed fields. */
+/** Returns the state of a form that changes an object by PUT, with only the changed fields. */
 export const useEdit = <T extends object>(
   path: string,
   stored: T,

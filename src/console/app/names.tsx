@@ -30,7 +30,7 @@ const lists: Record<string, string> = {
 const pathOf = (type: string, id: string): string | undefined =>
   lists[type] && `/${lists[type]}/${encodeURIComponent(id)}`
 
-/** Names by path, each read once; undefined where the object is gone or not to be seen. */
+/** Names by path, each read once; undefined when the object is gone or the caller may not see it. */
 const known = new Map<string, Promise<string | undefined>>()
 
 const readName = (path: string): Promise<string | undefined> => {
@@ -49,11 +49,11 @@ export const useName = (type: string, id: string): string | undefined => {
   return name
 }
 
-/** Returns the name of an organization other than one's own. */
+/** Returns the name of an organization other than the caller's own. */
 export const foreignOrganization = async (id: string): Promise<string | undefined> =>
   id === person.value?.organization_id ? undefined : readName(`/organizations/${id}`)
 
-/** An object by its name, with a link, and its id. */
+/** Shows the name of an object as a link, with its id. */
 export const Named = ({ type, id }: { type: string; id: string }) => {
   const name = useName(type, id)
   return (
@@ -63,7 +63,7 @@ export const Named = ({ type, id }: { type: string; id: string }) => {
   )
 }
 
-/** Returns a function that gives the name of an organization other than one's own. */
+/** Returns a function that returns the name of an organization other than the caller's own. */
 export const useOrganizations = (): ((id: string) => string | undefined) => {
   const path = mayOnServer('organizations:read') ? '/organizations?limit=100' : undefined
   const all = useObject<PageOf<Names>>(path).data?.data ?? []

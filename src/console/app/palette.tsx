@@ -64,7 +64,7 @@ interface Named {
   organization_id?: string
 }
 
-/** A refused list has no results; the caller may lack its permission. */
+/** Reads a list. A refused list has no results, because the caller may lack its permission. */
 const listOf = (path: string, query: Record<string, string | number>): Promise<Named[]> =>
   read<PageOf<Named>>(withQuery(path, query)).then(
     ({ data }) => data,

@@ -10,7 +10,7 @@ export const UnloadedCard = ({ loaded: { problem, reload } }: Unloaded) => (
   <Card>{problem ? <Failure problem={problem} retry={reload} /> : <Loading />}</Card>
 )
 
-/** The screen of an object that is not loaded; `title` names its kind. */
+/** Shows the screen of an object that is not loaded; `title` names its kind. */
 export const UnloadedScreen = ({
   title,
   back,

@@ -13,7 +13,9 @@ import { code, type DevPage, HOME, jsonBox } from './page.ts'
 export const CALLBACK = '/dev/callback'
 export const TRY = '/dev/try'
 const DEFAULT_SCOPES = ['openid', 'profile', 'email']
-/** Maximum number of pending logins that were begun here; the oldest is dropped. */
+/**
+ * Maximum number of pending logins that were begun here, because they stay in memory; the oldest is dropped.
+ */
 const MOST = 100
 
 /** Sends a request to the server itself, as a client does. */

@@ -7,7 +7,7 @@ const SHOWN = 100
 
 const time = (at: string) => markup`<time datetime="${at}">${at.slice(11, 23)}</time>`
 
-/** The latest requests and tokens, newest first. */
+/** Returns the page of the latest requests and tokens, newest first. */
 export const logPage = ({ recorder }: DevState): DevPage => ({
   title: 'Requests and tokens',
   current: LOG,

@@ -11,7 +11,7 @@ const URLS = /(https?:\/\/\S+)/
 const linked = (text: string): Html[] =>
   text.split(URLS).map((part, i) => (i % 2 === 1 ? markup`<a href="${part}">${part}</a>` : markup`${part}`))
 
-/** The captured mail, newest first. */
+/** Returns the page of the captured mail, newest first. */
 export const mailboxPage = async ({ context, mail }: DevState): Promise<DevPage> => {
   await deliverMails(context)
   const mails = mail.mails.map((one, i) => ({ ...one, number: i + 1 })).reverse()
@@ -31,7 +31,7 @@ ${mails.map(
   }
 }
 
-/** A captured mail as its HTML part, which runs and loads nothing. */
+/** Returns the HTML part of a captured mail, which runs and loads nothing. */
 export const mailPage = ({ mail }: DevState, number: string): Response | undefined => {
   const found = /^\d{1,4}$/.test(number) ? mail.mails[Number(number) - 1] : undefined
   return (

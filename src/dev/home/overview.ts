@@ -25,7 +25,7 @@ const tryLink = (
     ? markup`<a class="button secondary small" data-testid="try-${client_id}" href="${TRY}?${String(new URLSearchParams({ client_id }))}">Sign in<span class="unseen"> to ${client_id}</span></a>`
     : markup``
 
-/** The first page: clients, with a login that ends on the callback page, users and endpoints. */
+/** Returns the first page: clients, with a login that ends on the callback page, users and endpoints. */
 export const overviewPage = async ({ context, secrets, password, exposed }: DevState): Promise<DevPage> => {
   const origin = context.config.url
   const { users, clients, slugs } = await context.store.read(async q => ({

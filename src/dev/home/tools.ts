@@ -17,7 +17,7 @@ export const steps: [label: string, ms: number][] = [
   ['+ 30 days', 2_592_000_000],
 ]
 
-/** Clock, faults and reset. */
+/** Returns the page of clock, faults and reset. */
 export const toolsPage = ({ clock, faults }: DevState): DevPage => ({
   title: 'Clock and faults',
   current: TOOLS,

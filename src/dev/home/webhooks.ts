@@ -8,7 +8,7 @@ import { code, type DevPage, table } from './page.ts'
 export const WEBHOOKS_PAGE = '/dev/webhooks'
 const SHOWN = 100
 
-/** The latest attempts of all webhooks, newest first. */
+/** Returns the page of the latest attempts of all webhooks, newest first. */
 export const webhooksPage = async ({ context }: DevState): Promise<DevPage> => {
   await deliverWebhooks(context)
   const rows = await context.store.read(q => latestDeliveries(q, SHOWN))

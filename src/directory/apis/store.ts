@@ -22,7 +22,7 @@ const selectByKey = prepared((q, { apis }) =>
 export const readApi = async (q: Queries, identifier: string): Promise<Api | undefined> =>
   (await selectByKey(q, { key: resourceKey(identifier) }))[0]
 
-/** As {@link readApi}, cached until a commit changes APIs. */
+/** Like {@link readApi}, but cached until a commit changes APIs. */
 export const findApi = cached('apis', readApi)
 
 const selectById = prepared((q, { apis }) =>

@@ -74,7 +74,7 @@ const list = (context: Context, caller: Caller, query: ListDynamicClients) => {
   })
 }
 
-/** The route that lists dynamic clients for administrators. */
+/** Returns the route that lists dynamic clients for administrators. */
 export const dynamicClientRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listDynamicClients',

@@ -18,9 +18,9 @@ const originsOf = (uris: string[]): string[] => {
 }
 
 /**
- * The fields of a new application of this kind, which the console and `gatehouse client create` propose.
- * Libraries ask for `offline_access` on their own; a logout leads to the front page; scripts call the token
- * endpoint from the origin of the page that a login returns to.
+ * Returns the fields that the console and `gatehouse client create` propose for a new application of this
+ * kind. Libraries ask for `offline_access` on their own; a logout leads to the front page; scripts call the
+ * token endpoint from the origin of the page that a login returns to.
  */
 export const proposed = (kind: Kind, redirect_uris: string[]) => {
   const { type, grant } = clientKinds[kind]

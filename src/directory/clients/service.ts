@@ -42,7 +42,8 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
 }
 
 /**
- * Only the instance's administrators may allow a client to log in users of other organizations.
+ * Refuses `cross_organization` to tenants: only the instance's administrators may allow a client to log in
+ * users of other organizations.
  *
  * @throws AppError 403
  */

@@ -61,16 +61,18 @@ export interface Snippet {
   code: string
 }
 
-/** The scopes that a program asks for, without `offline_access`: refresh tokens do not need it. */
+/** Returns the scopes that a program asks for, without `offline_access`: refresh tokens do not need it. */
 const wanted = ({ scopes }: Application): string[] => scopes.filter(scope => scope !== 'offline_access')
 
 /** Libraries refuse plain http unless it is enabled. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
-/** The last line of a program. */
+/** Returns the last line of a program. */
 const exporting = (names: string): string => `export { ${names} }`
 
-/** JavaScript text in single quotes. The schema of clients allows no quote in ids, scopes and URIs. */
+/**
+ * Returns JavaScript text in single quotes. The schema of clients allows no quote in ids, scopes and URIs.
+ */
 const quoted = (text = ''): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 const web = (application: Application): Snippet => ({

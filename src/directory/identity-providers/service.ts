@@ -51,7 +51,7 @@ export const getProvider = async (q: Queries, caller: Caller, ref: string): Prom
   return provider
 }
 
-/** A provider with a role mapping can give any role to any user. */
+/** Returns the permissions that a role mapping gives: all of them, since it can give any role to any user. */
 const granted = (mapping: { roles?: string | undefined } | undefined): string[] =>
   mapping?.roles ? ['*'] : []
 
@@ -83,7 +83,7 @@ const getProviderToChange = async (
 
 const labelOf = (id: string): string => `identity_provider:${id}`
 
-/** The secret of the client registered at the provider; '' for a public client. */
+/** Returns the secret of the client registered at the provider; '' for a public client. */
 export const openSecret = (
   { master }: Core,
   { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,

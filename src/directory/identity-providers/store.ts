@@ -110,7 +110,7 @@ export const rolesReached = async (
   return rows.map(row => row.id)
 }
 
-/** The roles of an organization. */
+/** Returns the roles of an organization. */
 export const rolesOf = (q: Queries, organization_id: OrganizationId) => {
   const { roles } = q.tables
   return q

@@ -125,8 +125,8 @@ const finish = (job: Job, message: JobAnswer): void => {
 }
 
 /**
- * Reads foreign XML in a separate process, which the first message starts. It is killed after a second of
- * work or when it uses too much memory; the next message starts another. A thread would not do:
+ * Reads XML from other parties in a separate process, which the first message starts. It is killed after a
+ * second of work or when it uses too much memory; the next message starts another. A thread would not do:
  * JavaScriptCore cannot stop one that is inside a regular expression. Organizations take turns; each has a
  * share of the queue, and each network a share of that.
  */

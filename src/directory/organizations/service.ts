@@ -214,7 +214,7 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
-      // A stored setting is never judged again.
+      // A stored setting is never checked again.
       ...passkeyProblems(context, change.settings ?? {}),
       ...emailCodeProblems(context, settings, organization.settings),
     ],

@@ -68,7 +68,7 @@ export const insertRole = async (tx: Transaction, role: Omit<Role, 'user_count'>
   tx.changed('roles')
 }
 
-/** The roles that every organization has. */
+/** Stores the roles that every organization has. */
 export const insertBuiltInRoles = async (
   tx: Transaction,
   organization_id: OrganizationId,

@@ -29,7 +29,7 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
 
 /**
- * Judges new attributes by the definitions of the organization. An unchanged value is always accepted. A
+ * Checks new attributes against the definitions of the organization. An unchanged value is always accepted. A
  * change by an administrator keeps the attributes that it leaves out if administrators cannot change them.
  *
  * @param isCaller true for a change through the admin API, false for the server's own (seed file)

@@ -7,13 +7,16 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /** Setting of the server: the costs of all hashes that were ever stored. */
 const NAME = 'password_costs'
-/** Maximum number of different costs: a login computes one hash of each. */
+/**
+ * Maximum number of different costs: a login computes one hash of each, so each further cost makes every
+ * login slower.
+ */
 const MAX_COSTS = 6
 
 /** The settings that determine the cost of a new hash. */
 export type HashSettings = { config: Pick<Config, 'argon2_memory' | 'argon2_time'> }
 
-/** The cost that new hashes have. */
+/** Returns the cost of new hashes. */
 export const configuredCost = ({ config }: HashSettings): string =>
   `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
 

@@ -37,7 +37,7 @@ export interface Numbers {
 
 const columns = { username: 'username_fold', email: 'email_fold', last_login: 'last_login' } as const
 
-/** The keyset of a row. Users are numbered in the order of their creation. */
+/** Returns the keyset of a row. Users are numbered in the order of their creation. */
 export const keysetOf =
   (sort: PageQuery['sort']) =>
   (user: UserRow): Keyset =>
@@ -117,8 +117,8 @@ export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
 }
 
 /**
- * Sort term that puts users without a login last, in either order, if a list has users with and without a
- * login: who sorts by the last login asks for those who have one.
+ * Returns the sort term that puts users without a login last in both orders: an administrator who sorts by
+ * the last login wants to see users who have one.
  */
 export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []

@@ -14,7 +14,8 @@ import { lowerHashThreads } from './hash-threads.ts'
 export const MAX_PASSWORD_BYTES = 1024
 
 /**
- * NFC (NIST SP 800-63B section 3.1.1.2): the same password typed on another keyboard is the same password.
+ * Returns the password in NFC (NIST SP 800-63B section 3.1.1.2), so that another keyboard types the same
+ * password.
  */
 export const normalizePassword = (password: string): string => normalize(password, 'NFC')
 
@@ -69,7 +70,10 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
   ]
 }
 
-/** The queue of one of `workers` processes, which share all cores but one. */
+/**
+ * Returns the queue of one of `workers` processes, which share all cores but one. 128 jobs may wait for each
+ * core, a few seconds of work.
+ */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)
   const queue = fairQueue(slots, slots * 128)
@@ -107,8 +111,8 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 }
 
 /**
- * Accepts PHC argon2 and bcrypt hashes, also of other systems, with parameters up to the maximum of the
- * settings: each login computes them.
+ * Accepts PHC argon2 and bcrypt hashes, including those of other systems, with parameters up to the maximum
+ * of the settings: each login computes them.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []

@@ -66,7 +66,10 @@ const browserAnswer = ({
   expires_at: iso(expires_at),
 })
 
-/** A user has at most twenty: they are read at once and paged in memory, newest first as in every list. */
+/**
+ * Returns a page of browsers, newest first as in every list. They are read together and paged in memory,
+ * because a user has at most twenty.
+ */
 const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
   const sorted = order === 'asc' ? rows.toReversed() : rows
   const start =
@@ -74,7 +77,10 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
   return start < 0 ? [] : sorted.slice(start, start + limit)
 }
 
-/** Remembered browsers of a user. Administrators list and forget them; only their owner adds them. */
+/**
+ * Returns the routes of a user's remembered browsers. Administrators list and forget them; only their owner
+ * adds them.
+ */
 export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listRememberedBrowsers',

@@ -93,7 +93,7 @@ export const judge = async (
 }
 
 /**
- * The same for the organization in the body, or the caller's own.
+ * Like {@link judge}, for the organization in the body, or the caller's own.
  *
  * @throws AppError 422 for an unknown organization
  */

@@ -203,7 +203,7 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',
-      // The event keeps only the id, also of users who deleted themselves.
+      // The event keeps only the id, even when users deleted themselves.
       actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
       target_id: user.id,
       target_type: 'user',
@@ -215,7 +215,7 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
 /**
  * Revokes the user's sessions and returns their number.
  *
- * @throws AppError 404 when the user is unknown or foreign
+ * @throws AppError 404 when the user is unknown or of another organization
  */
 export const revokeUserSessions = async (context: Core, id: string, by: UserChangedBy): Promise<number> => {
   const user = await context.store.read(q => getUser(q, by.caller, id))

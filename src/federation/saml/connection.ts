@@ -6,7 +6,9 @@ import { type ConnectionCheck, checkAddress, finding } from '#src/federation/che
 import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 
-/** Days before its expiry from which a certificate is a warning. */
+/**
+ * Days before its expiry from which a certificate is a warning: both sides have to arrange its replacement.
+ */
 const SOON = 30
 
 const checkCertificate = (pem: string, now: number): ConnectionCheck => {

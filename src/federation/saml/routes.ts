@@ -24,8 +24,9 @@ import {
 } from './service-provider.ts'
 
 /**
- * The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section
- * 4.1. Section 4.1.2 excludes the redirect binding for responses, so nothing that a client sends is inflated.
+ * Returns the routes of the SAML service provider:
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1. Section 4.1.2 excludes
+ * the redirect binding for responses, so nothing that a client sends is inflated.
  */
 export const samlRoutes = (context: Context) => {
   const at =

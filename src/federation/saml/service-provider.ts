@@ -18,8 +18,8 @@ import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { signingThread } from '#src/tokens/signing-thread.ts'
 
 /**
- * URLs of the service provider. Each identity provider has its own entity id and endpoints here, so that a
- * response for one is never valid for another.
+ * Returns the URLs of the service provider. Each identity provider has its own entity id and endpoints here,
+ * so that a response for one is never valid for another.
  */
 export const samlAddress = (
   { config }: Context,
@@ -27,7 +27,7 @@ export const samlAddress = (
   what: 'metadata' | 'login' | 'acs',
 ): string => `${config.url}/saml/${alias}/${what}`
 
-/** The entry of a provider in GET /saml/providers. */
+/** Returns the entry of a provider in GET /saml/providers. */
 export const summaryOf = (context: Context, provider: SamlProvider) => ({
   alias: provider.alias,
   name: provider.name,
@@ -50,7 +50,7 @@ const requestId = (context: Context, relay_state: string): string =>
 
 const SEPARATOR = '.'
 
-/** RelayState is `state.random`. */
+/** Returns the state in a RelayState, which is `state.random`. */
 export const stateOf = (relay_state: string): string => relay_state.split(SEPARATOR, 1)[0] ?? ''
 
 /**

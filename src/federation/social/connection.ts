@@ -80,7 +80,7 @@ const checkKeys = async (
 const KNOWN_CLIENT = ['invalid_grant', 'bad_verification_code']
 const UNKNOWN_CLIENT = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials']
 
-/** Returns the error code of a token endpoint's answer, also of one with status 200. */
+/** Returns the error code of a token endpoint's answer, even if its status is 200. */
 const errorOf = (error: unknown): string | undefined =>
   causesOf(error)
     .flatMap(({ cause, ...rest }) => [rest, Object(cause), Object(Reflect.get(Object(cause), 'body'))])

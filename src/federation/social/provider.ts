@@ -18,6 +18,6 @@ export interface Upstream<P extends SocialProvider> {
   prove(context: Context, provider: P, callback: Callback): Promise<UpstreamProfile>
 }
 
-/** The redirect URI to register at the provider. */
+/** Returns the redirect URI to register at the provider. */
 export const redirectUri = ({ config }: Context, { alias }: SocialProvider): string =>
   `${config.url}/oauth/social/${alias}/callback`

@@ -66,7 +66,10 @@ export const findExclusion = async (
 /** Description of `invalid_grant` for a user whom the client no longer admits. */
 export const NOT_ADMITTED = 'The client does not admit this user.'
 
-/** Algorithm, `typ` and lifetime (in seconds) of the client's access tokens, for an API when there is one. */
+/**
+ * Returns algorithm, `typ` and lifetime (in seconds) of the client's access tokens, for an API if the token
+ * is for one.
+ */
 export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => ({
   alg: api?.access_token_alg ?? client.access_token_signed_response_alg ?? config.access_token_alg,
   typ: client.access_token_typ,
@@ -100,7 +103,7 @@ export const requireApi = async (
 /**
  * Returns the API and the scopes of a user's token: the granted scopes that the client may still ask for.
  *
- * @throws OAuthError `invalid_target`, also for an API that was created after the authorization
+ * @throws OAuthError `invalid_target`, even for an API that was created after the authorization
  */
 export const targetOf = async (
   q: Queries,

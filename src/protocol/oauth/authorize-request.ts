@@ -193,7 +193,8 @@ const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boole
   capabilities.includes('cross_organization')
 
 /**
- * A dynamic client that belongs to no organization gets the organization of the API that the request names.
+ * Reads the organization. A dynamic client that belongs to no organization gets that of the API that the
+ * request names.
  */
 const readOrganization = (
   values: ReadonlyMap<string, string>,

@@ -96,7 +96,10 @@ const refusals = {
   consent: 'consent_required',
 } as const
 
-/** Maximum age in seconds of the authentication that permits a change of password or factors. */
+/**
+ * Maximum age in seconds of the authentication that permits a change of password or factors: a person
+ * finishes a change in that time, and a thief who finds an open browser later cannot make one.
+ */
 export const FRESH = 5 * 60
 
 /** True when the login was authenticated within `FRESH`. */
@@ -152,7 +155,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   return { step: isConsentDue(facts, login) ? 'consent' : 'issue', login }
 }
 
-/** A temporary password is replaced before a factor is added. */
+/** Returns the change that is due. A temporary password is replaced before a factor is added. */
 const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
   must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined
 

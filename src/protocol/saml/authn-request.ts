@@ -17,7 +17,10 @@ export interface AuthnRequest {
   readonly force: boolean
 }
 
-/** The request names no NameID format: a provider without that format would refuse it. */
+/**
+ * Renders an authentication request. It names no NameID format: a provider without that format would refuse
+ * it.
+ */
 const renderAuthnRequest = (request: AuthnRequest): string =>
   buildXml({
     'samlp:AuthnRequest': {

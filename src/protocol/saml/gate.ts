@@ -50,7 +50,7 @@ export const openResponse = (encoded: string, gate: Gate): Opened => {
 }
 
 /**
- * Returns the assertion verified by its own signature, or, without one, as covered by the response's
+ * Returns the assertion verified by its own signature; if it has none, as covered by the response's
  * signature.
  */
 const verifiedAssertion = (assertion: Element, covered: Element | undefined, gate: Gate): Element => {
@@ -70,7 +70,7 @@ const decode = (encoded: string): string => {
   }
 }
 
-/** https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf section 3.2.2.2 */
+/** Checks the status: https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf section 3.2.2.2 */
 const checkStatus = (response: Element): void => {
   const code = find(find(response, 'samlp:Status'), 'samlp:StatusCode')
   if (attributeOf(code, 'Value') === SUCCESS) return

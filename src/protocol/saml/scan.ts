@@ -16,7 +16,7 @@ export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250
 
 /** Maximum levels; an encrypted response with its signatures has about ten. */
 const MAX_DEPTH = 20
-/** Maximum attributes of one element. */
+/** Maximum attributes of one element; the root of a response has about ten with its namespaces. */
 const MAX_ATTRIBUTES = 30
 /** Maximum prefixes in scope: canonicalization copies them for each element. */
 const MAX_PREFIXES = 30

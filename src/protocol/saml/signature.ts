@@ -110,7 +110,10 @@ const algorithmsOf = (info: Element, element: Element, allow_sha1: boolean) => {
   }
 }
 
-/** https://www.w3.org/TR/xml-exc-c14n/#def-InclusiveNamespaces-PrefixList */
+/**
+ * Returns the prefixes of an InclusiveNamespaces element:
+ * https://www.w3.org/TR/xml-exc-c14n/#def-InclusiveNamespaces-PrefixList
+ */
 const prefixList = (method: Element | undefined): string[] =>
   (attributeOf(find(method, 'ec:InclusiveNamespaces'), 'PrefixList') ?? '').split(/\s+/).filter(Boolean)
 

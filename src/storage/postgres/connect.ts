@@ -20,7 +20,7 @@ const STATEMENT_TIMEOUT = 15_000
 export const STALL_TIMEOUT = STATEMENT_TIMEOUT + 5_000
 
 /**
- * Returns the result of a query. After `ms` without one, `giveUp` closes the connection and the query
+ * Returns the result of a query. After `ms` without a result, `giveUp` closes the connection and the query
  * rejects.
  */
 export const withTimeout = async <T>(

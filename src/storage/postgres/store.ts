@@ -33,9 +33,9 @@ interface PostgresOptions {
  * Connections per kind. More do not speed up a database of a few cores, and a server allows 100 by default.
  */
 const CONNECTIONS = 8
-/** Timeout of the read for /readyz, in ms. */
+/** Timeout of the read for /readyz, in ms: balancers wait for a few seconds. */
 const READY_TIMEOUT = 2_000
-/** Timeout and poll interval for the lock of another copy, in ms. */
+/** Timeout and poll interval for the lock of another copy, in ms: a first start or a seed takes seconds. */
 const LOCK_TIMEOUT = 60_000
 const LOCK_POLL = 50
 

@@ -14,7 +14,10 @@ import { reserve, withTimeout } from './connect.ts'
 import { postgresQueries, type QueryResult } from './queries.ts'
 import { begun, settleSent, transactionOf } from './transaction.ts'
 
-/** Time for retries of a write, and the longest pause between them, in ms. */
+/**
+ * Time for retries of a write, and the longest pause between them, in ms. Clients wait for some seconds; a
+ * conflicting write takes a few ms.
+ */
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
 /** Conflicts after which a write runs alone: a long write would lose to short ones again and again. */

@@ -4,9 +4,15 @@ import { isBusy, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 import { type Added, writeSums } from '#src/storage/sums.ts'
 
-/** Maximum number of bodies per transaction, to bound the time on the event loop. */
+/**
+ * Maximum number of bodies per transaction, which bounds the time of one commit on the event loop. More
+ * bodies would save little, because 64 of them share one sync already.
+ */
 const BATCH = 64
-/** Time for retries of BEGIN while another process writes, and the longest pause between them, in ms. */
+/**
+ * Time for retries of BEGIN while another process writes, and the longest pause between them, in ms. A
+ * command on the host writes for some ms.
+ */
 const BEGIN_TIMEOUT = 5_000
 const MAX_PAUSE = 4
 /** Bounds of the time that a caller of many writes leaves to others between two of them, in ms. */

@@ -3,7 +3,7 @@ import { identifier, indexFindings } from './index-check.ts'
 import { requireOurs } from './migrate.ts'
 import { schemaFindings } from './schema-check.ts'
 
-/** Maximum number of findings to report. */
+/** Maximum number of findings in the report: the cause of many is usually one. */
 const MAX_FINDINGS = 20
 
 const rowsOf = (table: string, condition = 'true'): string =>

@@ -12,7 +12,10 @@ import {
 import type { Queries } from '#src/storage/store.ts'
 import { sqliteTables } from './tables.ts'
 
-/** Maximum number of compiled statements per connection, reused by queries that are built at each call. */
+/**
+ * Maximum number of compiled statements per connection, which queries that are built at each call reuse. It
+ * bounds the memory of queries with many shapes.
+ */
 const MAX_STATEMENTS = 500
 
 /**

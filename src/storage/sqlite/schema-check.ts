@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite'
 import { StorageError } from '#src/storage/errors.ts'
 import { appliedIn, applyMigrations, sqliteMigrations } from './migrate.ts'
 
-/** Maximum number of findings to report. */
+/** Maximum number of findings in the report: the cause of many is usually one. */
 const MAX_FINDINGS = 20
 
 /** Tables that ANALYZE adds: https://www.sqlite.org/fileformat2.html#stat1tab */

@@ -57,11 +57,17 @@ interface SqliteOptions {
   max_pages?: number
 }
 
-/** Page cache per connection in KiB. */
+/**
+ * Page cache per connection in KiB, eight times SQLite's default: pages that most statements read, such as
+ * the inner pages of indexes, stay in memory.
+ */
 const CACHE = 16_384
 /** Text of the probe, larger than what a usual write stores: a full disk may still take a single page. */
 const PROBE = '.'.repeat(65_536)
-/** Interval in ms at which commits of other processes are detected. */
+/**
+ * Interval in ms at which commits of other processes are detected: a change by a command takes effect at once
+ * for a person, and a look reads one number.
+ */
 const WATCH_INTERVAL = 250
 
 const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {

@@ -51,7 +51,7 @@ export const toPostgres = async (
   { replace, onProgress }: { replace: boolean; onProgress: OnProgress },
 ): Promise<Record<string, number>> => {
   using db = openUntrusted(source, { readonly: true })
-  // The source is opened read-only and stays as it is, so a file of an older version is refused, not upgraded.
+  // The source stays unchanged, so a file of an older version is refused, not upgraded.
   const upgrade = false
   migrate(db, undefined, upgrade)
   requireSchema(db)

@@ -5,7 +5,10 @@ import { connectTo, parseUrl, refusal, requireServer } from '#src/storage/postgr
 import { migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { COPY_BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
-/** One connection within a transaction. As a target, the database must be migrated and empty. */
+/**
+ * Returns the side of one connection within a transaction. As a target, the database must be migrated and
+ * empty.
+ */
 export const postgresSide = (connection: ReservedSQL): Side => ({
   read: async function* ({ name, columns, key }) {
     const names = quoted(columns.map(column => column.name))

@@ -75,7 +75,7 @@ const Part = ({ of: part }: { of: Block }) => {
   )
 }
 
-/** All pages of the guide, by section. */
+/** Screen of all pages of the guide, by section. */
 export const GuideScreen = () => (
   <>
     <Heading title={words.nav.guide} lead={text.lead} />

@@ -5,7 +5,7 @@ import { words } from '../words.ts'
 
 type Settings = (typeof OrganizationAnswer)['_output']['settings']
 
-/** Card of the settings for logins. */
+/** Edits the settings for logins. */
 export const LoginSettings = (props: { settings: Settings; onChange(change: Partial<Settings>): void }) => {
   const { settings, onChange } = props
   return (

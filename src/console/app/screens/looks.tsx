@@ -91,7 +91,7 @@ const readFile = (file: File): Promise<string> =>
     reader.readAsDataURL(file)
   })
 
-/** A picture from a file of the person's machine, sent as a data URI. */
+/** Edits a picture: a file of the person's machine is sent as a data URI. */
 const PictureField = (props: {
   name: Picture
   label: string
@@ -130,7 +130,7 @@ const PictureField = (props: {
   )
 }
 
-/** The style of the pages as text; the API answers its address. */
+/** Edits the CSS of the pages as text; the API answers with its address. */
 const StyleField = (props: { value: string | null | undefined; onValue(css: string | null): void }) => {
   const isStored = props.value?.startsWith('/assets/') ?? false
   const [stored, setStored] = useState<string>()

@@ -87,7 +87,7 @@ interface Backups {
   data: { name: string; bytes: number; created_at: string }[]
 }
 
-/** While a backup runs, reads the list every two seconds. */
+/** Reads the list every two seconds while a backup runs. */
 const useProgress = (loaded: Loaded<Backups>): void => {
   useEffect(() => {
     if (!loaded.data?.running) return

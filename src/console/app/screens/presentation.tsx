@@ -13,7 +13,7 @@ const read = (file: File, done: (uri: string) => void): void => {
   reader.readAsDataURL(file)
 }
 
-/** The fields of an application that people see where they consent and in their account. */
+/** Edits the fields of an application that people see where they consent and in their account. */
 export const Presentation = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { client, onChange } = props
   const address = (name: Addresses, label: string, hint?: string) => (

@@ -77,7 +77,7 @@ const Result = ({ tested }: { tested: Tested }) => {
   )
 }
 
-/** The claims that an application would get about a person. */
+/** Shows the claims that an application would get about a person. */
 export const TestLogin = ({ client }: { client: Client }) => {
   const { client_id, organization_id } = client
   const isOwn = person.value?.organization_id === organization_id

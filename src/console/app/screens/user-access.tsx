@@ -93,7 +93,7 @@ interface Application {
   last_active_at: string | null
 }
 
-/** A scope of an API is stored with the id of the API. */
+/** Returns a scope without the id of its API, with which it is stored. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
 /** Shows the applications that a user has used: consent and sessions. */

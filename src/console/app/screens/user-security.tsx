@@ -17,7 +17,7 @@ interface Session {
   last_active_at?: string
 }
 
-/** Sessions of a user, each with a button that ends it. */
+/** Shows the sessions of a user, each with a button that ends it. */
 export const Sessions = ({ id }: { id: string }) => {
   const list = useObject<PageOf<Session>>(`/sessions?user_id=${id}&limit=20`)
   const action = useAction(list.reload)
@@ -63,7 +63,7 @@ interface Factor {
   last_used_at: string | null
 }
 
-/** Authenticator apps and passkeys of a user. */
+/** Shows the authenticator apps and passkeys of a user. */
 export const Factors = ({ id }: { id: string }) => {
   const list = useObject<PageOf<Factor>>(`/users/${id}/factors`)
   const [asked, setAsked] = useState<Factor>()
@@ -122,7 +122,7 @@ interface RememberedBrowser {
   expires_at: string
 }
 
-/** Browsers that spare the user the second factor; absent without any. */
+/** Shows the browsers that spare the user the second factor; shows nothing without such a browser. */
 export const Remembered = ({ id }: { id: string }) => {
   const path = `/users/${id}/remembered-browsers`
   const list = useObject<PageOf<RememberedBrowser>>(path)
@@ -153,7 +153,7 @@ export const Remembered = ({ id }: { id: string }) => {
   )
 }
 
-/** The newest audit events about a user. */
+/** Shows the newest audit events about a user. */
 export const Log = ({ id }: { id: string }) => {
   const list = useObject<PageOf<LogEvent>>(`/events?target_id=${id}&limit=8`)
   return (

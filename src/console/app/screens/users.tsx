@@ -12,7 +12,10 @@ import { nameOf } from '../person-field.tsx'
 import { show } from '../toast.tsx'
 import { say, shownOf, words } from '../words.ts'
 
-/** Maximum number of users changed together: each one is a call, with its own check and event. */
+/**
+ * Maximum number of users changed together: each user takes a call, with its own check and event, and the
+ * person waits for all of them.
+ */
 const MAX_BULK = 100
 
 type Bulk = 'disable' | 'enable' | 'sign_out'

@@ -64,7 +64,10 @@ const keepWayIn = async (
   if (!only_way_in && isOnlyWayIn(await listWaysIn(tx, user), isGone)) throw conflict(LOCKED_OUT)
 }
 
-/** A user has few factors: they are read at once and paged in memory, newest first as in every list. */
+/**
+ * Returns a page of factors, newest first as in every list. They are read together and paged in memory,
+ * because a user has few.
+ */
 const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
   const sorted = order === 'asc' ? rows : rows.toReversed()
   const start =
@@ -72,7 +75,10 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
   return start < 0 ? [] : sorted.slice(start, start + limit)
 }
 
-/** Second factors of a user. Administrators list and remove them; only their owner adds them. */
+/**
+ * Returns the routes of a user's second factors. Administrators list and remove them; only their owner adds
+ * them.
+ */
 export const factorRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listUserFactors',
