@@ -29,12 +29,15 @@ export const listOwnEvents = (q: Queries, user_id: UserId) => {
     .limit(MAX_EVENTS)
 }
 
-/** Maximum number of events that one page of sign-ins reads: a user may have thousands of other events. */
+/**
+ * Maximum number of events that one page of sign-ins reads: a user may have thousands of other events, and
+ * the next page continues there.
+ */
 const SCANNED = 500
 
 /**
- * Lists sign-ins of the user and failed attempts, latest first. `next` is the keyset of the following page.
- * A page may have fewer rows than `limit` and still a next one.
+ * Lists sign-ins of the user and failed attempts, latest first. `next` is the keyset of the following page. A
+ * page with fewer rows than `limit` may still have a next page.
  */
 export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | undefined, limit: number) => {
   const { events } = q.tables

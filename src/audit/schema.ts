@@ -97,7 +97,7 @@ export type ListEvents = z.output<typeof ListEvents>
 
 export const EventList = listOf('AuditEventList', AuditEvent)
 
-/** Maximum points of an answer: a year of days fits. */
+/** Maximum points of an answer: a year of days fits, and a chart shows no more. */
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
 /** Milliseconds before `to` at which the statistics begin by default: 48 or 30 points, a readable chart. */

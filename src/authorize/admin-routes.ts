@@ -10,7 +10,7 @@ import { listUserSessions } from '#src/sessions/list-store.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { listGrants } from './consent-store.ts'
 
-/** Maximum number of sessions read for one user, as on the account page. A user has few consents. */
+/** Maximum number of sessions that are read for one user, as on the account page. */
 const MOST = 100
 
 const UserApplication = z

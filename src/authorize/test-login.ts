@@ -47,7 +47,7 @@ const TestedToken = z
   })
   .meta({
     id: 'TestedToken',
-    description: 'A token that a login would get. It is not made.',
+    description: 'A token that a login would get. No token is issued.',
     example: { alg: 'RS256', typ: 'JWT', claims: { sub: example.user_id.slice(4) } },
   })
 
@@ -199,7 +199,7 @@ export const testLoginRoutes = (context: Context): AdminRoute[] => [
     path: '/clients/:client_id/test-login',
     permission: 'clients:read',
     also: 'users:read',
-    summary: 'Show the claims that a client would get when a user logs in; no token is made',
+    summary: 'Show the claims that a client would get when a user logs in; no token is issued',
     query: Query,
     status: 200,
     answer: TestLogin,

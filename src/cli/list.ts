@@ -1,5 +1,6 @@
 import type { Keyset } from '#src/lib/cursor.ts'
 
+/** Rows of one read, which stay in memory until they are printed. */
 const PAGE = 100
 /** Columns keep at least this many characters, so that the pages of a long list line up. */
 const WIDTH = 16

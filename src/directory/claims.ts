@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { type ClaimMapping, MAX_CLAIMS, mappingProblem } from '#src/protocol/oidc/claim-mapping.ts'
 
-/** 20 claims of the longest usual names and paths have about 3 KiB. Each token request reads the mapping. */
+/**
+ * Maximum bytes of a stored mapping, which each token request reads; 20 claims with long names and paths have
+ * about 3 KiB.
+ */
 const MAPPING_BYTES = 4096
 const ALLOWED = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES / 1024} KiB as JSON.`
 

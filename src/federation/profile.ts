@@ -13,7 +13,7 @@ export interface UpstreamProfile extends AssertedProfile {
   readonly until?: number | undefined
 }
 
-/** As many as a user can hold; a provider may send thousands of groups. */
+/** Maximum roles from a provider: as many as a user can hold. A provider may send thousands of groups. */
 const MAX_ROLES = 100
 
 /** Returns one storable line without surrounding spaces; undefined for anything else. */

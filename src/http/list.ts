@@ -42,7 +42,7 @@ const Pagination = z
     total: z
       .int()
       .describe(
-        `Number of items of all pages. A filtered one of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
+        `Number of items on all pages. A filtered total of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
       ),
     limit: z.int().describe('Maximum number of items of a page.'),
     has_more: z.boolean().describe('Whether another page follows.'),

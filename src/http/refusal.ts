@@ -3,7 +3,10 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Call } from './call.ts'
 import { charge } from './charge.ts'
 
-/** A common redirect URI fits; strangers choose the text, so a line of the log stays short. */
+/**
+ * Maximum characters of a text in the log. A common redirect URI fits; strangers choose the text, so it is
+ * short.
+ */
 const MAX_LENGTH = 200
 
 /** Escapes everything except printable ASCII, and truncates to 200 characters. */

@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import { asAppError, errorAnswer } from './answer.ts'
 
 /**
- * In bytes. It exceeds the limits of all routes, which answer with their own 413; the socket's own answer has
- * no body.
+ * Maximum bytes of a request. It exceeds the limits of all routes, which answer with their own 413; the
+ * socket's own answer has no body.
  */
 const SOCKET_BODY = 2 * 1024 * 1024
 /** Time without data until a connection is closed: above the 10 s of a body, so that a slow one gets 408. */

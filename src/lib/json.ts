@@ -1,4 +1,7 @@
-/** Maximum nesting of arrays and objects in JSON from outside. */
+/**
+ * Maximum nesting of arrays and objects in JSON from outside; attributes of a user, the deepest part, may
+ * have 16 levels.
+ */
 const DEPTH = 64
 const [QUOTE, BACKSLASH, ARRAY, ARRAY_END, OBJECT, OBJECT_END] = [...'"\\[]{}'].map(character =>
   character.charCodeAt(0),

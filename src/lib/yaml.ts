@@ -1,6 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** Maximum uses of anchors, each weighted by the aliases inside it. */
+/**
+ * Maximum uses of anchors, each weighted by the aliases inside it: nested aliases could expand to gigabytes.
+ */
 const MAX_ALIASES = 10_000
 /** Maximum number of values after aliases are expanded, ten times that of a seed with 100,000 users. */
 const MAX_VALUES = 8_000_000

@@ -53,7 +53,7 @@ const NO_MAIL =
 
 const SignInLink = z
   .object({
-    url: z.string().describe('Address to give to the user. It works once.'),
+    url: z.string().describe('Link for the user. It works once.'),
     expires_at: time.describe('Time after which it no longer works (ISO 8601, UTC).'),
   })
   .meta({

@@ -9,9 +9,14 @@ import { enqueueNotice } from '#src/mail/outbox.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** A person asks again once or twice; the addresses are typed, so each mail may go to a stranger. */
+/**
+ * Mails of one user: a person asks again once or twice. The addresses are typed, so each mail may go to a
+ * stranger.
+ */
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
-/** Counts the mails of all users together: an address that many users claim is probably being flooded. */
+/**
+ * Mails to one address from all users together: an address that many users claim is probably being flooded.
+ */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
 
 /**

@@ -38,7 +38,7 @@ export const userinfo = (context: Context) =>
     const form = hasForm ? parseForm(await readForm(request)) : undefined
     const { client, scopes, holder } = await authenticateBearer(context, request, form)
     if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
-    if (!holder) throw insufficient('The access token belongs to a client and speaks for no user.')
+    if (!holder) throw insufficient('The access token belongs to a client, not to a user.')
     return oauthJson(await context.store.read(q => userinfoOf(context, q, client, holder, scopes)))
   })
 

@@ -37,6 +37,7 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
   }
 }
 
+/** Rows of one read: few reads for a large table, and less than 1 MB in memory. */
 const BATCH = 1_000
 /** Maximum findings of each kind in the report: the cause of many is one, such as a wrong key. */
 const MAX_FINDINGS = 20

@@ -45,9 +45,14 @@ export interface Inspected {
 /** Maximum number of webhooks that one line names. */
 const NAMED = 10
 const GB = 1e9
-/** Milliseconds. Certificates are usually renewed a month before they expire. */
+/**
+ * Milliseconds before its expiry from which a certificate is a warning: it is usually renewed a month before.
+ */
 const CERTIFICATE_LEFT = 14 * DAY
-/** Milliseconds. A larger difference between clocks breaks logins at providers and tokens of this server. */
+/**
+ * Milliseconds by which clocks may differ: a larger difference breaks logins at providers and tokens of this
+ * server.
+ */
 export const SKEW = 5_000
 
 export type Check = (checked: Inspected) => Finding | Promise<Finding>

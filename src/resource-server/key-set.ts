@@ -110,10 +110,7 @@ function createCache(options: KeySetOptions) {
     }
   }
 
-  /**
-   * Stores a failure. Network errors and error statuses keep known keys usable (`transient`), an invalid
-   * answer does not.
-   */
+  /** Stores a failure. Known keys stay usable after network errors and error statuses (`transient`). */
   function fail(reason: string, transient: boolean, cause?: unknown) {
     const wait = failure ? Math.min(failure.wait * 2, BACKOFF.max) : BACKOFF.first
     failure = { reason, cause, transient, wait, retryAt: now() + wait }

@@ -11,7 +11,7 @@ import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkThrottle, countFailure, type Limit } from './throttle.ts'
 
-/** People type the code: six digits are common, and five tries at each code bound the guesses. */
+/** Digits of a code: people type it, six are common, and five tries at each code bound the guesses. */
 const DIGITS = 6
 /** Milliseconds for which a code is valid: NIST SP 800-63B allows ten minutes for a code out of band. */
 export const CODE_LIFETIME = 10 * MINUTE

@@ -9,7 +9,7 @@ import type { UserId } from '#src/lib/ids.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
-/** A person uses one for each lost device, and ten fit on a small print. */
+/** Number of codes: a person uses one for each lost device, and ten fit on a small printout. */
 const COUNT = 10
 const GROUPS = 3
 const LETTERS = 4

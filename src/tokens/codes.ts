@@ -6,7 +6,10 @@ import { type LoginId, newId, type SessionId, uuidBytes, uuidOf } from '#src/lib
 import { openWith, sealWith } from '#src/lib/master-key.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 
-/** Long enough for a redirect and one call of the client; a code that leaks later has expired. */
+/**
+ * Lifetime of a code in milliseconds: long enough for a redirect and one call of the client. A code that
+ * leaks later has expired.
+ */
 const LIFETIME = 60 * SECOND
 
 /** Maximum characters of a code: clients and proxies accept URLs this much longer than the redirect URI. */

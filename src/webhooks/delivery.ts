@@ -30,7 +30,7 @@ const BATCH = 200
 const WINDOW = 1_000
 /** Milliseconds after which a webhook with more events yields to other webhooks. */
 const TURN = 5 * SECOND
-/** Milliseconds: longer than a turn and the timeout of its last attempt. */
+/** Milliseconds that a sender has for its turn: longer than `TURN` and the timeout of the last attempt. */
 const LEASE = 2 * MINUTE
 /** Poll interval for new events in ms, and the longest pause of a webhook without new events. */
 const POLL = 250

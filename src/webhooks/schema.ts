@@ -160,7 +160,7 @@ export const ReplayWebhook = z
   .meta({ id: 'ReplayWebhook', description: 'A replay.', example: { from: example.time } })
 
 export const SendWebhookEvent = z
-  .strictObject({ event_id: line(64, 1).describe('Event to send now, whatever the webhook has had.') })
+  .strictObject({ event_id: line(64, 1).describe('Event to send now, even if it was sent before.') })
   .meta({
     id: 'SendWebhookEvent',
     description: 'An event to send.',

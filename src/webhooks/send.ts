@@ -11,10 +11,12 @@ import type { DeliveryRow, Webhook } from './store.ts'
 const TIMEOUT = 15 * SECOND
 /** Maximum bytes of an answer: receivers answer with a few words, or with an error page. */
 const ANSWER = 64 * 1024
-/** Characters of it that the log keeps: the beginning of an error page says what is wrong. */
+/** Characters of an answer that the log keeps: the beginning of an error page says what is wrong. */
 const SHOWN = 2048
 
-/** An attempt for the log, the `Retry-After` of its answer, and an error that only the server's log gets. */
+/**
+ * An attempt for the webhook's log, the `Retry-After` of its answer, and an error for the server's log alone.
+ */
 export interface Attempt {
   log: Omit<DeliveryRow, 'number'>
   retry_after: string | null

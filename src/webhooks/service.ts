@@ -151,7 +151,7 @@ export const judgeWebhookChange = async (
 /**
  * Changes the given fields. A failing event is tried again at once.
  *
- * @throws AppError 404 when unknown or foreign, 409, 422
+ * @throws AppError 404 when unknown or of another organization, 409, 422
  */
 export const updateWebhook = (
   context: Core,

@@ -90,7 +90,10 @@ export const useList = <T>(path: string, filters: Record<string, string | number
   }
 }
 
-/** Returns the latest value that did not change for `ms`. */
+/**
+ * Returns the latest value that did not change for `ms`, by default the pause after which a person has typed
+ * a word.
+ */
 export const useSettled = <T>(value: T, ms = 200): T => {
   const [settled, setSettled] = useState(value)
   useEffect(() => {

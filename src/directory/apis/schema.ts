@@ -46,10 +46,13 @@ const scopeName = z
   .refine(text => !taken.has(text), 'It must not be named like a permission or a scope of OpenID Connect.')
   .describe('Name in the parameter `scope`, unique in the API.')
 
-/** More than the pages have; the texts of all scopes are read with the API. */
+/**
+ * Maximum languages of a scope's text: more than the pages have. The texts of all scopes are read with the
+ * API.
+ */
 const MAX_LANGUAGES = 30
 const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/
-/** One line of the consent page. */
+/** Maximum characters of a scope's text: one line of the consent page. */
 const MAX_TEXT = 128
 const text = line(MAX_TEXT, 1)
 

@@ -130,7 +130,7 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateApi, by:
 /**
  * Changes the given fields.
  *
- * @throws AppError 404 when unknown or foreign, 422
+ * @throws AppError 404 when unknown or of another organization, 422
  */
 export const updateApi = (context: Core, id: string, change: UpdateApi, by: ChangedBy): Promise<Api> =>
   writeAs(context, by.caller, async tx => {

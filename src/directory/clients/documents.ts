@@ -7,7 +7,7 @@ import { copyOf } from '#src/protocol/oauth/published-documents.ts'
 import { findJson } from './remote-json.ts'
 
 /**
- * The largest document that a server has to read:
+ * Maximum bytes of a document; a server need not read longer ones:
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-6.6
  */
 const MAX_BYTES = 5 * 1024

@@ -38,9 +38,14 @@ export const noteUse = async (tx: Transaction, client_id: string, now: number): 
     .where(and(eq(t.client_id, client_id), isOld))
 }
 
-/** Milliseconds. A person needs some minutes from the registration to the consent. */
+/**
+ * Milliseconds for which an unused registration is kept: a person needs some minutes from it to the consent.
+ */
 const UNUSED_KEPT = HOUR
-/** Milliseconds. Longer than a refresh token lives unused; a later login asks for consent again. */
+/**
+ * Milliseconds for which an unused client is kept after its last use: longer than a refresh token lives
+ * unused. A later login asks for consent again.
+ */
 const USED_KEPT = 90 * DAY
 
 /**

@@ -28,7 +28,7 @@ const LogoutItem = z
   })
   .meta({
     id: 'ClientLogout',
-    description: 'A logout that the application hears of, or should have.',
+    description: 'A logout that was or will be reported to the application.',
     example: {
       jti: '0b6f1c4e-5f0f-4a55-9c0a-3a1f3f3a8f11',
       user_id: example.user_id,

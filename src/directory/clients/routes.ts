@@ -92,7 +92,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     method: 'GET',
     path: '/clients/:client_id/logouts',
     permission: 'clients:read',
-    summary: 'List the logouts that the application hears of, and their failures',
+    summary: 'List the logouts that are reported to the application, and their failures',
     query: ListClientLogouts,
     status: 200,
     answer: ClientLogoutList,

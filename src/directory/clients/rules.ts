@@ -72,7 +72,7 @@ export const shapeProblems = (client: Shape): Detail[] => {
 type AdmissionFields = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' | 'capabilities'>>
 
 /**
- * Returns a problem for each role and group that the organization does not have; Names in `known` are stored
+ * Returns a problem for each role and group that the organization does not have. Names in `known` are stored
  * already and are not checked. A client with `cross_organization` is not checked: it may name roles and
  * groups of any organization.
  */

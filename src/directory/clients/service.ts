@@ -59,7 +59,8 @@ const BUILT_IN = 'This client is built in: it is the console.'
 /**
  * Returns a client for a change.
  *
- * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
+ * @throws AppError 404 when unknown or of another organization, 403 when it has permissions that the caller
+ * lacks
  */
 const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: string): Promise<Client> => {
   if (client_id === CONSOLE_CLIENT) throw conflict(BUILT_IN)
@@ -194,7 +195,8 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
 /**
  * Changes the given fields of a client.
  *
- * @throws AppError 403 for what the caller may not grant or change, 404 when unknown or foreign, 422
+ * @throws AppError 403 for what the caller may not grant or change, 404 when unknown or of another
+ * organization, 422
  */
 export const updateClient = async (
   context: Core,

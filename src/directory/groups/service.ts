@@ -44,7 +44,8 @@ export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<
 /**
  * Returns a group for a change.
  *
- * @throws AppError 404 when unknown or foreign, 403 when its roles have permissions that the caller lacks
+ * @throws AppError 404 when unknown or of another organization, 403 when its roles have permissions that the
+ * caller lacks
  */
 const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): Promise<GroupWithRoles> => {
   const group = await getGroup(q, caller, id)
@@ -110,7 +111,8 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, b
 /**
  * Changes the given fields.
  *
- * @throws AppError 403 for permissions that the caller lacks, 404 when unknown or foreign, 409, 422
+ * @throws AppError 403 for permissions that the caller lacks, 404 when unknown or of another organization,
+ * 409, 422
  */
 export const updateGroup = (
   context: Core,

@@ -59,8 +59,8 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
  * Returns a provider for a change. Users linked to it count too: an administrator who redirects the provider
  * could sign in as one of them.
  *
- * @throws AppError 404 when unknown or foreign, 403 when its new or linked users have permissions that the
- * caller lacks
+ * @throws AppError 404 when unknown or of another organization, 403 when its new or linked users have
+ * permissions that the caller lacks
  */
 const getProviderToChange = async (
   q: Queries,

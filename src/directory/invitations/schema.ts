@@ -120,7 +120,7 @@ export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
   },
 })
 
-/** Maximum number of acceptances that an answer lists. */
+/** Maximum number of acceptances that an answer lists: the answer is no longer than a page of a list. */
 export const MAX_ACCEPTED = 100
 
 export const InvitationDetail = z

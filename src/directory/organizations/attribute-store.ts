@@ -9,7 +9,7 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { readOrganization, settingsOf } from './store.ts'
 import { searchableNames } from './user-attributes.ts'
 
-/** Maximum number of users whose rows one write replaces. */
+/** Maximum number of users whose rows one write replaces: other writes wait for it. */
 const BATCH = 100
 /** Maximum number of rows in one statement; SQLite allows 32,766 parameters. */
 const ROWS = 1000

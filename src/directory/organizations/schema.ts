@@ -50,7 +50,7 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
-/** Each domain is a row of its own; a company with its brands and countries has some dozen. */
+/** Maximum login domains: each is a row, and a company with brands and countries has some dozen. */
 const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 
@@ -58,7 +58,7 @@ const THEME =
   'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other is default.'
 const theme = z.string(THEME).regex(THEME_NAME, THEME)
 
-export const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
+export const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; the server fetches no pictures.`
 
 const faults: Record<PictureFault, string> = {
   form: PICTURE,
@@ -193,7 +193,7 @@ export const Settings = z
         'URLs of metadata documents that the policy `allowlist` lets in, compared as they are; by default those of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
       ),
       blocked_clients: nullable(set(line(MAX_DOCUMENT_ID, 1), 1000)).describe(
-        'Ids of applications that no administrator registered and that are kept out. Adding one ends its sessions.',
+        'Ids of blocked applications among those that no administrator registered. Adding an id ends the sessions of its application.',
       ),
       user_attributes: nullable(UserAttributes).describe(
         'Attributes that its users may have, in the order of the account pages; replaced as a whole.',

@@ -3,9 +3,12 @@ import { flag, line, oneOf } from '#src/directory/fields.ts'
 
 const types = ['string', 'integer', 'number', 'boolean', 'array', 'object'] as const
 const readers = ['administrator', 'user', 'nobody'] as const
-/** Definitions are a part of the settings, which each login reads, and the account page shows all of them. */
+/**
+ * Maximum definitions: they are a part of the settings, which each login reads, and the account page shows
+ * all of them.
+ */
 const MAX_ATTRIBUTES = 50
-/** Each searchable attribute adds a row of the index to each user. */
+/** Maximum searchable attributes: each adds a row of the index for each user. */
 const MAX_SEARCHABLE = 10
 const NAME = 'A letter, then at most 63 letters, digits, hyphens and underscores.'
 

@@ -28,7 +28,8 @@ export interface UserChangedBy {
 /**
  * Returns a user for a change.
  *
- * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
+ * @throws AppError 404 when unknown or of another organization, 403 when it has permissions that the caller
+ * lacks
  */
 export const getUserToChange = async (
   q: Queries,
@@ -43,7 +44,7 @@ export const getUserToChange = async (
 /**
  * Returns a user; without a caller, of any organization.
  *
- * @throws AppError 404 when unknown or foreign
+ * @throws AppError 404 when unknown or of another organization
  */
 export const getUser = async (q: Queries, caller: Caller | undefined, id: string): Promise<UserRow> => {
   const user = await findUser(q, caller && within(caller), id)

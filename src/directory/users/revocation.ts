@@ -10,7 +10,7 @@ import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
 import { cancelPendingEmail } from './store.ts'
 
-/** Maximum number of sessions that one write of `revokeAllSessions` ends. */
+/** Maximum number of sessions that one write of `revokeAllSessions` ends: other writes wait for it. */
 const BATCH = 500
 
 /**

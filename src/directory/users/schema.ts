@@ -44,11 +44,14 @@ const RoleNames = set(line(128), 100)
   .overwrite(names => names.sort())
   .describe('Names of the roles that the user holds directly, sorted; those of groups are additional.')
 
-/** Attributes are read with their user, and a page of the list has 100 users: at most 6.4 MiB. */
+/**
+ * Maximum bytes of attributes as JSON: they are read with their user, and a page of 100 users then has at
+ * most 6.4 MiB.
+ */
 const ATTRIBUTES_BYTES = 64 * 1024
-/** Far below the 64 levels of a body, so that an answer with the user stays within them. */
+/** Maximum levels, far below the 64 of a body, so that an answer with the user stays within them. */
 const ATTRIBUTES_DEPTH = 16
-/** Each value takes at least two bytes, including its comma. */
+/** Maximum values: each takes at least two bytes, including its comma. */
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
@@ -87,7 +90,7 @@ export const FreeAttributes = z
   .meta({
     type: 'object',
     additionalProperties: true,
-    description: 'JSON of your own: at most 64 KiB and 16 levels. A PUT replaces it as a whole.',
+    description: 'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object.',
   })
 
 /** Fields that a PUT may change. */

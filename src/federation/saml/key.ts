@@ -4,7 +4,10 @@ import { DAY } from '#src/lib/duration.ts'
 import { findSamlKey, insertSamlKey, type StoredKey } from './store.ts'
 
 const LABEL = 'saml_key'
-/** Milliseconds. Providers pin the certificate, so a new one would have to be installed at each of them. */
+/**
+ * Lifetime of the certificate in milliseconds. Providers pin it, so a new certificate would have to be
+ * installed at each of them.
+ */
 const CERTIFICATE_LIFETIME = 20 * 365 * DAY
 
 /** Returns the function that loads the key once; a load that failed is tried again. */

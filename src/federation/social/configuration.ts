@@ -48,7 +48,7 @@ export const organizationOf = async (
   return organization
 }
 
-/** Milliseconds. The secret is signed for each call; Apple allows six months. */
+/** Lifetime of Apple's client secret in milliseconds. It is signed for each call; Apple allows six months. */
 const SECRET_LIFETIME = 5 * MINUTE
 
 /**
@@ -86,7 +86,10 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
   }
 }
 
-/** Milliseconds. Metadata changes seldom, and a provider announces a new key longer before. */
+/**
+ * Milliseconds for which metadata is kept. It changes seldom, and a provider announces a new key earlier than
+ * that.
+ */
 const KNOWN_FOR = 10 * MINUTE
 /** Milliseconds without a new attempt after a failure: each call to an unreachable provider may take 5 s. */
 const FAILED_FOR = 15 * SECOND

@@ -49,7 +49,7 @@ export type Grant<T extends TokenRequest['grant_type']> = (
 const NOT_SERVED = 'The client no longer serves users of this organization.'
 
 /** Description of `invalid_grant` for a dynamic client that the organization does not allow. */
-const KEPT_OUT = 'The organization does not let in this client.'
+const KEPT_OUT = 'The organization does not allow this client.'
 
 /** Returns the reason that the client may not serve users of the organization; undefined when it may. */
 export const findExclusion = async (

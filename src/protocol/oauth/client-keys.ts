@@ -17,7 +17,7 @@ export interface ClientKeys {
   readonly source: { readonly jwks: JSONWebKeySet } | { readonly jwks_uri: string }
 }
 
-/** Each key is checked; clients publish one to three. */
+/** Maximum keys of a set, because each key is checked; clients publish one to three. */
 const MAX_KEYS = 100
 const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 

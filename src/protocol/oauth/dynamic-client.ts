@@ -12,9 +12,9 @@ const methods = ['none', 'client_secret_basic', 'client_secret_post'] as const
 const grants = ['authorization_code', 'refresh_token'] as const
 const applicationTypes = ['web', 'native'] as const
 
-/** Strangers register: published clients list at most a handful. */
+/** Maximum URIs of a registration, because strangers register; published clients list at most a handful. */
 const MAX_URIS = 10
-/** A name takes at most two lines of the consent page. */
+/** Maximum characters of a name, which takes at most two lines of the consent page. */
 const MAX_NAME = 128
 
 /**

@@ -13,7 +13,7 @@ export const openidScopes: readonly string[] = [
   'offline_access',
 ]
 
-/** Each one is looked up, and the consent page lists all. */
+/** Maximum resources of a request: each is looked up, and the consent page lists all. */
 const MAX_RESOURCES = 10
 
 /** The parts of a registered API that the rules use. */

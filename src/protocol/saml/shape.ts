@@ -2,7 +2,7 @@ import { SamlError } from './error.ts'
 import { isBlank } from './scan.ts'
 import { attributeOf, childrenOf, elementName } from './xml.ts'
 
-/** In characters; providers list up to five prefixes. */
+/** Maximum characters of a prefix list; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
 /** Content of foreign elements; none may have the name of a listed element. */
 const OPEN = 'open'
