@@ -18,7 +18,10 @@ const ErrorAnswer = z
     error_description: z.string().describe('The reason as a sentence.'),
     status: z.int().describe('Status of the answer.'),
     request_id: z.string().describe('Also in the header `x-request-id` and in the log.'),
-    details: z.array(ErrorDetail).optional().describe('One for each refused field (422).'),
+    details: z
+      .array(ErrorDetail)
+      .optional()
+      .describe('One for each refused field (422); the field whose value another object has (409).'),
     current: z.record(z.string(), z.unknown()).optional().describe('The object as it is stored (412).'),
     confirm: z
       .string()

@@ -1,6 +1,6 @@
 import { and, asc, type Column, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
-import { conflict } from '#src/lib/app-error.ts'
+import { valueTaken } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { isUniqueViolation } from '#src/storage/errors.ts'
@@ -129,9 +129,9 @@ export const countAll = async (
   return filtered ? Math.min(total, COUNT_LIMIT + 1) : total
 }
 
-/** Handler for `.catch` of a write: turns a unique violation into 409. */
+/** Handler for `.catch` of a write: turns a unique violation of the field into 409. */
 export const whenTaken =
-  (description: string) =>
+  (field: string, message: string) =>
   (error: unknown): never => {
-    throw isUniqueViolation(error) ? conflict(description) : error
+    throw isUniqueViolation(error) ? valueTaken(field, message) : error
   }

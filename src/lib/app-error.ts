@@ -70,6 +70,10 @@ export const notFound = (what = 'The resource'): AppError =>
 /** Returns a 409. */
 export const conflict = (description: string): AppError => new AppError('conflict', description)
 
+/** Returns a 409 for a field whose value another object has. */
+export const valueTaken = (field: string, message: string): AppError =>
+  new AppError('conflict', message, { details: [{ field, code: 'taken', message }] })
+
 /** Returns a 403. */
 export const forbidden = (description: string): AppError => new AppError('forbidden', description)
 

@@ -118,7 +118,7 @@ export const createWebhook = (
       created_at: now,
       updated_at: now,
     }
-    await insertWebhook(tx, hook).catch(whenTaken('The organization has a webhook of this name.'))
+    await insertWebhook(tx, hook).catch(whenTaken('name', 'The organization has a webhook of this name.'))
     await recordHook(context, tx, by, 'webhook.created', hook)
     return { hook, secret: shown(hook, secret) }
   })
@@ -165,7 +165,7 @@ export const updateWebhook = (
     if (fields.length === 0) return hook
     const now = context.clock.now()
     const changed = { ...hook, ...startedAt(now, hook.enabled), updated_at: now }
-    await saveWebhook(tx, changed).catch(whenTaken('The organization has a webhook of this name.'))
+    await saveWebhook(tx, changed).catch(whenTaken('name', 'The organization has a webhook of this name.'))
     await recordHook(context, tx, by, 'webhook.updated', changed, { fields })
     return changed
   })

@@ -234,3 +234,44 @@ test('H-46 a check that depends on a wrong field is skipped', async () => {
   for (const body of ['[]', '"x"', 'null', '{"__proto__":{"type":"oidc"}}'])
     expect((await app.admin('POST', '/identity-providers', body)).status).toBe(422)
 })
+
+test('API-08 a value that another object has is 409, and the answer names the field', async () => {
+  await addUser(app, 'bob', {
+    organization_id: acme.id,
+    email: 'bob@acme.example',
+    password: PASSWORD + PASSWORD,
+  })
+  await addOrganization(app, 'beta')
+  const person = { organization_id: acme.id, first_name: '', last_name: '', password: PASSWORD + PASSWORD }
+  const hook = { name: 'Sold', url: 'https://hook.example', events: ['*'], organization_id: acme.id }
+  const web = { name: 'Shop', type: 'public', grant_types: ['authorization_code'], scopes: ['openid'] }
+  const uris = { redirect_uris: ['https://shop.example/callback'] }
+  const invited = { delivery: 'link', email: 'bob@acme.example', organization_id: acme.id }
+  const calls: [method: string, path: string, body: Json, field: string][] = [
+    ['POST', '/users', { ...person, username: 'BOB', email: 'new@acme.example' }, 'username'],
+    ['POST', '/users', { ...person, username: 'new', email: 'Bob@acme.example' }, 'email'],
+    ['PUT', `/users/${user.id}`, { username: 'bob' }, 'username'],
+    ['PUT', `/users/${user.id}`, { email: 'bob@acme.example' }, 'email'],
+    ['POST', '/invitations', invited, 'email'],
+    ['POST', '/organizations', { name: 'Beta', slug: 'beta' }, 'slug'],
+    ['PUT', `/organizations/${acme.id}`, { slug: 'beta' }, 'slug'],
+    ['POST', '/roles', { name: 'editor', permissions: [] }, 'name'],
+    ['POST', '/groups', { name: 'staff' }, 'name'],
+    ['POST', '/clients', { ...web, ...uris, client_id: 'shop' }, 'client_id'],
+    ['POST', '/apis', { identifier: 'https://api.example', name: 'API' }, 'identifier'],
+    ['POST', '/identity-providers', provider, 'alias'],
+    ['POST', '/webhooks', hook, 'name'],
+  ]
+  await app.events()
+  for (const [method, path, body, field] of calls) {
+    const answer = await app.admin(method as 'POST', path, body)
+    expect([method, path, answer.status, answer.body.error, answer.body.details]).toEqual([
+      method,
+      path,
+      409,
+      'conflict',
+      [{ field, code: 'taken', message: answer.body.error_description }],
+    ])
+  }
+  expect(await app.events()).toEqual([])
+})

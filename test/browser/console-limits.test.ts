@@ -139,6 +139,13 @@ testInChromium(
     await button('Save changes').click()
     await notice.getByText('roles').first().waitFor()
     expect(await notice.innerText()).toContain('Request ID')
+
+    await at.walk('roles')
+    await button('Add a role').click()
+    await page.getByLabel('Name', { exact: true }).fill('admin')
+    await button('Create').click()
+    await page.locator('#name-about').getByText('already has a role of this name').waitFor()
+    expect(await page.getByText('already has a role of this name').count()).toBe(1)
   },
   60_000,
 )

@@ -75,7 +75,7 @@ describe('a file with more changes than one transaction holds', () => {
     expect(await app.events()).toEqual([])
     const taken = [...users.slice(5), { username: 'other', email: 'user0@example.com' }]
     await expect(applySeed(context, readSeed({ users: taken }))).rejects.toThrow(
-      'nothing was applied.\n  seed: users[55]: Another user of the organization already has this e-mail address.',
+      'nothing was applied.\n  seed: users[55].email: Another user of the organization already has this e-mail address.',
     )
     expect(await applySeed(context, readSeed(renamed))).toEqual(plan)
     expect(await applySeed(context, readSeed(renamed), { prune: true, dry_run: true })).toEqual([])
@@ -86,7 +86,7 @@ describe('a file with more changes than one transaction holds', () => {
     await app.events()
     const wrong = [...users, { username: 'other', email: 'USER3@example.com' }]
     await expect(applySeed(context, readSeed({ users: wrong }))).rejects.toThrow(
-      'seed has a mistake; nothing was applied.\n  seed: users[60]: Another user of the organization already has this e-mail address.',
+      'seed has a mistake; nothing was applied.\n  seed: users[60].email: Another user of the organization already has this e-mail address.',
     )
     expect(writes()).toBe(0)
     expect(await app.events()).toEqual([])
@@ -127,7 +127,7 @@ describe('a file with more changes than one transaction holds', () => {
     const { app, context } = await watched(write => write === 2 && app.admin('POST', '/users', other))
     const kept = 'its first 40 changes were applied, the others were not'
     await expect(applySeed(context, readSeed({ users }))).rejects.toThrow(
-      `seed has a mistake; ${kept}.\n  seed: users[40]: Another user of the organization already has this e-mail address.`,
+      `seed has a mistake; ${kept}.\n  seed: users[40].email: Another user of the organization already has this e-mail address.`,
     )
     expect((await app.admin('GET', '/users')).body.pagination.total).toBe(41)
   })

@@ -103,7 +103,7 @@ export const createApi = (context: Core, input: CreateApi & { id?: ApiId }, by: 
       created_at: now,
       updated_at: now,
     }
-    await insertApi(tx, api).catch(whenTaken('Another API has this identifier.'))
+    await insertApi(tx, api).catch(whenTaken('identifier', 'Another API has this identifier.'))
     await recordApi(context, tx, by, 'api.created', api, {})
     return api
   })

@@ -15,7 +15,7 @@ import { removeUnusedAssets, takeAsset } from '#src/directory/organizations/asse
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
@@ -143,12 +143,12 @@ export const createClient = async (
       updated_at: now,
     }
     if (await isPurging(tx, client.client_id))
-      throw conflict('A client with this client_id is still being deleted.')
+      throw valueTaken('client_id', 'A client with this client_id is still being deleted.')
     if (await readApi(tx, client.client_id))
       throwProblems([
         { field: 'client_id', code: 'reserved', message: 'It must not be the identifier of an API.' },
       ])
-    await insertClient(tx, client).catch(whenTaken('Another client has this client_id.'))
+    await insertClient(tx, client).catch(whenTaken('client_id', 'Another client has this client_id.'))
     await insertAssets(tx, taken.assets)
     await recordClient(context, tx, by, 'client.created', client, { name: client.name, type: client.type })
     return client

@@ -53,7 +53,7 @@ const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): 
   return group
 }
 
-const NAME_TAKEN = whenTaken('The organization already has a group of this name.')
+const NAME_TAKEN = whenTaken('name', 'The organization already has a group of this name.')
 
 /**
  * Returns the organization, roles and problems of a new group.

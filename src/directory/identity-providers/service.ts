@@ -99,7 +99,7 @@ const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationI
   return { ids, problems: problems.map(problem => ({ ...problem, field: 'default_roles' })) }
 }
 
-const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
+const ALIAS_TAKEN = whenTaken('alias', 'Another identity provider has this alias.')
 
 /** The settings of a metadata document and its problems. */
 type Document = Awaited<ReturnType<typeof settingsFrom>>

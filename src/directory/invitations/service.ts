@@ -18,7 +18,7 @@ import { findUser, rolesNamed, takenName, type UserRow } from '#src/directory/us
 import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
@@ -127,7 +127,7 @@ export const createInvitation = (context: Core, input: CreateInvitation, by: Cha
     throwProblems(problems)
     const { delivery, email = null, roles, groups, max_uses, expires_in, locale } = input
     if (email !== null && (await takenName(tx, { id: 'usr_', organization_id, username: '', email })))
-      throw conflict('A user of the organization already has this e-mail address.')
+      throw valueTaken('email', 'A user of the organization already has this e-mail address.')
     const invited = { organization_id, delivery, email, roles, groups, max_uses }
     const expires_in_ms = expires_in * SECOND
     return add(context, tx, { ...invited, user_id: null, locale }, expires_in_ms, by)

@@ -11,7 +11,7 @@ import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isSlugNamed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { removeRememberedOf } from '#src/sessions/remembered-store.ts'
@@ -168,8 +168,10 @@ export const createOrganization = (
       created_at: now,
       updated_at: now,
     }
-    await insertOrganization(tx, organization).catch(whenTaken(SLUG_TAKEN))
-    await replaceLoginDomains(tx, id, loginDomainsIn(settings)).catch(whenTaken(DOMAIN_TAKEN))
+    await insertOrganization(tx, organization).catch(whenTaken('slug', SLUG_TAKEN))
+    await replaceLoginDomains(tx, id, loginDomainsIn(settings)).catch(
+      whenTaken('settings.login_domains', DOMAIN_TAKEN),
+    )
     await insertAssets(tx, assets)
     await insertBuiltInRoles(tx, organization.id, now)
     await recordChange(context, tx, by, {
@@ -237,12 +239,14 @@ export const updateOrganization = async (
     const { name = organization.name, slug = organization.slug } = change
     // With this slug a tenant could call the hosts that the operator allowed for it.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
-      throw conflict(SLUG_TAKEN)
+      throw valueTaken('slug', SLUG_TAKEN)
     const { display_name = organization.display_name } = change
     const changed = { ...organization, name, slug, display_name, settings, updated_at: context.clock.now() }
-    await saveOrganization(tx, changed).catch(whenTaken(SLUG_TAKEN))
+    await saveOrganization(tx, changed).catch(whenTaken('slug', SLUG_TAKEN))
     if (moved)
-      await replaceLoginDomains(tx, organization.id, loginDomainsIn(settings)).catch(whenTaken(DOMAIN_TAKEN))
+      await replaceLoginDomains(tx, organization.id, loginDomainsIn(settings)).catch(
+        whenTaken('settings.login_domains', DOMAIN_TAKEN),
+      )
     await insertAssets(tx, assets)
     await removeUnusedAssets(tx, organization.id)
     await recordChange(context, tx, by, {

@@ -61,7 +61,7 @@ export const createRole = (
       created_at: now,
       updated_at: now,
     }
-    await insertRole(tx, role).catch(whenTaken('The organization already has a role of this name.'))
+    await insertRole(tx, role).catch(whenTaken('name', 'The organization already has a role of this name.'))
     const { id: target_id, name, permissions } = role
     await recordChange(context, tx, by, {
       type: 'role.created',

@@ -5,7 +5,7 @@ import { adminKeeper } from '#src/directory/administrators.ts'
 import { indexAttributes } from '#src/directory/organizations/attribute-store.ts'
 import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { conflict } from '#src/lib/app-error.ts'
+import { valueTaken } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
@@ -56,8 +56,10 @@ export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
   )
 
 const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): Promise<void> => {
-  const taken = await takenName(q, user)
-  if (taken) throw conflict(`Another user of the organization already has this ${taken}.`)
+  const name = await takenName(q, user)
+  if (!name) return
+  const field = name === 'username' ? name : 'email'
+  throw valueTaken(field, `Another user of the organization already has this ${name}.`)
 }
 
 /**
