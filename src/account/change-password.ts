@@ -13,7 +13,7 @@ import { accountToken, openFreshForm, permit, requireViewer, type Viewer } from 
 
 const PAGE = '/account/change-password'
 
-/** False for a user who logs in by other means and chooses a first password here. */
+/** False for a user who logs in without a password and chooses the first one here. */
 const hasPassword = ({ password_hash }: UserRow): boolean => password_hash !== null
 
 const passwordPage = async (

@@ -64,8 +64,8 @@ export const getData =
   }
 
 /**
- * Returns an event for the user's download. Address and user agent of an administrator who acted on the user
- * are left out; those of an unknown actor (a wrong password) are included.
+ * Returns an event for the user's download. The address and user agent of an administrator who acted on the
+ * user are left out. An unknown actor's address and user agent, such as after a wrong password, are included.
  */
 const eventOf = (
   { id }: Viewer['user'],

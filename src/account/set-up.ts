@@ -100,8 +100,8 @@ export const postSetUp =
     } catch (error) {
       const code = refusedEmail(error)
       if (!code) throw error
-      // If the form was sent twice at once, the first request took the name, and this check refuses the
-      // second.
+      // If two copies of the form arrive at the same time, the first one takes the name, and this check
+      // refuses the second.
       await context.store.read(opened.check)
       const rules = passwordRules(password_policy)
       return setUpPage(context, call, opened, { values, errors: { email: code }, rules })

@@ -122,7 +122,7 @@ export const postSignIn =
       client_info: call,
     })
     if (retry) {
-      // The same form was sent twice at once: the second request finds the new password in place.
+      // Two copies of the form arrived at the same time: the second one finds the new password in place.
       await context.store.read(opened.check)
       return linkPage(context, call, opened, holder, retry)
     }

@@ -239,7 +239,10 @@ export const rememberDays = ({ request, client, organization }: Flow): number | 
   return isSensitive ? undefined : settingsOf(organization).remember_browser_days
 }
 
-/** True for a first factor beside which a browser may be remembered: no mail and no recovery code. */
+/**
+ * True for a first factor beside which a browser may be remembered: not a code or link by mail, and not a
+ * recovery code.
+ */
 export const isFirstFactor = ({ amr }: Pick<StepUser, 'amr'>): boolean =>
   amr.includes('pwd') || amr.includes('fed')
 

@@ -55,7 +55,9 @@ const page = (
   )
 }
 
-/** Refuses codes where the organization does not offer them, and to confirm who is signed in. */
+/**
+ * Refuses codes where the organization does not offer them, and where a user has to confirm their identity.
+ */
 const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFlow): void => {
   if (!mail || request.confirm || settingsOf(organization).email_code === 'off')
     throw new PageError('not_found', 404)
@@ -125,7 +127,8 @@ const sendCode = async (
     ...(owner && { known_to: owner }),
   }
   const mail = { kind: 'sign_in_code', organization_id, user_id: null, data } as const
-  // Counted apart: strangers who ask for codes of this name do not use up those of the owner's browsers.
+  // Known browsers are counted apart, so strangers who ask for codes of this name do not use up the owner's
+  // limit.
   const recipient = `code:${accountName({ organization_id, identifier })}${owner ? ':known' : ''}`
   const wait = await askForMail(context, call, mail, recipient)
   if (wait > 0) {

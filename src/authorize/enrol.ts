@@ -57,7 +57,7 @@ export const postEnrol =
         const { credential_id } = factor
         if (credential_id && (await findPasskey(tx, credential_id)))
           return { kind: 'refused', answer: () => retry('passkey') }
-        // The same form was sent twice at once, and the first request has enrolled the factor.
+        // Two copies of the form arrived at the same time, and the first one has enrolled the factor.
         if (!(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
         const factors = await listFactors(tx, user.id)

@@ -43,7 +43,8 @@ export const postPasskey =
       acr: 'phr',
       amr,
       confirm: async tx => {
-        // Consumes the round first: the same form sent twice at once must not look like a copied passkey.
+        // Consumes the round first: two copies of the form at the same time must not look like a copied
+        // passkey.
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const use = await usePasskey(tx, {
           id: passkey.id,

@@ -33,8 +33,8 @@ export const postSecondFactor =
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
-        // The same form was sent twice at once: the code that the first request used must not count as a
-        // failure of the second.
+        // Two copies of the form arrived at the same time: the code that the first one used must not count as
+        // a failure of the second.
         const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
         if (stored?.round !== flow.pending.round)
           return { kind: 'refused', answer: () => resume(context, browser, flow) }

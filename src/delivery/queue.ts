@@ -4,7 +4,7 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { shareOf } from '#src/lib/share.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 
-/** `next_attempt_at` of a message that is done, or that waits for an earlier one to its target. */
+/** `next_attempt_at` of a message that is done, or that waits for an earlier message to its target. */
 export const NEVER = Number.MAX_SAFE_INTEGER
 
 /** A row that waits for its delivery. At most one row of each target is due at a time. */
@@ -17,7 +17,7 @@ export interface Message {
 export interface Queue<M extends Message> {
   /** A write that adds a message changes this topic. */
   topic: Topic
-  /** Deliveries at once of this server, and for one organization. */
+  /** Maximum concurrent deliveries of this server, and of one organization. */
   at_once: number
   at_once_each: number
   /** Milliseconds that a sender has for one attempt; afterwards any sender may try again. */
@@ -54,9 +54,9 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 }
 
 /**
- * Attempts the due messages, several at once, until none is left. Each read gets only due messages, and an
- * organization whose deliveries all hang delays no other. No message is lost; one is sent twice when the
- * process dies right after sending it. `more` resolves when there may be new messages.
+ * Attempts the due messages, several concurrently, until none is left. Each read gets only due messages, and
+ * an organization whose deliveries all hang delays no other. No message is lost; a message is sent twice when
+ * the process dies right after sending it. `more` resolves when there may be new messages.
  *
  * @returns the number of attempts
  */

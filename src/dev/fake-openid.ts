@@ -49,7 +49,8 @@ export const html = (body: string): Response =>
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'cache-control': 'no-store',
-        // No form-action: Chromium also applies it to the redirects after a POST, the client's own included.
+        // The policy has no form-action: Chromium applies it to redirects after a POST too, including those
+        // of the client.
         'content-security-policy': `default-src 'none'; style-src ${source(STYLE)}; script-src ${source(SUBMIT)}; base-uri 'none'; frame-ancestors 'none'`,
       },
     },

@@ -60,7 +60,7 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
  * has no budget left. A callback that answers a pending upstream request is free, because the start of its
  * login was charged and it works once.
  *
- * @throws AppError 429 `rate_limited`, also after too many refused callbacks from the same network
+ * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */
 export const checkCallbackLimit = async (
   context: Context,

@@ -15,9 +15,9 @@ interface Waiting {
 }
 
 /**
- * Returns a queue that runs at most `slots` jobs at once and lets `waiting` of each kind of work wait. Slots
- * alternate between logins and other work, and among the organizations of each. argon2 runs on the runtime's
- * own threads, where more jobs at once would only take cores from other work.
+ * Returns a queue that runs at most `slots` jobs concurrently and lets `waiting` jobs of each kind of work
+ * wait. Slots alternate between logins and other work, and among the organizations of each. argon2 runs on
+ * the runtime's own threads, where more concurrent jobs would only take cores from other work.
  *
  * An organization may have as many waiting jobs as the queue has free seats. One organization alone therefore
  * gets half of the seats, and a second one always finds some. The networks of an organization share its seats

@@ -43,7 +43,7 @@ const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
 
 /**
  * Returns the permissions of `wanted` missing from `held`. Callers must not grant a permission that they
- * lack, nor act on a user who has one.
+ * lack, and must not act on a user who has such a permission.
  */
 export const exceeding = (held: ReadonlySet<string>, wanted: Iterable<string>): Permission[] =>
   [...expand(wanted)].filter(permission => !held.has(permission) && !free.has(permission))

@@ -10,7 +10,10 @@ import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** Longer than the other links: mail is not always read at once, and this link allows no login. */
+/**
+ * Lifetime of a verification link, longer than that of other links: mail is not always read soon, and this
+ * link allows no login.
+ */
 const VERIFY_FOR = DAY
 
 /** Path of the page of each kind of link. */

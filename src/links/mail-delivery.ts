@@ -106,7 +106,10 @@ const deliverInvitation = async (
   await context.mail.send({ to: invitation.email, ...message })
 }
 
-/** Longer than for a reset link: the person may read mail on another day, and the link opens no account. */
+/**
+ * Lifetime of a registration link, longer than that of a reset link: the person may read mail on another day,
+ * and the link opens no account.
+ */
 const REGISTER_WITHIN = DAY
 
 /** Sends the link with which a person registers, or tells the owner of the address that an account exists. */

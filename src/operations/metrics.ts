@@ -82,8 +82,8 @@ const mayRead = ({ config }: Context, request: Request): boolean => {
 }
 
 /**
- * Returns the metrics that `render` gives; undefined for a caller that may not read them, who gets the same
- * 404 as for an unknown path.
+ * Returns the metrics that `render` returns; undefined for a caller that may not read them and therefore gets
+ * the 404 of an unknown path.
  */
 export const metricsPage = async (
   context: Context,

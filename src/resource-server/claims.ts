@@ -162,7 +162,7 @@ function requireRealm(orgId: string | undefined, realm: string) {
   )
 }
 
-/** Returns a claim; neither undefined nor null. */
+/** Returns a claim that is present and not null. */
 export function required(raw: Payload, claim: string): unknown {
   const value = Object.hasOwn(raw, claim) ? raw[claim] : undefined
   if (value === undefined || value === null) throw new ClaimMissingError(claim)

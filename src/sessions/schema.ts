@@ -48,7 +48,7 @@ export type ListSessions = z.output<typeof ListSessions>
 
 export const SessionList = listOf('SessionList', SessionAnswer)
 
-/** Without a filter, or with an empty one by a slip, the call would sign everyone out. */
+/** Without a filter, or with one that is empty by mistake, the call would sign everyone out. */
 export const RevokeSessions = z
   .strictObject(filters)
   .refine(
@@ -67,7 +67,7 @@ export const RevokedSessions = z
     example: { revoked_count: 1, message: '1 session was revoked.' },
   })
 
-/** Returns the answer of a revocation: the number of sessions, also as a sentence. */
+/** Returns the answer of a revocation: the number of sessions, and a sentence with it. */
 export const revokedAnswer = (revoked_count: number): z.output<typeof RevokedSessions> => ({
   revoked_count,
   message: revoked_count === 1 ? '1 session was revoked.' : `${revoked_count} sessions were revoked.`,

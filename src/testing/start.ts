@@ -79,8 +79,9 @@ export interface Started extends DevFile {
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Returns the settings with the port. A server for this machine alone may call each port of it, such as
- * applications under test; one that others reach calls only itself, since they may name addresses.
+ * Returns the settings with the port. A server that only this machine reaches may call each port of the
+ * machine, such as applications under test. A server that others reach calls only itself, since they may name
+ * addresses.
  */
 const listening = (config: Config, port: number | undefined, exposed: boolean): Config => ({
   ...config,

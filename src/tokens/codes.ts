@@ -28,7 +28,7 @@ export interface NewCode {
   redirect_uri: string
   /** Space-separated. */
   scope: string
-  /** Identifiers of the APIs that the request names, separated by spaces; empty without any. */
+  /** Identifiers of the APIs that the request names, separated by spaces; empty when it names no API. */
   resources?: string | undefined
   nonce: string | undefined
   code_challenge: string

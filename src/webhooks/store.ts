@@ -252,7 +252,10 @@ export const latestDeliveries = (q: Queries, limit: number) => {
 export const countDeliveries = (q: Queries, id: string): Promise<number> =>
   q.$count(q.tables.webhook_deliveries, eq(q.tables.webhook_deliveries.webhook_id, id as WebhookId))
 
-/** Returns the `seq` before the first event at or after a time (ms); without such an event the last one. */
+/**
+ * Returns the `seq` before the first event at or after a time (ms); the last `seq` when no event is that
+ * late.
+ */
 export const seqBefore = async (q: Queries, from: number, last: number): Promise<number> => {
   const { events } = q.tables
   const [row] = await q

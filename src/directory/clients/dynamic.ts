@@ -46,7 +46,7 @@ export const asClientRow = ({
       token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
-    // Command-line clients refresh in several processes at once, and lose answers.
+    // Command-line clients refresh in several processes concurrently, and lose answers.
     refresh_token_reuse_window: 10,
     ...plainPresentation,
     ...noLogouts,

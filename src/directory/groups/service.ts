@@ -153,7 +153,7 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
 /**
  * Returns group and user for a change: a member inherits the group's roles.
  *
- * @throws AppError 404, also for a user of another organization, 403
+ * @throws AppError 404, including for a user of another organization, 403
  */
 const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: string) => {
   const group = await getGroup(q, by.caller, group_id)
@@ -184,7 +184,7 @@ export const joinGroup = async (
 /**
  * Removes a member.
  *
- * @throws AppError 404, also for a user who is not a member
+ * @throws AppError 404, including for a user who is not a member
  */
 export const deleteMember = (
   context: Core,

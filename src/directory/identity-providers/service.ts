@@ -191,7 +191,7 @@ export const createProvider = async (
   })
 }
 
-/** Returns every field as a PUT would send it, to compare with one. */
+/** Returns every field as a PUT would send it, for comparison with a PUT. */
 const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
   ...providerAnswer(provider, context.clock.now()),
   ...('certificates' in provider.settings && { certificates: provider.settings.certificates }),

@@ -23,8 +23,8 @@
  * |                     | ends, within 4,000 rows of each range             |                                                   |
  * | walk                | a term of one or two characters                   | rows up to the last of the page                   |
  * | beginning + collect | else                                              | all matches that do not begin with the term,      |
- * |                     |                                                   | sorted for each page: the most expensive case:        |
- * |                     |                                                   | many matches, far apart in the sort order    |
+ * |                     |                                                   | sorted for each page: the most expensive case,    |
+ * |                     |                                                   | for many matches that are far apart in the order  |
  *
  * The totals behind `base` and `all` stop at 10,001 and are kept until users change. `test/bench/lists.ts`
  * measures each.

@@ -40,7 +40,7 @@ export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
   readonly client_id: string
   readonly scopes: readonly string[]
-  /** Identifiers of the APIs that the request names, as they are registered; absent without any. */
+  /** Identifiers of the APIs that the request names, as they are registered; absent when it names no API. */
   readonly resources?: readonly string[]
   readonly code_challenge: string
   readonly organization_id: string

@@ -24,7 +24,8 @@ export type PresentedClient =
  * Reads client credentials from the Authorization header and the form. Returns undefined when the request
  * identifies no client.
  *
- * @throws OAuthError `invalid_client` for an unreadable header, `invalid_request` for two methods at once
+ * @throws OAuthError `invalid_client` for an unreadable header, `invalid_request` for two methods in one
+ * request
  */
 export const parseClientAuth = (
   authorization: string | null | undefined,

@@ -41,7 +41,7 @@ const strip = ({ kty, kid, use, alg, crv, x, y, n, e }: JWK): JWK =>
  * Reads a key set. Keys of other algorithms are left out.
  * https://www.rfc-editor.org/rfc/rfc7517#section-5
  *
- * @throws OAuthError `invalid_client_metadata`, also for a set with a private or symmetric key
+ * @throws OAuthError `invalid_client_metadata`, including for a set with a private or symmetric key
  */
 export const readKeySet = (value: unknown): JSONWebKeySet => {
   const keys: unknown = Reflect.get(Object(value), 'keys')

@@ -39,9 +39,12 @@ export interface Assertion {
   readonly expires_at: number
 }
 
-/** Maximum validity of an assertion, which bounds how long its ID is remembered. */
+/** Maximum validity of an assertion in milliseconds, which bounds how long its ID is remembered. */
 const MAX_VALIDITY = 24 * 3600 * 1000
-/** Maximum tolerance that a provider can be set to, also after an assertion was used. */
+/**
+ * Maximum clock tolerance of a provider in milliseconds. It may be raised to this after an assertion was
+ * used.
+ */
 const MAX_TOLERANCE = 10 * 60 * 1000
 
 /**

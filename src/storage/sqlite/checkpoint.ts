@@ -49,8 +49,8 @@ export const checkpointer = (db: Database) => {
       worker?.postMessage(db.filename)
       return
     }
-    // A long read of another process can keep the log; the next attempt follows when it has grown by LIMIT
-    // again.
+    // A long read of another process can keep the log. The next attempt follows once the log has grown by
+    // LIMIT again.
     limit = copied < log ? log + LIMIT : LIMIT
     paused = false
     running?.resolve()

@@ -53,7 +53,10 @@ const RemoveFactors = z.object({
 const LOCKED_OUT =
   'The user has no other way in: add ?only_way_in=true, and give the user a sign-in link afterwards.'
 
-/** @throws AppError 409 when the user would have no way in without the passkeys, unless that is wanted */
+/**
+ * @throws AppError 409 when the passkeys are the user's only way in, unless the caller accepts that
+ * (`only_way_in`)
+ */
 const keepWayIn = async (
   tx: Transaction,
   user: UserRow,
