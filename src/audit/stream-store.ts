@@ -70,7 +70,7 @@ const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
 /**
  * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations.
- * With `wanted` it leaves out other types and, where one is named, other organizations.
+ * With `wanted` it leaves out other types, and other organizations if `wanted` names one.
  */
 export const eventsUpTo = async (
   q: Queries,

@@ -19,6 +19,7 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig, readLastStart } from './last-start.ts'
 
+/** Milliseconds for the answer of the server, as for outbound calls. */
 const TIMEOUT = 5_000
 
 /** Returns the reason for a failed connection in one word. */

@@ -45,7 +45,7 @@ export interface DevState {
   secrets: ReadonlyMap<string, string>
   /** Password of the users of the default seed. */
   password: string
-  /** True when others may reach the server: there is no user picker then. */
+  /** True when others may reach the server, which then has no user picker. */
   exposed: boolean
   /** Client of minted tokens, unless the call names another. */
   client_id: string

@@ -138,7 +138,7 @@ const textsOf = (part: Block): string[] => {
   return [plain(part.text)]
 }
 
-/** Maximum characters of text before and after a found word. */
+/** Maximum characters of text before and after a found word: both fit on two lines of a terminal. */
 const AROUND = 60
 
 const excerpt = (text: string, at: number, length: number): string => {

@@ -22,7 +22,7 @@ export const CODE_LIFETIME = 10 * MINUTE
  */
 const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
 
-/** Hashes a code with a key: with a plain digest six digits could be found in a copy of the database. */
+/** Hashes a code with a key: the six digits of a plain digest could be found from a copy of the database. */
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
   createHmac('sha256', master.derive('email-codes'))
     .update(`${request_hash}\0${user_id}\0${code}`)

@@ -19,8 +19,8 @@ export type Limit =
   | { readonly kind: 'window'; readonly count: number; readonly window: number; readonly wait: number }
 
 /**
- * A counter of failures and its rule. The key is stored unhashed: no secrets, and no text of unbounded
- * length.
+ * A counter of failures and its rule. The key is stored unhashed, so it contains no secret and no text of
+ * unbounded length.
  */
 export interface ThrottleKey {
   readonly key: string

@@ -6,6 +6,7 @@ import { CALLBACK, callbackUri, TRY } from './callback.ts'
 import { type Html, markup } from './markup.ts'
 import { code, type DevPage, HOME, table } from './page.ts'
 
+/** Maximum users, and clients, on the page, which stays readable; the user picker searches all users. */
 const SHOWN = 100
 
 const endpoints: [name: string, path: string][] = [
