@@ -28,6 +28,8 @@ export interface AppOptions {
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined
   /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
+  /** Development mode: makes the RSA key at the first call that needs it. */
+  late_keys?: boolean
   /** Returns the content of `/metrics` when it has more than the metrics of this process. */
   metrics?: (() => Promise<string>) | undefined
 }
@@ -35,11 +37,16 @@ export interface AppOptions {
 /** Composes the application from its rooms. */
 export const createApp = async (
   core: Core,
-  { wrapKeys = keys => keys, loginPage, metrics = async () => core.store.metrics.render() }: AppOptions = {},
+  {
+    wrapKeys = keys => keys,
+    loginPage,
+    late_keys = false,
+    metrics = async () => core.store.metrics.render(),
+  }: AppOptions = {},
 ): Promise<App> => {
   const context: Context = {
     ...core,
-    keys: wrapKeys(await openKeys(core)),
+    keys: wrapKeys(await openKeys(core, late_keys)),
     authenticate: late(async () => {
       const { authenticate } = await import('./admin/authenticate.ts')
       return request => authenticate(context, request)

@@ -102,7 +102,7 @@ export const latestRunning = (): DevFile | undefined =>
 
 const openOffline = async (config: Config): Promise<Issuer> => {
   const core = await openExisting(config, pino({ level: 'silent' }))
-  return { ...core, keys: await openKeys(core) }
+  return { ...core, keys: await openKeys(core, true) }
 }
 
 const secondsOf = (text: string | undefined): number | undefined => {

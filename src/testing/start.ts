@@ -126,7 +126,10 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   await createInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)
-  const app = await createApp(base, exposed ? {} : { loginPage: loginPicker({ auto_login }) })
+  const app = await createApp(base, {
+    late_keys: true,
+    ...(!exposed && { loginPage: loginPicker({ auto_login }) }),
+  })
 
   const client = mainClient(seed)
   const organization = client?.organization ?? 'default'

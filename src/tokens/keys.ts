@@ -115,23 +115,34 @@ const openKeyRing = (base: Core) => {
 /**
  * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that
  * need it wait. Keys of other algorithms are generated when a client is registered with one.
+ *
+ * @param isLate leaves RS256 to the first call that needs it, for servers and commands that end soon: the key
+ *   takes as much CPU time as the rest of their start
  */
-export const openKeys = async (base: Core): Promise<SigningKeys & { ready: Promise<void> }> => {
+export const openKeys = async (
+  base: Core,
+  isLate = false,
+): Promise<SigningKeys & { ready(): Promise<void> }> => {
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')
   // Another copy may have made the key, and its notification may still be on the way: the ring reloads.
   const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
   let isReady = false
-  const ready = Promise.all(
-    [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),
-  ).then(
-    () => {
-      isReady = true
-    },
-    // The first token that needs the key tries again.
-    error => base.log.error({ err: error }, 'generating a signing key failed'),
-  )
+  let making: Promise<void> | undefined
+  const ready = (): Promise<void> => {
+    making ??= Promise.all(
+      [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),
+    ).then(
+      () => {
+        isReady = true
+      },
+      // The first token that needs the key tries again.
+      error => base.log.error({ err: error }, 'generating a signing key failed'),
+    )
+    return making
+  }
+  if (!isLate) void ready()
   await ring.load()
 
   const verified = new Set<string>()
@@ -156,7 +167,7 @@ export const openKeys = async (base: Core): Promise<SigningKeys & { ready: Promi
   const signingKey = async (alg: SigningAlg): Promise<Key> => {
     const key = (await ring.load()).signing.get(alg)
     if (key) return key
-    await ready
+    await ready()
     await ensure(alg)
     const made = (await ring.load()).signing.get(alg)
     if (!made) throw new Error(`no key signs ${alg}`)
@@ -187,7 +198,12 @@ export const openKeys = async (base: Core): Promise<SigningKeys & { ready: Promi
     },
     published() {
       const present = isReady ? ring.present() : undefined
-      return present?.published ?? ready.then(ring.load).then(({ published }) => published)
+      return (
+        present?.published ??
+        ready()
+          .then(ring.load)
+          .then(({ published }) => published)
+      )
     },
   }
 }

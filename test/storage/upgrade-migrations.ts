@@ -1,4 +1,5 @@
-import { type Migrations, sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
+import type { Migrations } from '#src/storage/sqlite/apply-migrations.ts'
+import { sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
 
 /** Migrations of a later version: one more, which adds a column and fills it in `steps` steps per user. */
 export const migrationsThatTake = (steps: number): Migrations => ({

@@ -19,7 +19,7 @@ const claims = { sub: 'somebody' }
 const open = async () => {
   const base = await keyBase()
   const keys = await openKeys(base)
-  await keys.ready
+  await keys.ready()
   return { base, keys }
 }
 const keySet = async (keys: SigningKeys): Promise<JSONWebKeySet> => JSON.parse((await keys.published()).body)

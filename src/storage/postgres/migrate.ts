@@ -1,12 +1,8 @@
 import type { SQL } from 'bun'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { StorageError } from '#src/storage/errors.ts'
-import {
-  BEFORE_FIRST_RELEASE,
-  hashOf,
-  isBeforeFirstRelease,
-  type Migrations,
-} from '#src/storage/sqlite/migrate.ts'
+import { hashOf, type Migrations } from '#src/storage/sqlite/apply-migrations.ts'
+import { BEFORE_FIRST_RELEASE, isBeforeFirstRelease } from '#src/storage/sqlite/migrate.ts'
 
 const postgresMigrations: Migrations = Object.freeze(embed('migrations/postgres', ['.sql']))
 

@@ -1,12 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { PAGE } from './apply-migrations.ts'
 
-/**
- * Page size in bytes of new files. A commit makes small changes to many pages and writes whole pages:
- * compared with SQLite's default of 4096, this size writes a third fewer bytes and needs an eighth less CPU
- * time.
- */
-export const PAGE = 2048
 /** Pages in the log that trigger a checkpoint: 32 MiB, half of the log's maximum size. */
 const LIMIT = 16_384
 /**

@@ -1,15 +1,15 @@
 import type { Database } from 'bun:sqlite'
-import { createHash } from 'node:crypto'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { StorageError } from '#src/storage/errors.ts'
-
-/** SQL by file name. Files are applied in the order of their names. */
-export type Migrations = Record<string, string>
+import {
+  APPLICATION_ID,
+  applyMigrations,
+  hashOf,
+  hasMigrations,
+  type Migrations,
+} from './apply-migrations.ts'
 
 export const sqliteMigrations: Migrations = Object.freeze(embed('migrations/sqlite', ['.sql']))
-
-/** `Gate`, in the header of database files: https://www.sqlite.org/pragma.html#pragma_application_id */
-const APPLICATION_ID = 0x47617465
 
 const value = (db: Database, query: string): unknown => db.query(query).values()[0]?.[0]
 
@@ -44,29 +44,6 @@ export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = t
   }).immediate()
 }
 
-const MIGRATIONS = 'CREATE TABLE migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT'
-
-/** Runs migrations and records them. */
-export const applyMigrations = (db: Database, migrations: [name: string, text: string][]): void => {
-  if (!hasMigrations(db)) db.run(MIGRATIONS)
-  for (const [name, text] of migrations) {
-    db.run(text)
-    db.run('INSERT INTO migrations (name, hash) VALUES (?, ?)', [name, hashOf(text)])
-  }
-}
-
-/**
- * True when the table of migrations exists.
- *
- * @throws StorageError when `migrations` is another object; reading a view would run SQL of the file
- */
-const hasMigrations = (db: Database): boolean => {
-  const [found] = db.query("SELECT type, sql FROM sqlite_schema WHERE lower(name) = 'migrations'").values()
-  if (found && (found[0] !== 'table' || found[1] !== MIGRATIONS))
-    throw new StorageError(`${db.filename} is damaged: schema: migrations is not the expected table.`)
-  return found !== undefined
-}
-
 /** Returns the names of the applied migrations in order. */
 export const appliedIn = (db: Database): string[] => appliedWithHash(db).map(([name]) => name)
 
@@ -74,9 +51,6 @@ const appliedWithHash = (db: Database): [name: string, hash: string][] =>
   hasMigrations(db)
     ? (db.query('SELECT name, hash FROM migrations ORDER BY name').values() as [string, string][])
     : []
-
-/** Returns the SHA-256 of a migration's text in hexadecimal digits. */
-export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /** Migrations of unreleased versions: their schema was squashed into the first migration. */
 export const isBeforeFirstRelease = (name: string): boolean =>

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { StorageError } from '#src/storage/errors.ts'
-import { appliedIn, applyMigrations, sqliteMigrations } from './migrate.ts'
+import { applyMigrations } from './apply-migrations.ts'
+import { appliedIn, sqliteMigrations } from './migrate.ts'
 
 /** Maximum number of findings in the report: the cause of many is usually one. */
 const MAX_FINDINGS = 20

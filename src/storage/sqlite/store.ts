@@ -5,7 +5,8 @@ import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
 import { putSetting, removeSetting } from '#src/storage/settings.ts'
 import type { RehearsedUsers, Store, Topic, Transaction } from '#src/storage/store.ts'
-import { checkpointer, PAGE } from './checkpoint.ts'
+import { PAGE } from './apply-migrations.ts'
+import { checkpointer } from './checkpoint.ts'
 import { groupCommit } from './group-commit.ts'
 import { migrate } from './migrate.ts'
 import { sqliteQueries } from './queries.ts'
@@ -140,6 +141,7 @@ const watchOthers = (db: Database, notify: () => void) => {
  * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
  */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
+  if (options.durable === false) (await import('./temporary.ts')).prepareTemporary(options.path)
   const writer = openWriter(options)
   const reader = openReader(options.path)
   const reads = sqliteQueries(reader, () => {})

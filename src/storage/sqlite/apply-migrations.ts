@@ -1,0 +1,44 @@
+import type { Database } from 'bun:sqlite'
+import { createHash } from 'node:crypto'
+import { StorageError } from '#src/storage/errors.ts'
+
+// Imports no macro, because empty-image.ts runs this in one.
+
+/** SQL by file name. Files are applied in the order of their names. */
+export type Migrations = Record<string, string>
+
+/** `Gate`, in the header of database files: https://www.sqlite.org/pragma.html#pragma_application_id */
+export const APPLICATION_ID = 0x47617465
+
+/**
+ * Page size in bytes of new files. A commit makes small changes to many pages and writes whole pages:
+ * compared with SQLite's default of 4096, this size writes a third fewer bytes and needs an eighth less CPU
+ * time.
+ */
+export const PAGE = 2048
+
+const MIGRATIONS = 'CREATE TABLE migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT'
+
+/** Runs migrations and records them. */
+export const applyMigrations = (db: Database, migrations: [name: string, text: string][]): void => {
+  if (!hasMigrations(db)) db.run(MIGRATIONS)
+  for (const [name, text] of migrations) {
+    db.run(text)
+    db.run('INSERT INTO migrations (name, hash) VALUES (?, ?)', [name, hashOf(text)])
+  }
+}
+
+/**
+ * True when the table of migrations exists.
+ *
+ * @throws StorageError when `migrations` is another object; reading a view would run SQL of the file
+ */
+export const hasMigrations = (db: Database): boolean => {
+  const [found] = db.query("SELECT type, sql FROM sqlite_schema WHERE lower(name) = 'migrations'").values()
+  if (found && (found[0] !== 'table' || found[1] !== MIGRATIONS))
+    throw new StorageError(`${db.filename} is damaged: schema: migrations is not the expected table.`)
+  return found !== undefined
+}
+
+/** Returns the SHA-256 of a migration's text in hexadecimal digits. */
+export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
