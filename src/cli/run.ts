@@ -4,8 +4,22 @@ import { VERSION_LINE } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
 import { exitCodes } from './exit-codes.ts'
 
-/** Builds the command line parser with all commands. */
-export const program = (): Command => {
+/** Commands that print all others. */
+const ABOUT_ALL = ['completion', 'man']
+
+/** Returns the rows of the commands that begin with a word; all rows for any other word. */
+const rowsFor = (first: string | undefined): readonly CommandRow[] => {
+  const own = commands.filter(({ name }) => name.split(' ')[0] === first)
+  return own.length > 0 && !ABOUT_ALL.includes(first ?? '') ? own : commands
+}
+
+/**
+ * Builds the command line parser.
+ *
+ * @param first word of the command line: only its commands are added, because all take as much CPU time as
+ *   the runtime's start. Default: all commands
+ */
+export const program = (first?: string): Command => {
   const gatehouse = new Command('gatehouse')
     .description('A multi-tenant identity server in one executable.')
     .version(VERSION_LINE, '-V, --version')
@@ -14,7 +28,7 @@ export const program = (): Command => {
     .showSuggestionAfterError()
     .showHelpAfterError('`gatehouse help` lists all commands.')
     .configureOutput({ outputError: (text, write) => write(withRemedy(text)) })
-  for (const row of commands) add(gatehouse, row)
+  for (const row of rowsFor(first)) add(gatehouse, row)
   gatehouse
     .command('help [subject...]')
     .description('print all of this, the help of a command, or `settings`')
@@ -111,7 +125,7 @@ ${list([
 
 /** Runs a command. Returns one of the exit codes that `gatehouse help` lists. */
 export const run = async (args: string[]): Promise<number> => {
-  const gatehouse = program()
+  const gatehouse = program(args[0])
   try {
     await gatehouse.parseAsync(args, { from: 'user' })
     return Number(process.exitCode ?? 0)
