@@ -112,6 +112,26 @@ const openKeyRing = (base: Core) => {
   return { present, load, forget }
 }
 
+/** The keys that a first start makes besides ES256. */
+const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<void>) => {
+  const algs = new Set<SigningAlg>(['RS256', config.access_token_alg, config.id_token_alg])
+  let isMade = false
+  let making: Promise<void> | undefined
+  return {
+    isMade: () => isMade,
+    make: (): Promise<void> => {
+      making ??= Promise.all([...algs].map(ensure)).then(
+        () => {
+          isMade = true
+        },
+        // The first token that needs the key tries again.
+        error => log.error({ err: error }, 'generating a signing key failed'),
+      )
+      return making
+    },
+  }
+}
+
 /**
  * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that
  * need it wait. Keys of other algorithms are generated when a client is registered with one.
@@ -124,25 +144,11 @@ export const openKeys = async (
   isLate = false,
 ): Promise<SigningKeys & { ready(): Promise<void> }> => {
   const ring = openKeyRing(base)
-  const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')
   // Another copy may have made the key, and its notification may still be on the way: the ring reloads.
   const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
-  let isReady = false
-  let making: Promise<void> | undefined
-  const ready = (): Promise<void> => {
-    making ??= Promise.all(
-      [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),
-    ).then(
-      () => {
-        isReady = true
-      },
-      // The first token that needs the key tries again.
-      error => base.log.error({ err: error }, 'generating a signing key failed'),
-    )
-    return making
-  }
-  if (!isLate) void ready()
+  const first = firstKeys(base, ensure)
+  if (!isLate) void first.make()
   await ring.load()
 
   const verified = new Set<string>()
@@ -167,7 +173,7 @@ export const openKeys = async (
   const signingKey = async (alg: SigningAlg): Promise<Key> => {
     const key = (await ring.load()).signing.get(alg)
     if (key) return key
-    await ready()
+    await first.make()
     await ensure(alg)
     const made = (await ring.load()).signing.get(alg)
     if (!made) throw new Error(`no key signs ${alg}`)
@@ -175,7 +181,7 @@ export const openKeys = async (
   }
 
   return {
-    ready,
+    ready: first.make,
     sign(claims, alg, typ) {
       const key = ring.present()?.signing.get(alg)
       return key ? signNow(key, claims, typ) : signingKey(alg).then(made => signNow(made, claims, typ))
@@ -197,10 +203,11 @@ export const openKeys = async (
       }
     },
     published() {
-      const present = isReady ? ring.present() : undefined
+      const present = first.isMade() ? ring.present() : undefined
       return (
         present?.published ??
-        ready()
+        first
+          .make()
           .then(ring.load)
           .then(({ published }) => published)
       )
