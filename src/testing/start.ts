@@ -98,8 +98,8 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
  * @throws ConfigError when an option or the data directory cannot be used; SeedError for a wrong seed
  */
 export const start = async (options: StartOptions = {}): Promise<Started> => {
-  const { tls = false, auto_login = false } = options
-  const { given, exposed, credentials, seed } = prepare(options)
+  const { tls = false } = options
+  const { given, exposed, credentials, loginPage, seed } = prepare(options)
   const { data_dir } = given
   const { log = pino({ level: 'silent' }) } = options
   const certificate = tls ? await selfSigned(new URL(given.url).hostname) : undefined
@@ -126,10 +126,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   await createInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)
-  const app = await createApp(base, {
-    late_keys: true,
-    ...(!exposed && { loginPage: loginPicker({ auto_login }) }),
-  })
+  const app = await createApp(base, { late_keys: true, loginPage })
 
   const client = mainClient(seed)
   const organization = client?.organization ?? 'default'
@@ -195,6 +192,7 @@ const prepare = (options: StartOptions) => {
     given: { ...config, admin_client_secret: credentials.admin_client_secret },
     exposed,
     credentials,
+    loginPage: exposed ? undefined : loginPicker({ auto_login: options.auto_login ?? false }),
     seed: withCredentials(seedOf(options.seed ?? defaultSeed), credentials),
   }
 }
