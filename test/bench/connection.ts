@@ -14,8 +14,8 @@ export interface Connection {
 const END_OF_HEAD = '\r\n\r\n'
 
 /**
- * HTTP/1.1 over a plain socket: `fetch` costs more than the servers and would dominate the measurement.
- * Supports the responses of those servers: Content-Length, chunks, or no body.
+ * HTTP/1.1 over a plain socket: `fetch` takes more CPU time than the measured servers and would dominate
+ * the result. Supports what those servers send: Content-Length, chunks, or no body.
  */
 export const connect = async (port: number): Promise<Connection> => {
   let received: Buffer = Buffer.alloc(0)

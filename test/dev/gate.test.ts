@@ -149,7 +149,7 @@ describe('no page of another origin runs script in the origin of development mod
     expect(await stateOf()).toEqual(before)
   })
 
-  test('H-49 same-origin pages, programs, and links to a provider from elsewhere are accepted', async () => {
+  test('H-49 same-origin pages, programs without Origin, and links from other sites to a provider are accepted', async () => {
     const own = { origin: server.url, 'sec-fetch-site': 'same-origin' }
     const alias = { origin: `http://127.0.0.1:${server.port}`, host: `127.0.0.1:${server.port}` }
     for (const headers of [own, alias, {}]) {

@@ -19,7 +19,7 @@ beforeEach(async () => {
   await app.events()
 })
 
-describe('CMD-09 a client of a document with keys signs an assertion', () => {
+describe('CMD-09 a client whose metadata document names keys signs an assertion', () => {
   test('CMD-09 for its code, each refresh and the revocation', async () => {
     const client = keyed()
     const redeemed = await ask(await codeOf(client), await assert(client))

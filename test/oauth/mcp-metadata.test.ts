@@ -45,7 +45,7 @@ test('MCP-02 a path of an issuer that does not exist is 404, not a page with 200
   }
 })
 
-test('MCP-03 a preflight allows MCP-Protocol-Version, also of the documents', async () => {
+test('MCP-03 preflights allow MCP-Protocol-Version, for metadata documents too', async () => {
   for (const path of [...paths, '/.well-known/jwks.json', '/oauth/token', '/oauth/revoke']) {
     const answer = await app.call(path, {
       method: 'OPTIONS',

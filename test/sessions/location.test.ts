@@ -164,7 +164,7 @@ test('H-26 the file is tested when it is opened, and its fault is reported', asy
   expect(await reasonOf(large)).toBe('is larger than 1 GiB')
 })
 
-test('H-26 the check of the settings refuses such a file, and names it', async () => {
+test('H-26 checking the settings refuses an unusable GeoIP file and names it', async () => {
   const check = (geoip_file: string) => checkFiles({ ...loadConfig({}).config, geoip_file }, START)
   const path = file('vendor.mmdb', mmdb(SAMPLED, { city: 'Reykjavík', country: 'IS' }))
   await expect(check(path)).rejects.toThrow(
