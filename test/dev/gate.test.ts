@@ -9,6 +9,8 @@ import { askRaw } from '#test/support/socket.ts'
 
 const server = await start()
 afterAll(() => server.stop())
+// The key set waits for the RSA key, which is made in the background; GET /dev/keys lists what there is.
+await fetch(`${server.url}/.well-known/jwks.json`)
 
 const bearer = { authorization: `Bearer ${server.control_token}` }
 
