@@ -33,6 +33,11 @@ test('the root redirects to the account page', async () => {
 const pathsWith = (segment: string): string[] =>
   app.paths.map(path => path.replace(/:\w+|\*/g, segment)).sort()
 
+test('H-57 each path is in the section that its pattern chooses', () => {
+  expect(app.paths.length).toBeGreaterThan(100)
+  expect(app.paths.filter(path => !app.routeOf(path.replace(/:\w+|\*/g, 'x')))).toEqual([])
+})
+
 test('H-43 a broken percent escape in a path is 404 on every route', async () => {
   const before = lines.length
   const odd: unknown[] = []
