@@ -44,7 +44,7 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
     'looks/',
     'PUT /organizations/*',
     '',
-    ['theme', 'accent_color', 'terms_url', 'privacy_url', 'support_url'].map(name => `settings.${name}`),
+    ['accent_color', 'terms_url', 'privacy_url', 'support_url'].map(name => `settings.${name}`),
   ],
   ['apis', 'POST /apis', 'Add an API', ['name', 'identifier']],
   ['apis/', 'PUT /apis/*', '', ['name', 'access_token_ttl', 'scopes.0.name', 'scopes.0.texts.en']],
