@@ -59,7 +59,10 @@ const successorOf = (context: Core, token: string, session_id: SessionId): Secre
   return compose(context, session_id, secret)
 }
 
-/** Returns the successor of a used token while the successor itself is unused; never two generations back. */
+/**
+ * Returns the successor of a used token while the successor itself is unused. A used successor shows that the
+ * client received it, so an older token may come from somebody else.
+ */
 export const findUnusedSuccessor = (
   context: Core,
   token: string,

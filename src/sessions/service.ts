@@ -150,7 +150,10 @@ export interface LoggedIn {
   organization_id: OrganizationId
 }
 
-/** Ends logins and every session that came from them, and records the logout. */
+/**
+ * Ends logins and every session that came from them, and records the logout. A person who logs out on a shared
+ * computer expects to be logged out of each application.
+ */
 export const logOut = async (
   context: Core,
   tx: Transaction,

@@ -100,7 +100,7 @@ export const rebuildIndex = async (context: Core, request_id: string): Promise<v
 }
 
 /**
- * Refuses a search in an index that is being built.
+ * Refuses a search in an index that is being built, because an incomplete index would miss users.
  *
  * @throws AppError 503
  */

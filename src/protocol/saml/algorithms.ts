@@ -10,8 +10,9 @@ interface SignatureMethod {
 const MORE = 'http://www.w3.org/2001/04/xmldsig-more#'
 
 /**
- * Allowed signature algorithms (https://www.rfc-editor.org/rfc/rfc9231#section-2.3). HMAC, MD5 and DSA are
- * excluded; SHA-1 is below.
+ * Allowed signature algorithms (https://www.rfc-editor.org/rfc/rfc9231#section-2.3). HMAC is excluded, because a
+ * verifier that accepts it may take the public key for the secret; MD5 has collisions, DSA is obsolete (FIPS
+ * 186-5).
  */
 const methods: Record<string, SignatureMethod> = {
   [RSA_SHA256]: { key: 'rsa', hash: 'sha256' },
@@ -29,7 +30,7 @@ const digests: Record<string, SignatureMethod['hash']> = {
   'http://www.w3.org/2001/04/xmlenc#sha512': 'sha512',
 }
 
-/** Allowed only for providers with `allow_sha1`. */
+/** SHA-1 has collisions: allowed only for providers with `allow_sha1`. */
 const oldMethods: Record<string, SignatureMethod> = {
   'http://www.w3.org/2000/09/xmldsig#rsa-sha1': { key: 'rsa', hash: 'sha1' },
 }
