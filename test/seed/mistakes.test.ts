@@ -149,7 +149,7 @@ describe('a file with mistakes is refused completely', () => {
       'users[0].password',
       'users[0].password',
       'users[0].password',
-      'users[2]',
+      'users[2].email',
       'clients[0].grant_types',
       'clients[1].client_secret',
     ])
