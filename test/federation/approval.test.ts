@@ -90,16 +90,21 @@ describe('PEO-42 a person who comes by a provider', () => {
     await app.admin('DELETE', `/users/${(await waiting())[0]?.id}`)
   })
 
-  test('is refused once an administrator has disabled them', async () => {
-    const who = somebody()
-    await arrive(who)
-    const [user] = await usersBy(who.email)
-    await app.admin('POST', `/registrations/${user?.id}/approve`)
-    await app.admin('PUT', `/users/${user?.id}`, { enabled: false })
-    await app.events()
-    expect((await arrive(who)).status).toBe(400)
-    expect((await refusal())[0]?.[2]).toBe('user_disabled')
-  })
+  test.each(['approved', 'enabled'])(
+    'is refused once an administrator has %s and disabled them',
+    async how => {
+      const who = somebody()
+      await arrive(who)
+      const [user] = await usersBy(who.email)
+      await (how === 'approved'
+        ? app.admin('POST', `/registrations/${user?.id}/approve`)
+        : app.admin('PUT', `/users/${user?.id}`, { enabled: true }))
+      await app.admin('PUT', `/users/${user?.id}`, { enabled: false })
+      await app.events()
+      expect((await arrive(who)).status).toBe(400)
+      expect((await refusal())[0]?.[2]).toBe('user_disabled')
+    },
+  )
 
   test.each(['off', 'open'])('does not wait where registration is %s', async registration => {
     await allow(registration)

@@ -1,8 +1,8 @@
 /** Provides a valid input for every admin route, and a tenant that has one resource of each kind. */
 import { asDocumentClient } from '#src/directory/clients/dynamic.ts'
 import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
-import { insertWaiting } from '#src/directory/registrations/store.ts'
 import { insertFactor } from '#src/directory/users/factors/store.ts'
+import { insertWaiting } from '#src/directory/users/waiting-store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { newId, type OrganizationId, type RememberedBrowserId, type UserId } from '#src/lib/ids.ts'

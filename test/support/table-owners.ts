@@ -22,7 +22,7 @@ export const owners: Record<string, string> = {
   links: 'directory/users/link-store.ts',
   invitations: 'directory/invitations/store.ts',
   invitation_uses: 'directory/invitations/store.ts',
-  waiting_users: 'directory/registrations/store.ts',
+  waiting_users: 'directory/users/waiting-store.ts',
   email_codes: 'directory/users/email-code-store.ts',
   factors: 'directory/users/factors/store.ts',
   recovery_codes: 'directory/users/factors/store.ts',

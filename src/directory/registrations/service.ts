@@ -6,13 +6,14 @@ import { recordUser } from '#src/directory/users/record.ts'
 import { domainProblems } from '#src/directory/users/rules.ts'
 import { updateUser } from '#src/directory/users/service.ts'
 import type { UserRow, UserWithRoles } from '#src/directory/users/store.ts'
+import { endWaiting, insertWaiting } from '#src/directory/users/waiting-store.ts'
 import { chargeAdminMail } from '#src/http/charge.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { looksTaken } from './names.ts'
-import { administratorNames, endWaiting, insertWaiting } from './store.ts'
+import { administratorNames } from './store.ts'
 
 type Policies = Pick<Organization, 'settings'>
 

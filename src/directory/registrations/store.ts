@@ -1,34 +1,15 @@
 import { and, eq } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
-import type { OrganizationId, UserId } from '#src/lib/ids.ts'
-import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-type Waiting = Tables['waiting_users']['$inferSelect']
-
-/** Stores that a user waits for approval. */
-export const insertWaiting = async (tx: Transaction, waiting: Waiting): Promise<void> => {
-  await tx.insert(tx.tables.waiting_users).values(waiting)
-}
-
-/** True when the user waits for approval. */
-export const isWaiting = async (q: Queries, user_id: UserId): Promise<boolean> =>
-  (await q.$count(q.tables.waiting_users, eq(q.tables.waiting_users.user_id, user_id))) > 0
-
-/** Removes a user from the waiting ones; false when the user does not wait. */
-export const endWaiting = async (tx: Transaction, user_id: UserId): Promise<boolean> => {
-  const { waiting_users: t } = tx.tables
-  const ended = await tx.delete(t).where(eq(t.user_id, user_id)).returning({ id: t.user_id })
-  return ended.length > 0
-}
-
-/** Joins only disabled users: an administrator may have enabled a waiting user without an approval. */
 const waiting = (q: Queries, organization_id: OrganizationId | undefined) => {
   const { waiting_users: t, users } = q.tables
   return {
     joined: and(eq(users.id, t.user_id), eq(users.organization_id, t.organization_id)),
-    where: and(eq(users.enabled, false), organization_id && eq(t.organization_id, organization_id)),
+    where: organization_id && eq(t.organization_id, organization_id),
   }
 }
 

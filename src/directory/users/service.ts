@@ -37,6 +37,7 @@ import {
   type UserRow,
   type UserWithRoles,
 } from './store.ts'
+import { endWaiting } from './waiting-store.ts'
 
 /** Returns the actor of a change through the admin API. */
 export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: string): UserChangedBy => ({
@@ -159,6 +160,8 @@ export const updateUser = (
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
     await keepAdmin?.()
     if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
+    // Enabling approves too: a user who is disabled later must not wait for an approval again.
+    if (changed.includes('enabled')) await endWaiting(tx, user.id)
     if (is_moved) {
       const { email } = row
       await notify(context, tx, 'email_changed', row, by, { email, to: user.email })
