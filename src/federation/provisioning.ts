@@ -92,26 +92,26 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 }
 
 /**
- * Number of names that are tried before random characters are added: each name is a query, and `jane-9` is
- * the last short one.
+ * Number of names that are tried before random characters are added: each name is a query or two, and
+ * `jane-9` is the last short one.
  */
 const TRIES = 9
 
 /**
  * Returns the name itself if it is free, else with a number, else with random characters. A name that looks
- * like a reserved one or an administrator's gets a number too, unless the person is invited: anybody may
- * choose it at a public provider, and applications show it.
+ * like a reserved one or an administrator's counts as taken, unless the person is invited: anybody may choose
+ * it at a public provider, and applications show it.
  */
 const freeName = async (
   q: Queries,
   { organization, profile, invited }: UpstreamIdentity,
 ): Promise<string> => {
   const base = baseName(profile)
-  const isStaff = !invited && (await isReservedName(q, organization, base))
-  const numbered = Array.from({ length: TRIES }, (_, i) => (i === 0 ? base : `${base}-${i + 1}`))
-  for (const username of isStaff ? numbered.slice(1) : numbered) {
+  for (let number = 1; number <= TRIES; number++) {
+    const username = number === 1 ? base : `${base}-${number}`
     const user = { id: 'usr_', organization_id: organization.id, username, email: '' } as const
-    if ((await takenName(q, user)) !== 'username') return username
+    if ((await takenName(q, user)) === 'username') continue
+    if (invited || !(await isReservedName(q, organization, username))) return username
   }
   return `${base}-${newSecret()
     .replace(/[^A-Za-z0-9]/g, '')

@@ -36,8 +36,9 @@ beforeEach(async () => {
 test('PEO-11 a person who comes by a provider with the name of staff gets a number, but not an invited one', async () => {
   await allow('off')
   await addUser(app, 'chief', { roles: ['admin'] })
-  const nameOf = async (name: string) => {
-    const email = `${name}@mail.example`
+  await addUser(app, 'jamie-2', { roles: ['admin'] })
+  const nameOf = async (name: string, domain = 'mail.example') => {
+    const email = `${name}@${domain}`
     await arrive({ sub: somebody().sub, email })
     return (await usersBy(email))[0]?.username
   }
@@ -45,6 +46,8 @@ test('PEO-11 a person who comes by a provider with the name of staff gets a numb
   expect(await nameOf('ch1ef')).toBe('ch1ef-2')
   expect(await nameOf('default')).toBe('default-2')
   expect(await nameOf('robin')).toBe('robin')
+  expect(await nameOf('jam1e')).toBe('jam1e')
+  expect(await nameOf('jam1e', 'other.example')).toBe('jam1e-3')
   const { invitation_url } = await create(app, '/invitations', { delivery: 'link' })
   const email = 'support@mail.example'
   await acceptBy(invitation_url, { sub: somebody().sub, email })
