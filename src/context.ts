@@ -175,7 +175,7 @@ export interface Places {
   drop(): void
 }
 
-/** Metadata of a client, as its document or the copy in the executable has it. */
+/** Metadata of a client, from its document or from the copy in the executable. */
 export interface FoundDocument {
   readonly registration: Registration
   /** True for the copy, which stands in for a document that could not be read. */

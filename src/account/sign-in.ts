@@ -35,7 +35,7 @@ interface LinkUser {
 
 /**
  * Returns the user of a link. A user who was disabled or deleted meanwhile gets the page of an unknown link,
- * which tells nothing about the account.
+ * which reveals nothing about the account.
  *
  * @throws PageError 410 `link`
  */

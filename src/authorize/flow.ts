@@ -49,7 +49,7 @@ export interface Flow {
   readonly apis: readonly Api[]
   /** The stored request, once the user has to act. */
   readonly pending: Pending | undefined
-  /** The client as its metadata document has it, once that is read. */
+  /** The client as its metadata document describes it; undefined until the document has been read. */
   readonly document?: DynamicClient
   /** True when this request approved the consent. */
   readonly approved: boolean

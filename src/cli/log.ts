@@ -7,7 +7,10 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 const FLUSH_MS = 100
 /** Characters that are written at once. Writing line by line costs more than most requests do. */
 const CHUNK = 32_768
-/** The most bytes that a pipe takes from one of several writers without mixing them: pipe(7). */
+/**
+ * Maximum bytes that a pipe accepts in one piece; longer writes may be interleaved with those of other
+ * processes: pipe(7).
+ */
 const PIPE_BUF = 4_096
 /** Milliseconds by which a log that is not read may delay the end of the process. */
 const CLOSE_MS = 200

@@ -7,7 +7,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 type Row = Record<string, unknown>
 type Name = keyof Tables
-/** Drizzle types each table by itself; this code treats all alike. */
+/** Drizzle types each table separately; this code treats all in the same way. */
 type AnyTable = Tables['users']
 
 /** Tables that a reset leaves unchanged: keys stay, and triggers maintain the counters. */

@@ -86,7 +86,7 @@ export const readOnlyStored = {
 }
 
 /**
- * True for an absolute http or https URL without fragment, credentials, white space and control characters.
+ * True for an absolute http or https URL without fragment, credentials, white space or control characters.
  */
 export const isTarget = (text: string): boolean => {
   const url = URL.parse(text)

@@ -17,7 +17,7 @@ export interface Call extends ClientInfo {
   ui_locales: readonly string[]
   /** Name of the client of that authorization request. */
   application?: string | undefined
-  /** True for a browser with an authenticator of its device, as page.js found. */
+  /** True when page.js has found that the browser's device has a built-in authenticator. */
   readonly has_passkeys: boolean
   /** Language of the answer, and of mail that the call causes. */
   readonly locale: string
@@ -106,7 +106,7 @@ export const openCall = (
   return call
 }
 
-/** Returns a copy of the call with another request, for a form that goes on after a confirmation. */
+/** Returns a copy of the call with another request, for a form that continues after a confirmation. */
 export const withRequest = (call: Call, path: string, request: Request): Call => ({
   request,
   path,

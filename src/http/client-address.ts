@@ -13,7 +13,7 @@ export const proxyList = (entries: readonly string[]): BlockList => {
 }
 
 /**
- * Returns an IP address without brackets, port and zone id, `::ffff:192.0.2.1` as 192.0.2.1. Returns
+ * Returns an IP address without brackets, port or zone id, `::ffff:192.0.2.1` as 192.0.2.1. Returns
  * undefined for other text.
  */
 export const normalizeAddress = (text: string): string | undefined => {

@@ -69,19 +69,19 @@ export const list = (isEntry: (entry: string) => boolean, allowed: string): Pars
     return entries.every(isEntry) ? entries : undefined
   }, allowed)
 
-/** Parses an http or https URL without path and trailing slash. */
+/** Parses an http or https URL without path or trailing slash. */
 export const baseUrl = value(given => {
   const url = URL.parse(given)
   const plain = url && `${url.protocol}//${url.host}`
   return url && /^https?:$/.test(url.protocol) && plain === given.toLowerCase() ? plain : undefined
-}, 'an http or https address without path and trailing slash, such as https://id.example.com')
+}, 'an http or https address without path or trailing slash, such as https://id.example.com')
 
-/** Parses an http or https URL without credentials, query and fragment; trailing slashes are removed. */
+/** Parses an http or https URL without credentials, query or fragment; trailing slashes are removed. */
 export const endpointUrl = value(given => {
   const url = URL.parse(given)
   const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
   return isPlain ? given.replace(/\/+$/, '') : undefined
-}, 'an http or https address without credentials and query, such as http://127.0.0.1:4318')
+}, 'an http or https address without credentials or query, such as http://127.0.0.1:4318')
 
 /**
  * Parses `name=value` pairs, separated by commas:

@@ -8,9 +8,9 @@ export interface CapturedMail extends MailTransport {
 }
 
 /**
- * Captures mail instead of sending it, for development and tests. Keeps the latest `limit` mails, so that a
- * server that runs for days stays small. The 200 is a choice: a test or person reads a mail soon after it was
- * sent.
+ * Captures mail instead of sending it, for development and tests. Keeps the latest `limit` mails, so that the
+ * memory of a server that runs for days stays bounded. The default of 200 is arbitrary: a test or person
+ * reads a mail soon after it was sent.
  */
 export const captureMail = (limit = 200): CapturedMail => {
   const mails: Mail[] = []

@@ -31,8 +31,8 @@ interface Signer {
 }
 
 /**
- * Reasons for refusing an assertion. `unknown_grant`: keys at a URL are read only for a code or refresh token
- * of their client.
+ * Reasons for refusing an assertion. `unknown_grant`: the request has no code or refresh token of this
+ * client, so the keys at its URL are not read.
  */
 export type AssertionFault =
   | 'wrong_assertion'

@@ -80,7 +80,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   const jwksUri = options.jwksUri ?? `${base}/.well-known/jwks.json`
   check(
     isHttpUrl(base),
-    `issuer must be an http(s) URL without query and fragment, got ${JSON.stringify(issuer)}`,
+    `issuer must be an http(s) URL without query or fragment, got ${JSON.stringify(issuer)}`,
   )
   if (resource === undefined)
     check(
@@ -137,7 +137,7 @@ const bothSpellings = (resource: string) => {
   return [bare, `${bare}/`]
 }
 
-/** Returns true for an http or https URL without query and fragment. */
+/** Returns true for an http or https URL without query or fragment. */
 export const isHttpUrl = (value: string) => /^https?:[^?#"\\\s]+$/i.test(value) && URL.canParse(value)
 
 /** Environment variables by name, as in `process.env`. */

@@ -79,9 +79,9 @@ export interface Started extends DevFile {
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Returns the settings with the port. A server that only this machine reaches may call each port of the
- * machine, such as applications under test. A server that others reach calls only itself, since they may name
- * addresses.
+ * Returns the settings with the port. A server that only this machine reaches may call every port of the
+ * machine, such as those of applications under test. A server that others reach may call only its own port,
+ * because its users can choose the addresses that it calls.
  */
 const listening = (config: Config, port: number | undefined, exposed: boolean): Config => ({
   ...config,

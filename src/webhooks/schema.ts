@@ -21,7 +21,7 @@ import { iso } from '#src/lib/text.ts'
 import { publicKeyOf } from './signature.ts'
 import type { DeliveryRow, Webhook } from './store.ts'
 
-const URI = 'An absolute https URL without fragment and credentials, of at most 2048 characters.'
+const URI = 'An absolute https URL without fragment or credentials, of at most 2048 characters.'
 
 /** Returns a test of event types for a pattern in which `*` stands for any text. */
 export const globOf = (pattern: string): RegExp =>

@@ -126,7 +126,7 @@ test('CLM-05 a new phone number of the user is unverified', async () => {
   expect(await stored(user)).not.toHaveProperty('phone_number_verified')
 })
 
-test('ATT-12 after five minutes a change is confirmed first, and goes on by itself', async () => {
+test('ATT-12 after five minutes a change is confirmed first, and then continues without another submit', async () => {
   const { user, browser } = await signedIn()
   const page = await browser.get(PAGE)
   app.clock.advance(6 * MINUTE)

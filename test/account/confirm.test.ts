@@ -87,7 +87,7 @@ test('PAG-61 a form whose confirmation came too late asks once more, and then co
   expect(await types()).toEqual(['user.login', 'user.login', 'user.updated'])
 })
 
-test('PAG-61 a deletion continues; a download ends on its page', async () => {
+test('PAG-61 after the confirmation a deletion continues, and a download returns to the page that offers it', async () => {
   const { user, browser, page } = await late('/account/data')
   const asked = await send(browser, page, {}, '/account/data/download')
   const back = await signIn(browser, asked, user.username)
@@ -103,7 +103,7 @@ test('PAG-61 a deletion continues; a download ends on its page', async () => {
   expect(await types()).toEqual(['user.deleted'])
 })
 
-test('PAG-61 a form that is too large to wait ends on its page unsent; a password never waits', async () => {
+test('PAG-61 a form that is too large to wait is dropped and its page shown; a password never waits', async () => {
   const { user, browser, page } = await late('/account/profile')
   const asked = await send(browser, page, { first_name: 'x'.repeat(5_000) }, '/account/profile')
   expect((await signIn(browser, asked, user.username)).url).toBe('/account/profile')

@@ -71,7 +71,7 @@ const write = (user: Json, types: EventType[]) =>
       })
   })
 
-test('PEO-31 pages follow each other without a gap, and a cursor serves its user only', async () => {
+test('PEO-31 pages follow each other without a gap, and a cursor is valid only for its user', async () => {
   const { user, browser } = await signedIn()
   app.clock.advance(MINUTE)
   await write(user, Array(45).fill('user.login'))

@@ -245,7 +245,7 @@ describe('an invitation that must not work', () => {
     expect((await app.admin('GET', `/invitations/${id}`)).body.uses).toBe(1)
   })
 
-  test('PEO-03 ends with its time, by withdrawal, and with a new link', async () => {
+  test('PEO-03 ends when it expires, is withdrawn or gets a new link', async () => {
     const first = await invite({ expires_in: 86_400 })
     const opened = await introduce(first.invitation_url)
     app.clock.advance(DAY)

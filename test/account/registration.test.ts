@@ -106,7 +106,7 @@ describe('a registration', () => {
     expect(await userAt(who.email)).toBeUndefined()
   })
 
-  test('PEO-07 PEO-03 makes one user, also of two forms at once', async () => {
+  test('PEO-07 PEO-03 creates one user, even when two forms are sent at once', async () => {
     const { email } = somebody()
     const browser = openBrowser(app)
     const { link } = await register(browser, email)
@@ -252,7 +252,7 @@ describe('approval', () => {
     expect((await app.admin('POST', `/registrations/${id}/approve`)).status).toBe(404)
   })
 
-  test('PEO-10 ends with the user, and with a change of `enabled`', async () => {
+  test('PEO-10 ends when the user is deleted, and when `enabled` is set', async () => {
     const [first, second] = [await wait(), await wait()]
     expect((await app.admin('DELETE', `/users/${first.id}`)).status).toBe(204)
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: true })).status).toBe(200)

@@ -48,7 +48,7 @@ test('MCP-06 prompt=consent and offline_access at each login, as the SDK sends t
   expect(answerOf(await browser.submit(again, { decision: 'approve' }, '/oauth/consent')).code).toBeString()
 })
 
-test('MCP-06 two processes that refresh at once, or lose the answer, go on for ten seconds', async () => {
+test('MCP-06 two processes may refresh with one token at once; after ten seconds it is refused', async () => {
   for (const client of [await register(), publish()]) {
     const { body } = await grant(client)
     const [one, two] = await Promise.all([

@@ -59,7 +59,7 @@ test('DCR-13 administrators list the clients that their people allow, by source'
   })
 })
 
-test('DCR-13 they end the sessions of one whose id is a URL', async () => {
+test('DCR-13 administrators end the sessions of a dynamic client whose id is a URL', async () => {
   const query = `?client_id=${encodeURIComponent(document.client_id)}`
   const active = async () => (await app.admin('GET', `/sessions${query}`)).body.pagination.total
   expect(await active()).toBe(1)

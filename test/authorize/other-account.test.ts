@@ -30,7 +30,7 @@ test('PAG-65 a second factor is left for another account, and what was proven is
   expect([(await codeRow(app, answer.code)).user_id, answer.state]).toEqual([ada.id, 'kept'])
 })
 
-test('PAG-65 with another login in the browser the chooser follows, and the login that was left goes on', async () => {
+test('PAG-65 leaving a step shows the chooser if the browser has another login, and ends neither login', async () => {
   const browser = openBrowser(app)
   await logInTo(browser, 'web', 'carl')
   const consent = await signIn(browser, await browser.get(authorizeUrl('shop', { prompt: 'login' })), 'bob')

@@ -136,7 +136,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-08 a deletion asks for the password again in a window of its own, and goes on',
+  'CON-08 a deletion asks for the password again in a window of its own, and then continues',
   async () => {
     await enterConsole(page, served.url, '/console/clients/shop')
     await heading(/Northwind shop/)

@@ -13,7 +13,7 @@ afterAll(async () => {
  */
 const tooWide = (): string[] => {
   for (const details of document.querySelectorAll('details')) {
-    // Details of one name close each other.
+    // Opening a <details> element closes the others with the same `name`.
     details.removeAttribute('name')
     details.open = true
   }

@@ -157,7 +157,7 @@ describe('an organization’s own CSS', () => {
     await close()
   })
 
-  testInChromium('opened by itself a logo neither scripts nor loads', async () => {
+  testInChromium('a logo that is opened as a page runs no script and loads nothing', async () => {
     const { body } = await server.admin('GET', '/organizations/foreign')
     const { page, close } = await openPage()
     await page.goto(server.url + body.settings.logo, { waitUntil: 'networkidle' })

@@ -77,7 +77,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'what looks at a database with tables alone makes no instance there, and one can be moved there',
+  'check and export create no instance in a database that has only tables, and one can be moved into it',
   async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const run = (env: Record<string, string>, ...args: string[]) =>
@@ -98,7 +98,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'what cannot be moved says why in one line, and leaves no file',
+  'a move that is refused says why in one line, and leaves no file',
   async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const run = (env: Record<string, string>, ...args: string[]) =>

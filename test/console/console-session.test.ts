@@ -50,7 +50,7 @@ const works = async (token: string) =>
   (await app.call('/api/v1/admin/users', { headers: bearer(token) })).status
 
 describe('CON-30 a page of the console that is loaded again', () => {
-  test('goes on with the session of this browser: no login, no session, one token', async () => {
+  test('continues the session of this browser: no login, no session, one token', async () => {
     const [session] = await sessions()
     const before = await counted()
     await app.events()

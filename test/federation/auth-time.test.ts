@@ -174,7 +174,7 @@ describe('H-30 single sign-on at a provider', () => {
   })
 })
 
-test('H-30 SAML: auth_time is AuthnInstant, also of an unsolicited response', async () => {
+test('H-30 SAML: auth_time is AuthnInstant, even when an unsolicited response is allowed', async () => {
   const idp = await certifiedProvider()
   await addSaml(app, idp, 'idp', { allow_idp_initiated: true })
   const authn_instant = new Date(now() - 8 * HOUR).toISOString()

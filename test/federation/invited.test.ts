@@ -205,7 +205,7 @@ describe('an invitation that a provider login must not use', () => {
     expect(await accountsOf(user.id)).toEqual([])
   })
 
-  test('PEO-30 leads to no provider of another organization, or for a form of another browser', async () => {
+  test('PEO-30 its form leads to no provider of another organization, and is refused in another browser', async () => {
     const { id } = await addOrganization(app, 'foreign')
     await addProvider(app, 'foreign', { organization_id: id, client_id: 'foreign' })
     const browser = fresh()

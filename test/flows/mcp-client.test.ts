@@ -122,7 +122,10 @@ type Provider = ReturnType<typeof newClient>['provider']
 const url = new URL(MCP)
 const self = { name: 'test', version: '1.0.0' }
 
-/** A client and its transport; `finish` passes it the answer of the authorization. */
+/**
+ * For each version of the MCP SDK: a client with its transport. `finish` passes the authorization response to
+ * the transport.
+ */
 const versions = [
   {
     name: '@modelcontextprotocol/sdk 1.x',

@@ -69,7 +69,7 @@ test('a known device has its own bucket', () => {
   expect(taken(60, '198.51.100.1', 'a', 'laptop')).toBe(0)
 })
 
-test('RUN-53 one of four workers gives out a quarter, at least one unit, and tells the wait for its own share', () => {
+test('RUN-53 one of four workers grants a quarter, at least one unit, and Retry-After is the wait for its share', () => {
   const context = { clock: { now: () => 0 }, charges: openCharges(4) }
   const ask = (kind: ChargeKind) =>
     charge(context, { ip_address: '198.51.100.1', organization_id: 'org_a', kind })

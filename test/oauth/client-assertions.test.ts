@@ -129,7 +129,7 @@ describe('CMD-09 a client whose metadata document names keys signs an assertion'
   })
 })
 
-/** A code for refused assertions, which are judged before the code. */
+/** One code for all refused assertions: the assertion is checked first, so the code stays unused. */
 const client = keyed()
 const fields = await codeOf(client)
 

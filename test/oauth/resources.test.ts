@@ -240,7 +240,7 @@ test('RES-06 an API’s token is refused at every endpoint of this server', asyn
   expect((await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(401)
 })
 
-test('RES-07 introspection tells of an API’s token only to the clients that serve the API', async () => {
+test('RES-07 introspection describes an API’s token only to the clients that serve the API', async () => {
   const { access_token: token } = await tokenFor(ORDERS)
   const ask = async ({ client_id, client_secret }: typeof inspector) =>
     (await post(app, '/oauth/introspect', { token }, { headers: basic(client_id, client_secret) })).body

@@ -78,7 +78,7 @@ const smallDisk = async (dir: string) => {
 }
 
 testWithFaults(
-  'R-04 the disk is full and then freed: 503 with Retry-After, reads go on, and so do writes without a restart',
+  'R-04 the disk is full and then freed: 503 with Retry-After, reads continue, and later writes too, without a restart',
   async () => {
     const dir = folder()
     const disk = await smallDisk(dir)

@@ -155,7 +155,7 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/** The running case. A case that timed out ends, since it would advance the clock of the next one. */
+/** Name of the running case. A timed-out case stops at another name, so as not to advance its clock. */
 let current = ''
 /** Each input is answered, with no 5xx, and holds the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {

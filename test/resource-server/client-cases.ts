@@ -63,7 +63,7 @@ export const services: Case[] = [
     },
   },
   {
-    name: 'SDK-02 service client: renews at a tenth of the life before the end, in the background',
+    name: 'SDK-02 service client: renews its token in the background when a tenth of its lifetime is left',
     async run(world) {
       const { clock, issuer } = world
       const client = clientOf(world)

@@ -166,7 +166,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'issuer down after expiry: known keys go on for an hour, unknown ones are 503',
+    name: 'issuer down after expiry: known keys are accepted for an hour, unknown ones are 503',
     async run({ clock, issuer, route }) {
       const ask = await route()
       const token = await issuer.token({ exp: NOW + 86_400 })

@@ -111,7 +111,7 @@ export const settings: Case[] = [
     },
   },
   {
-    name: 'SDK-15 errors tell the log what was found and what was expected, and name the claim',
+    name: 'SDK-15 errors say for the log what was found and what was expected, and name the claim',
     async run({ issuer, verifier, sdk: { core } }) {
       const verify = async (claims: Record<string, unknown>) => verifier().verify(await issuer.token(claims))
       await rejects(verify({ iss: `${issuer.issuer}/` }), { claim: 'iss', message: /trailing slash/ })

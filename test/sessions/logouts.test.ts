@@ -68,7 +68,7 @@ describe('a logout token', () => {
     })
   })
 
-  test('BCL-04 has the type logout+jwt and the algorithm of ID tokens, and its signature is good', async () => {
+  test('BCL-04 has the type logout+jwt and the algorithm of ID tokens, and its signature is valid', async () => {
     await app.admin('PUT', '/clients/shop', { id_token_signed_response_alg: 'ES256' })
     await endOne()
     await deliver()
@@ -171,7 +171,7 @@ describe('every end of a session', () => {
     expect(received.map(({ url }) => url)).toEqual(['https://keen.example/'])
   })
 
-  test('BCL-08 a client without logout URI hears nothing, and nothing is stored', async () => {
+  test('BCL-08 for a client without logout URI no logout is stored', async () => {
     await app.admin('PUT', '/clients/shop', { backchannel_logout_uri: null })
     await endOne()
     const rows = await app.context.store.read(q => q.select().from(q.tables.logouts))

@@ -106,7 +106,7 @@ describe('from SQLite to PostgreSQL', () => {
     30_000,
   )
 
-  testOnPostgres('tokens, passwords, sessions and the marks of events go on', async () => {
+  testOnPostgres('tokens, passwords, sessions and the MACs of events stay valid', async () => {
     const { app, client, tokens } = await lived()
     const { url, drop } = await temporaryPostgres(true)
     await toPostgres(pathOf(app), url, { replace: false, onProgress })

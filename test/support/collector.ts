@@ -112,7 +112,7 @@ export const startCollector = (port = 0) => {
     resources,
     headers,
     refused,
-    /** Answers the next requests in this way without reading them. */
+    /** Answers the next requests with these responses, in order, without reading the requests. */
     answerNext: (...next: (() => Response)[]) => {
       answers = next
     },

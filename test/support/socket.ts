@@ -14,8 +14,9 @@ export const openSocket = (port: number): Promise<Socket> =>
   })
 
 /**
- * Sends bytes that no HTTP client would, and reads until the server closes. `lines` are the request line and
- * headers, `Host` when it matters. Undefined: closed without an answer.
+ * Sends bytes that an HTTP client would not send, and reads until the server closes. `lines` are the request
+ * line and the headers; without a `Host` among them, `Host: localhost` is added. Returns undefined when the
+ * server closes without an answer.
  */
 export const askRaw = async (port: number, lines: string[], body = ''): Promise<RawAnswer | undefined> => {
   const named = lines.some(line => /^host:/i.test(line)) ? [] : ['Host: localhost']

@@ -80,7 +80,7 @@ test('dpkg installs it with its user, and a person logs in', async () => {
     .quiet()
   expect(await logIn(server.url, person)).toBe('ada')
 
-  // An upgrade beside the running server: it goes on until it is restarted.
+  // An upgrade leaves the running server as it is until its restart.
   appendFileSync(settings(), 'log_level: warn\n')
   copyFileSync(await repacked(`${version}+next`), join(root, 'gatehouse.deb'))
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })

@@ -8,7 +8,7 @@ export interface Limit {
   /** In UTF-16 code units. */
   maxLength?: number
   pattern?: string
-  /** The API's refusal of a text that is too long or does not have the pattern. */
+  /** The API's message for a text that is too long or does not match the pattern. */
   message?: string | undefined
   min?: number
   max?: number

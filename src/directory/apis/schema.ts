@@ -22,7 +22,7 @@ import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import type { Api as Row } from './store.ts'
 
 const URI =
-  'An absolute URI such as https://api.example.com, without fragment, wildcard, credentials and // at its end.'
+  'An absolute URI such as https://api.example.com, without fragment, wildcard, credentials or a trailing //.'
 
 /** https://www.rfc-editor.org/rfc/rfc8707#section-2 */
 const identifier = z
@@ -42,7 +42,7 @@ const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'ad
 const scopeName = z
   .string('A scope.')
   .max(128, 'At most 128 characters.')
-  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes and backslashes.')
+  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes or backslashes.')
   .refine(text => !taken.has(text), 'It must not be named like a permission or a scope of OpenID Connect.')
   .describe('Name in the parameter `scope`, unique in the API.')
 

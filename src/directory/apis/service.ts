@@ -68,7 +68,7 @@ const partProblems = async (
 
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
-/** Returns the problem of an identifier that names this server, in any spelling, or a client. */
+/** Returns a problem when the identifier names this server, in any spelling, or a client. */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
   const isOwn = `${hrefOf(identifier)}/`.startsWith(`${hrefOf(config.url)}/`)

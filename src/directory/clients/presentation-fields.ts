@@ -3,7 +3,7 @@ import { isTarget } from '#src/directory/fields.ts'
 import { PICTURE, picture } from '#src/directory/organizations/schema.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 
-const ADDRESS = 'An https URL without credentials and fragment, or http to a loopback address.'
+const ADDRESS = 'An https URL without credentials or fragment, or http to a loopback address.'
 const address = z
   .string(ADDRESS)
   .max(1024, 'At most 1024 characters.')

@@ -11,12 +11,12 @@ const isAddress = (text: string): boolean => {
 export const address = z
   .string('An https address.')
   .max(2048, 'At most 2048 characters.')
-  .refine(isAddress, 'An https address without user name and fragment.')
+  .refine(isAddress, 'An https address without user name or fragment.')
 
 const scope = z
   .string('A scope.')
   .max(255, 'At most 255 characters.')
-  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes and backslashes.')
+  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes or backslashes.')
 
 const oauth = {
   client_id: line(255, 1).describe('Client id of Gatehouse at the provider.'),

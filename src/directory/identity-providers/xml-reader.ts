@@ -10,7 +10,8 @@ import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
 /**
- * Milliseconds between two checks of the worker. Checks are counted: a stalled event loop shortens no job.
+ * Milliseconds between two checks of the worker. Its time is measured as a number of checks, so that a
+ * stalled event loop does not use up a job's time.
  */
 const CHECK_INTERVAL = 50
 /** Number of checks before the worker is killed: one second for a message, ten for the start. */
@@ -126,7 +127,7 @@ const finish = (job: Job, message: JobAnswer): void => {
 
 /**
  * Reads XML from other parties in a separate process, which the first message starts. It is killed after a
- * second of work or when it uses too much memory; the next message starts another. A thread would not do:
+ * second of work or when it uses too much memory; the next message starts another. A thread is not enough:
  * JavaScriptCore cannot stop one that is inside a regular expression. Organizations take turns; each has a
  * share of the queue, and each network a share of that.
  */

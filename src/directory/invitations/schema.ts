@@ -51,7 +51,7 @@ export const CreateInvitation = z
     if (max_uses === 1) return
     if (email !== undefined) refuse('max_uses', 'An invitation to one address works once.')
     if (roles.join() !== 'user') refuse('roles', 'A link for several people gives only the role user.')
-    if (groups.length > 0) refuse('groups', 'A link for several people leads into no group.')
+    if (groups.length > 0) refuse('groups', 'A link for several people cannot add them to groups.')
   })
   .meta({
     id: 'CreateInvitation',

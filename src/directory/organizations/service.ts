@@ -87,7 +87,7 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     : refuse('Registration needs a mail server: smtp_url and mail_from are not set.')
 }
 
-/** Returns the problem of turning on codes by mail without a mail server. */
+/** Returns a problem when the change turns on codes by mail and the server has no mail server. */
 const emailCodeProblems = (
   { mail }: Pick<Core, 'mail'>,
   { email_code = 'off' }: Settings,
@@ -103,7 +103,7 @@ const emailCodeProblems = (
         },
       ]
 
-/** Returns the problem of requiring passkeys where browsers have none. */
+/** Returns a problem for each setting that requires passkeys, if browsers offer none at the server's URL. */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,
   { passkey_required, console_acr }: Settings,

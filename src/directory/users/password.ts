@@ -54,7 +54,7 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the same details, and one for a common password, also with digits or symbols after it, for a
+ * Returns the same details, and one for a common password, with or without digits or symbols after it, for a
  * password that a user chooses (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */

@@ -13,7 +13,7 @@ const address = /^\/assets\/people\/([0-9a-f]{32})\.(png|jpg|webp)$/
 
 /**
  * Replaces the picture of a user, or removes it. Its path has a hash that includes the user, so it does not
- * tell who else has the same picture.
+ * reveal who else has the same picture.
  *
  * @throws AppError 404, 403 for a user with permissions that the caller lacks
  */

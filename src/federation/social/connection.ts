@@ -76,7 +76,7 @@ const checkKeys = async (
   }
 }
 
-/** Errors of a token endpoint that knows the client, to which only the code is wrong. */
+/** Error codes by which a token endpoint shows that it accepts the client and refuses only the code. */
 const KNOWN_CLIENT = ['invalid_grant', 'bad_verification_code']
 const UNKNOWN_CLIENT = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials']
 

@@ -49,7 +49,8 @@ const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name',
 
 /** Returns why a mapping may not have this claim from this path. */
 export const mappingProblem = (name: string, from: string): string | undefined => {
-  if (!NAME.test(name)) return 'A claim has 1 to 128 printable ASCII characters without spaces and quotes.'
+  if (!NAME.test(name))
+    return 'The name of a claim has 1 to 128 printable ASCII characters, without spaces or quotes.'
   if (reserved.has(name)) return 'This claim is reserved.'
   if (!PATH.test(from))
     return 'A path is user.attributes.NAME, client.attributes.NAME, user.username, user.email, user.email_verified, user.first_name, user.last_name, groups[].name or roles[].name.'

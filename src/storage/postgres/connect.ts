@@ -60,7 +60,7 @@ interface Parsed {
   url: string
   database: string
   tls: 'prefer' | undefined
-  /** Host and database for messages, without user and password. */
+  /** Host and database for messages, without user or password. */
   where: string
 }
 
@@ -131,7 +131,7 @@ const reasons: Record<string, string> = {
 /** Codes of conditions that may be temporary, for which the command exits with 75. */
 const passing = /^(53300|55000|55P03|57014|57P03|ERR_POSTGRES_CONNECTION_\w+)$/
 
-/** Returns the error for the command line, in one line without user and password. */
+/** Returns the error for the command line, in one line without user or password. */
 export const refusal = (error: unknown, where: string): StorageError => {
   if (error instanceof StorageError) return error
   const codes = ['errno', 'code'].map(name => String(Reflect.get(Object(error), name)))

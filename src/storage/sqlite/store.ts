@@ -66,8 +66,8 @@ const CACHE = 16_384
 /** Text of the probe, larger than what a usual write stores: a full disk may still take a single page. */
 const PROBE = '.'.repeat(65_536)
 /**
- * Interval in ms at which commits of other processes are detected: a change by a command takes effect at once
- * for a person, and a look reads one number.
+ * Interval in ms at which commits of other processes are detected: short enough that a change by a command
+ * seems immediate; each check reads only one number.
  */
 const WATCH_INTERVAL = 250
 

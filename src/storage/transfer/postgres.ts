@@ -58,7 +58,7 @@ export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
 /**
  * Runs `body` in a transaction on the database at `url` and commits it; `migrate` creates the tables first.
  *
- * @throws StorageError without user and password of the URL
+ * @throws StorageError without user or password of the URL
  */
 export const inPostgres = async <T>(
   url: string,

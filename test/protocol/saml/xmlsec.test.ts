@@ -21,7 +21,7 @@ if (needs('xmlsec1', XMLSEC)) {
     decryption_key: createPrivateKey(readFileSync(sp.key)),
   })
 
-  test('S-36 xmlsec1 renders unused prefixes that the list names', () => {
+  test('S-36 a response whose InclusiveNamespaces name unused prefixes is accepted as xmlsec1 signs it', () => {
     const xml = respondByXmlsec(ordinary(party), 'both', idp, 'xs xsi')
     expect(refusal(encode(xml), expected)).toBeUndefined()
     expect(refusal(encode(xml.replace('ada-4711', 'admin')), expected)).toBe('bad_signature')
