@@ -3,6 +3,8 @@ import {
   type ExternalAccount,
   findAccount,
   insertAccount,
+  listAccounts,
+  removeAccount,
 } from '#src/directory/identity-providers/account-store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -37,6 +39,19 @@ export const linkOwnAccount = async (
 ): Promise<void> => {
   if (await linkAccount(context, tx, account, user))
     await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
+}
+
+/** Unlinks all accounts of the user, with an event for each. */
+export const unlinkAccounts = async (
+  context: Context,
+  tx: Transaction,
+  user: Owner,
+  client_info: ClientInfo,
+): Promise<void> => {
+  for (const { account } of await listAccounts(tx, user.id)) {
+    await removeAccount(tx, account)
+    await recordLink(context, tx, user, { unlinked: account.provider_id }, client_info)
+  }
 }
 
 /** Records `user.updated` for a link that was created or removed, and forgets the user's browsers. */

@@ -11,7 +11,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { translator } from '#src/pages/translate.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type ExternalIdentity, linkOwnAccount } from './external-accounts.ts'
+import { type ExternalIdentity, linkOwnAccount, unlinkAccounts } from './external-accounts.ts'
 import { countSuccess } from './login-throttle.ts'
 import { replaceOwnPassword } from './new-password.ts'
 import { accountName } from './password.ts'
@@ -82,6 +82,10 @@ const useLink = async (
   const link = await consumeSignInLink(tx, link_hash, context.clock.now())
   if (!link) throw new PageError('link', 410)
   await checkMaker(tx, link, user.id)
+  // Anybody can come by a provider with an address of others, and choose a password: the person
+  // who did must not keep a way in beside the owner of the address.
+  if (link.kind === 'reset_password' && !user.email_verified)
+    await unlinkAccounts(context, tx, user, client_info)
   await confirmOwner(context, tx, user, client_info)
 }
 

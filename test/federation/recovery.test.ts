@@ -1,11 +1,16 @@
 import { expect, test } from 'bun:test'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { create } from '#test/support/callers.ts'
 import { enrolTotp, linkWith, recoveryCodesOf, sendForm } from '#test/support/factors.ts'
 import { addOrganization, PASSWORD } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
-import { addProvider, goThrough } from './upstream.ts'
+import { addProvider, goThrough, pathOf } from './upstream.ts'
 
-const { app, upstream, fresh, somebody, usersBy, accountsOf } = await startLinking()
+const mail = captureMail()
+const { app, upstream, asking, fresh, somebody, entry, usersBy, accountsOf, whoIs } = await startLinking({
+  mail,
+})
 const { id: organization_id } = await addOrganization(app, 'careful', { settings: { mfa_required: true } })
 await addProvider(app, 'careful', { organization_id, client_id: 'careful', trust_email: true })
 
@@ -44,4 +49,41 @@ test('PEO-30 an address that was typed behind a link does not catch its owner’
   expect(owner.heading).toBe('Is this you?')
   const [user] = await usersBy(email)
   expect(await accountsOf(user?.id)).toEqual([])
+})
+
+/** Comes by a provider, resets the password by mail in another browser, and returns the user. */
+const resetAfter = async (alias: string, claims: { email_verified?: string } = {}) => {
+  const who = { ...somebody(), ...claims }
+  await goThrough(fresh(), upstream, entry(alias), who)
+  const [user] = await usersBy(who.email)
+  // As if chosen on the account page.
+  await app.admin('POST', `/users/${user?.id}/reset-password`, { password: PASSWORD, temporary: false })
+  const owner = fresh()
+  const login = await owner.get('/account')
+  await owner.submit(await owner.get(linkWith(login, '/oauth/reset-password')), { username: who.email })
+  mail.clear()
+  while ((await deliverMails(app.context)) > 0);
+  const letter = mail.mails.find(({ text }) => text.includes('/account/reset-password'))
+  const url = /http:\S+/.exec(letter?.text ?? '')?.[0] ?? ''
+  await app.events()
+  const given = { password: 'Owner-horse-72', password_repeat: 'Owner-horse-72' }
+  const set = await sendForm(owner, await owner.get(pathOf(url)), 'password', given)
+  expect((await owner.follow(set)).heading).toBe('Your account')
+  return { who, id: user?.id ?? '' }
+}
+
+test('PEO-43 a reset by mail ends the way in of a person who typed an address of others', async () => {
+  const { who, id } = await resetAfter('asking')
+  expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toContainEqual([
+    'user.updated',
+    { fields: ['external_accounts'], unlinked: asking.id },
+  ])
+  expect(await accountsOf(id)).toEqual([])
+  expect((await goThrough(fresh(), upstream, entry('asking'), who)).heading).toBe('Is this you?')
+})
+
+test('PEO-43 a reset at a verified address keeps the accounts at providers', async () => {
+  const { who, id } = await resetAfter('trusted', { email_verified: 'true' })
+  expect(await accountsOf(id)).toHaveLength(1)
+  expect(await whoIs(await goThrough(fresh(), upstream, entry('trusted'), who))).toBe(id)
 })

@@ -41,12 +41,12 @@ export const consumeSignInLink = async (
   tx: Transaction,
   link_hash: SecretHash,
   now: number,
-): Promise<Pick<Link, 'permissions'> | undefined> => {
+): Promise<Pick<Link, 'kind' | 'permissions'> | undefined> => {
   const { links } = tx.tables
   const [link] = await tx
     .delete(links)
     .where(and(eq(links.link_hash, link_hash), inArray(links.kind, signInKinds), gt(links.expires_at, now)))
-    .returning({ permissions: links.permissions })
+    .returning({ kind: links.kind, permissions: links.permissions })
   return link
 }
 
