@@ -1,9 +1,13 @@
 import type { Context } from '#src/context.ts'
+import { findUserForLogin } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { enqueueMail, LINK_LIFETIME, type NewMail } from '#src/mail/outbox.ts'
-import { chargeBrowser, isKnownIn } from '#src/sign-in/devices.ts'
+import { chargeBrowser, isKnownDevice } from '#src/sign-in/devices.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
@@ -16,9 +20,26 @@ const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LI
 const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 * MINUTE }
 
 /**
+ * Returns the named user when this is one of their known browsers. The work is the same for every name. Only
+ * they pass the limits of their network: a person with an account could otherwise make any number of browsers
+ * known, and flood other people from each.
+ */
+export const knownOwner = (
+  { store }: Context,
+  organization_id: OrganizationId,
+  identifier: string,
+  client_info: ClientInfo,
+): Promise<UserId | undefined> =>
+  store.read(async q => {
+    const user = await findUserForLogin(q, organization_id, identifier)
+    return (await isKnownDevice(q, user?.id ?? '', client_info)) ? user?.id : undefined
+  })
+
+/**
  * Puts a mail requested by an unauthenticated client into the outbox, and charges it. Work and answer do not
  * depend on whether `recipient` has reached its limit.
  *
+ * @param owner the recipient in a known browser: the limits of the network do not apply
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of network and organization is spent
  */
@@ -27,6 +48,7 @@ export const askForMail = async (
   call: Call,
   mail: NewMail,
   recipient: string,
+  owner?: UserId,
 ): Promise<number> => {
   const { organization_id } = mail
   const network = networkOf(call.ip_address)
@@ -35,10 +57,12 @@ export const askForMail = async (
     { key: recipient, limit: PER_RECIPIENT },
     { key: `${recipient}:${network}`, limit: PER_NETWORK },
   ]
-  await chargeBrowser(context, call, { organization_id, kind: 'mail' })
+  const work = { organization_id, kind: 'mail' } as const
+  if (owner) await chargeBrowser(context, call, work)
+  else charge(context, { ...work, ip_address: call.ip_address })
   return context.store.write(async tx => {
     const blocked = await checkThrottle(context, tx, [address])
-    if (blocked > 0 && !(await isKnownIn(tx, organization_id, call))) return blocked
+    if (blocked > 0 && !owner) return blocked
     await countFailure(context, tx, [address])
     if ((await checkThrottle(context, tx, mails)) > 0) return 0
     await countFailure(context, tx, mails)

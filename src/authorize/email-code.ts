@@ -1,17 +1,13 @@
 import type { Context } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
-import { findUserForLogin } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
-import type { ClientInfo } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { mailOrigin } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { isKnownDevice } from '#src/sign-in/devices.ts'
 import { redeemEmailCode } from '#src/sign-in/email-codes.ts'
 import { accountName, confirmProof, MAX_IDENTIFIER, proveByName } from '#src/sign-in/password.ts'
-import { askForMail } from './ask-for-mail.ts'
+import { askForMail, knownOwner } from './ask-for-mail.ts'
 import { proceedAs } from './authentication-result.ts'
 import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
 import { continueAt } from './login.ts'
@@ -130,7 +126,7 @@ const sendCode = async (
   // Known browsers are counted apart, so strangers who ask for codes of this name do not use up the owner's
   // limit.
   const recipient = `code:${accountName({ organization_id, identifier })}${owner ? ':known' : ''}`
-  const wait = await askForMail(context, call, mail, recipient)
+  const wait = await askForMail(context, call, mail, recipient, owner)
   if (wait > 0) {
     const seconds = Math.ceil(wait / SECOND)
     return refuse(
@@ -141,18 +137,6 @@ const sendCode = async (
   await context.store.write(tx => setCodeFor(tx, flow.pending, identifier))
   return seeOther(`${PATH}?request=${flow.handle}`)
 }
-
-/** Returns the named user when this is one of their known browsers. The work is the same for every name. */
-const knownOwner = (
-  { store }: Context,
-  organization_id: OrganizationId,
-  identifier: string,
-  client_info: ClientInfo,
-): Promise<UserId | undefined> =>
-  store.read(async q => {
-    const user = await findUserForLogin(q, organization_id, identifier)
-    return (await isKnownDevice(q, user?.id ?? '', client_info)) ? user?.id : undefined
-  })
 
 const originFrom = ({ user_agent, ip_address, time_zone }: Call) => ({ user_agent, ip_address, time_zone })
 

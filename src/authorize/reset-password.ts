@@ -4,7 +4,7 @@ import type { Call } from '#src/http/call.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
-import { askForMail } from './ask-for-mail.ts'
+import { askForMail, knownOwner } from './ask-for-mail.ts'
 import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
 import { homeOf, keptSlug, MAX_SLUG, nobody, typedSlug } from './login-organization.ts'
 import { asksOrganization, openStepPage, type Retry, show } from './step-pages.ts'
@@ -67,12 +67,9 @@ export const postResetPassword =
     const name = organization ? username : nobody(slug, username)
     const identifier = name.slice(0, MAX_IDENTIFIER).toWellFormed()
     const mail = { kind: 'reset_password', organization_id, user_id: null, data: { identifier } } as const
-    const wait = await askForMail(
-      context,
-      call,
-      mail,
-      `reset:${accountName({ organization_id, identifier })}`,
-    )
+    const recipient = `reset:${accountName({ organization_id, identifier })}`
+    const owner = await knownOwner(context, organization_id, identifier, call)
+    const wait = await askForMail(context, call, mail, recipient, owner)
     if (wait === 0) return page(context, browser, flow, { data: { sent: true }, status: 200 })
     const seconds = Math.ceil(wait / SECOND)
     const data = { ...typed, username, error: { code: 'throttled', seconds } } as const

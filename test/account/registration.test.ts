@@ -276,6 +276,20 @@ describe('approval', () => {
 })
 
 describe('PEO-12 mails of registration are bounded', () => {
+  test('for a network, also in browsers that a user of the organization knows', async () => {
+    const user = await addUser(app, 'mallory')
+    let count = 0
+    for (let n = 0; n < 3; n++) {
+      const browser = openBrowser(app, { ip: '198.51.100.77' })
+      await signIn(browser, await browser.get('/account'), user.username)
+      browser.cookies.delete('gatehouse_login_8080')
+      await letters()
+      for (let m = 0; m < 15; m++)
+        if ((await register(browser, `n${n}m${m}@flooded${n}${m}.example`)).letter) count++
+    }
+    expect(count).toBe(20)
+  })
+
   test('for a mailbox, with the same answer, also across organizations and tags', async () => {
     await addOrganization(app, 'acme', { settings: { registration: 'open' } })
     let count = 0
