@@ -23,12 +23,13 @@ const signedIn = async () => {
 }
 
 const entriesOf = (html: string): string[] =>
-  [...html.matchAll(/<li>.*?<p class="session-name">(.*?)<\/p>\s*<p class="parts">(.*?)<\/p>/gs)].map(
-    ([, name = '', parts = '']) =>
-      `${name} ${parts}`
-        .replace(/<[^>]*>/g, ' ')
-        .replace(/\s+/g, ' ')
-        .trim(),
+  [
+    ...html.matchAll(/<li>.*?<p class="session-name(?: failed)?">(.*?)<\/p>\s*<p class="parts">(.*?)<\/p>/gs),
+  ].map(([, name = '', parts = '']) =>
+    `${name} ${parts}`
+      .replace(/<[^>]*>/g, ' ')
+      .replace(/\s+/g, ' ')
+      .trim(),
   )
 
 const history = async (browser: Browser, url = '/account/history') => {

@@ -233,7 +233,7 @@ describe('approval', () => {
 
   test('PEO-10 is waited for, and lets the user in', async () => {
     const { who, answer, id } = await wait()
-    expect(answer).toMatchObject({ status: 200, heading: 'Almost done' })
+    expect(answer).toMatchObject({ status: 200, heading: 'Waiting for approval' })
     expect((await app.events()).map(({ type }) => type)).toEqual([
       'organization.updated',
       'user.created',
@@ -270,7 +270,7 @@ describe('approval', () => {
     const { link } = await register(browser, who.email)
     const page = await browser.submit(await browser.get(link), who)
     await allow({ registration: 'approval' })
-    expect((await accept(browser, page)).heading).toBe('Almost done')
+    expect((await accept(browser, page)).heading).toBe('Waiting for approval')
     expect(await userAt(who.email)).toMatchObject({ enabled: false })
   })
 })

@@ -11,7 +11,7 @@ const mail = captureMail()
 const { app, upstream, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } = await startLinking({
   mail,
 })
-const WAITS = { status: 200, heading: 'Almost done' }
+const WAITS = { status: 200, heading: 'Waiting for approval' }
 
 const allow = async (registration: string) =>
   expect((await app.admin('PUT', '/organizations/default', { settings: { registration } })).status).toBe(200)
