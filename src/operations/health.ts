@@ -12,6 +12,7 @@ import { iso } from '#src/lib/text.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { smtpOptions } from '#src/mail/smtp.ts'
 import { checkThemes } from '#src/pages/themes.ts'
+import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
 import { troubledWebhooks } from '#src/webhooks/store.ts'
@@ -164,7 +165,8 @@ export const runCheck = async (check: Check, checked: Inspected): Promise<Findin
     return await check(checked)
   } catch (error) {
     if (!(error instanceof Error)) return fail(`the check could not be made (${error})`)
-    if (error instanceof ConfigError) return fail(error.message)
+    // These errors are written for people.
+    if (error instanceof ConfigError || error instanceof StorageError) return fail(error.message)
     const { code, path } = error as NodeJS.ErrnoException
     return fail(path ? `${path} cannot be read (${code})` : `the check could not be made (${error.message})`)
   }
