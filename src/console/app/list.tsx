@@ -1,9 +1,39 @@
 import type { ComponentChildren } from 'preact'
+import type { Problem } from './api.ts'
 import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
-/** Shows the rows of a list, its states, and the button for the next page. */
+/** Shows the rows of a list, or that it loads, has failed or is empty. */
+export const Rows = <T,>(props: {
+  list: { problem: Problem | undefined; reload(): void }
+  /** undefined while the list is being read. */
+  items: readonly T[] | undefined
+  /** Number of placeholders while the list is being read. */
+  placeholders?: number
+  empty?: ComponentChildren
+  row(item: T): ComponentChildren
+}) => {
+  const { list, items, placeholders = 3, empty, row } = props
+  if (list.problem) return <Failure problem={list.problem} retry={list.reload} />
+  if (!items) return <Loading rows={placeholders} />
+  return items.length === 0 ? <>{empty}</> : <ul class="rows">{items.map(row)}</ul>
+}
+
+/** Shows how much of a list is loaded, and the button for the next page. */
+export const ListFoot = (props: { shown: number; total: number; hasMore: boolean; more(): void }) =>
+  props.shown === 0 ? null : (
+    <p class="foot">
+      <span>{shownOf(props.shown, props.total)}</span>
+      {props.hasMore && (
+        <button type="button" onClick={props.more}>
+          {words.common.more}
+        </button>
+      )}
+    </p>
+  )
+
+/** Shows a list on a card, with the button for the next page. */
 export const ListCard = <T,>(props: {
   list: Listed<T>
   title?: string
@@ -15,26 +45,15 @@ export const ListCard = <T,>(props: {
   return (
     <>
       <Card flush {...(props.title && { title: props.title, lead: props.lead })}>
-        {list.problem ? (
-          <Failure problem={list.problem} retry={list.reload} />
-        ) : list.isLoading ? (
-          <Loading rows={5} />
-        ) : list.items.length === 0 ? (
-          empty
-        ) : (
-          <ul class="rows">{list.items.map(row)}</ul>
-        )}
+        <Rows
+          list={list}
+          items={list.isLoading ? undefined : list.items}
+          placeholders={5}
+          empty={empty}
+          row={row}
+        />
       </Card>
-      {list.items.length > 0 && (
-        <p class="foot">
-          <span>{shownOf(list.items.length, list.total)}</span>
-          {list.hasMore && (
-            <button type="button" onClick={list.more}>
-              {words.common.more}
-            </button>
-          )}
-        </p>
-      )}
+      <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
     </>
   )
 }

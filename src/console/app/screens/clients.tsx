@@ -2,9 +2,10 @@ import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { Tabs } from '../families.tsx'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
+import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
-import { Badge, Card, Empty, Failure, Heading, Loading, When } from '../parts.tsx'
-import { shownOf, words } from '../words.ts'
+import { Badge, Empty, Heading, When } from '../parts.tsx'
+import { words } from '../words.ts'
 
 /** A client, as the list returns it. */
 export type ListedClient = Pick<
@@ -31,52 +32,36 @@ export const ClientsScreen = () => {
         </a>
       </Heading>
       <Tabs />
-      <Card flush>
-        {list.problem ? (
-          <Failure problem={list.problem} retry={list.reload} />
-        ) : list.isLoading ? (
-          <Loading rows={5} />
-        ) : list.items.length === 0 ? (
+      <ListCard
+        list={list}
+        empty={
           <Empty title={words.clients.none} icon="clients">
             {words.clients.noneText}
           </Empty>
-        ) : (
-          <ul class="rows">
-            {list.items.map(client => (
-              <li key={client.client_id}>
-                <a class="row link" href={`/console/clients/${encodeURIComponent(client.client_id)}`}>
-                  <span class="tile">
-                    <Icon name={client.kind ?? 'clients'} />
-                  </span>
-                  <span>
-                    <strong>{client.name}</strong>
-                    <span class="hint">
-                      <code>{client.client_id}</code> {organizationOf(client.organization_id)}
-                    </span>
-                  </span>
-                  <span class="wide">
-                    <Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>
-                  </span>
-                  <span class="wide muted">
-                    <When time={client.created_at} />
-                  </span>
-                  <Icon name="right" />
-                </a>
-              </li>
-            ))}
-          </ul>
+        }
+        row={client => (
+          <li key={client.client_id}>
+            <a class="row link" href={`/console/clients/${encodeURIComponent(client.client_id)}`}>
+              <span class="tile">
+                <Icon name={client.kind ?? 'clients'} />
+              </span>
+              <span>
+                <strong>{client.name}</strong>
+                <span class="hint">
+                  <code>{client.client_id}</code> {organizationOf(client.organization_id)}
+                </span>
+              </span>
+              <span class="wide">
+                <Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>
+              </span>
+              <span class="wide muted">
+                <When time={client.created_at} />
+              </span>
+              <Icon name="right" />
+            </a>
+          </li>
         )}
-      </Card>
-      {list.items.length > 0 && (
-        <p class="foot">
-          <span>{shownOf(list.items.length, list.total)}</span>
-          {list.hasMore && (
-            <button type="button" onClick={list.more}>
-              {words.common.more}
-            </button>
-          )}
-        </p>
-      )}
+      />
     </>
   )
 }

@@ -5,11 +5,12 @@ import { Choice } from '../fields.tsx'
 import { useStream } from '../follow.ts'
 import { useList, useSettled } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { ListFoot, Rows } from '../list.tsx'
 import { mayOnServer } from '../me.ts'
 import { NameFilter } from '../name-filter.tsx'
-import { Card, Empty, Failure, Heading, Loading, Refused } from '../parts.tsx'
+import { Card, Empty, Heading, Refused } from '../parts.tsx'
 import { go, query } from '../router.ts'
-import { eventTitle, say, shownOf, words } from '../words.ts'
+import { eventTitle, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
@@ -152,30 +153,15 @@ export const EventsScreen = () => {
       <Refused problem={isLive ? stream.problem : undefined} />
       <Arrivals count={stream.count} />
       <Card flush>
-        {list.problem ? (
-          <Failure problem={list.problem} retry={list.reload} />
-        ) : list.isLoading && shown.length === 0 ? (
-          <Loading rows={8} />
-        ) : shown.length === 0 ? (
-          <Empty title={isFiltered ? words.log.noneFits : words.log.none} />
-        ) : (
-          <ul class="rows">
-            {shown.map(event => (
-              <EventRow key={event.id} event={event} />
-            ))}
-          </ul>
-        )}
+        <Rows
+          list={list}
+          items={list.isLoading && shown.length === 0 ? undefined : shown}
+          placeholders={8}
+          empty={<Empty title={isFiltered ? words.log.noneFits : words.log.none} />}
+          row={event => <EventRow key={event.id} event={event} />}
+        />
       </Card>
-      {shown.length > 0 && (
-        <p class="foot">
-          <span>{shownOf(shown.length, total)}</span>
-          {list.hasMore && (
-            <button type="button" onClick={list.more}>
-              {words.common.more}
-            </button>
-          )}
-        </p>
-      )}
+      <ListFoot shown={shown.length} total={total} hasMore={list.hasMore} more={list.more} />
     </>
   )
 }

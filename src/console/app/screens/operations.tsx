@@ -2,7 +2,8 @@ import { useEffect, useState } from 'preact/hooks'
 import { useAction } from '../action.ts'
 import { ConfirmCall } from '../confirm-call.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Badge, Card, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
+import { Rows } from '../list.tsx'
+import { Badge, Card, Empty, Refused, When } from '../parts.tsx'
 import { bytes, fullDate, say, words } from '../words.ts'
 
 interface SigningKey {
@@ -52,17 +53,7 @@ export const Keys = () => {
         )
       }
     >
-      {loaded.problem ? (
-        <Failure problem={loaded.problem} retry={loaded.reload} />
-      ) : !keys ? (
-        <Loading />
-      ) : (
-        <ul class="rows">
-          {keys.map(key => (
-            <Row key={key.kid} of={key} />
-          ))}
-        </ul>
-      )}
+      <Rows list={loaded} items={keys} row={key => <Row key={key.kid} of={key} />} />
       {isAsked && (
         <ConfirmCall
           title={text.rotateTitle}
@@ -121,28 +112,25 @@ export const Backups = () => {
       }
     >
       <Refused problem={start.problem} />
-      {loaded.problem ? (
-        <Failure problem={loaded.problem} retry={loaded.reload} />
-      ) : !backups ? (
-        <Loading />
-      ) : backups.data.length === 0 ? (
-        <Empty title={text.none} icon="settings">
-          {text.noneText}
-        </Empty>
-      ) : (
-        <ul class="rows">
-          {backups.data.map(({ name, bytes: size, created_at }) => (
-            <li key={name} class="row">
-              <span>
-                <strong>{fullDate(created_at)}</strong>
-                <code class="hint">{name}</code>
-              </span>
-              <span class="muted">{bytes(size)}</span>
-              <When time={created_at} />
-            </li>
-          ))}
-        </ul>
-      )}
+      <Rows
+        list={loaded}
+        items={backups?.data}
+        empty={
+          <Empty title={text.none} icon="settings">
+            {text.noneText}
+          </Empty>
+        }
+        row={({ name, bytes: size, created_at }) => (
+          <li key={name} class="row">
+            <span>
+              <strong>{fullDate(created_at)}</strong>
+              <code class="hint">{name}</code>
+            </span>
+            <span class="muted">{bytes(size)}</span>
+            <When time={created_at} />
+          </li>
+        )}
+      />
     </Card>
   )
 }

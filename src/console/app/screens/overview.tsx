@@ -1,6 +1,7 @@
 import { Chart, type Point } from '../chart.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
 import { Icon, type IconName } from '../icons.tsx'
+import { Rows } from '../list.tsx'
 import { may, mayOnServer } from '../me.ts'
 import { Badge, Card, Empty, Failure, Heading, Loading } from '../parts.tsx'
 import { person } from '../session.ts'
@@ -59,19 +60,13 @@ const Newest = () => {
   const { data, problem, reload } = useObject<PageOf<LogEvent>>('/events?limit=100')
   return (
     <Card title={words.overview.newest} flush aside={<a href="/console/events">{words.nav.events}</a>}>
-      {problem ? (
-        <Failure problem={problem} retry={reload} />
-      ) : !data ? (
-        <Loading rows={5} />
-      ) : data.data.length === 0 ? (
-        <Empty title={words.log.none} icon="events" />
-      ) : (
-        <ul class="rows">
-          {telling(data.data).map(event => (
-            <EventRow key={event.id} event={event} />
-          ))}
-        </ul>
-      )}
+      <Rows
+        list={{ problem, reload }}
+        items={data && telling(data.data)}
+        placeholders={5}
+        empty={<Empty title={words.log.none} icon="events" />}
+        row={event => <EventRow key={event.id} event={event} />}
+      />
     </Card>
   )
 }

@@ -1,7 +1,8 @@
 import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { Icon, type IconName } from '../icons.tsx'
-import { Card, Empty, Failure, Loading, When } from '../parts.tsx'
+import { Rows } from '../list.tsx'
+import { Card, Empty, When } from '../parts.tsx'
 import { joined, say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']
@@ -22,17 +23,17 @@ const Few = <T,>(props: {
   const { loaded, empty } = props
   return (
     <Card title={props.title} flush>
-      {loaded.problem ? (
-        <Failure problem={loaded.problem} retry={loaded.reload} />
-      ) : !loaded.data ? (
-        <Loading rows={2} />
-      ) : loaded.data.data.length === 0 ? (
-        <Empty title={empty[1]} icon={empty[0]}>
-          {empty[2]}
-        </Empty>
-      ) : (
-        <ul class="rows">{loaded.data.data.map(props.row)}</ul>
-      )}
+      <Rows
+        list={loaded}
+        items={loaded.data?.data}
+        placeholders={2}
+        empty={
+          <Empty title={empty[1]} icon={empty[0]}>
+            {empty[2]}
+          </Empty>
+        }
+        row={props.row}
+      />
     </Card>
   )
 }

@@ -3,7 +3,8 @@ import { useAction } from '../action.ts'
 import { curlOf } from '../curl.ts'
 import { Confirm } from '../dialogs.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
-import { Card, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
+import { Rows } from '../list.tsx'
+import { Card, Empty, Refused, When } from '../parts.tsx'
 import { joined, programOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
@@ -24,34 +25,29 @@ export const Sessions = ({ id }: { id: string }) => {
   return (
     <Card title={words.user.sessions} flush>
       <Refused problem={action.problem} />
-      {list.problem ? (
-        <Failure problem={list.problem} retry={list.reload} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noSessions} icon="sessions" />
-      ) : (
-        <ul class="rows">
-          {list.data.data.map(session => (
-            <li key={session.id} class="row">
-              <span>
-                <strong>{session.client_id}</strong>
-                <span class="hint">
-                  {joined([session.location, session.ip_address, programOf(session.user_agent)])}
-                </span>
+      <Rows
+        list={list}
+        items={list.data?.data}
+        empty={<Empty title={words.user.noSessions} icon="sessions" />}
+        row={session => (
+          <li key={session.id} class="row">
+            <span>
+              <strong>{session.client_id}</strong>
+              <span class="hint">
+                {joined([session.location, session.ip_address, programOf(session.user_agent)])}
               </span>
-              {session.last_active_at && <When time={session.last_active_at} />}
-              <button
-                type="button"
-                disabled={action.dialog.isBusy}
-                onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
-              >
-                {words.sessions.end}
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
+            </span>
+            {session.last_active_at && <When time={session.last_active_at} />}
+            <button
+              type="button"
+              disabled={action.dialog.isBusy}
+              onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
+            >
+              {words.sessions.end}
+            </button>
+          </li>
+        )}
+      />
     </Card>
   )
 }
@@ -75,30 +71,28 @@ export const Factors = ({ id }: { id: string }) => {
   const path = `/users/${id}/factors/${asked?.id}${isLockedOut ? '?only_way_in=true' : ''}`
   return (
     <Card title={words.user.factors} flush>
-      {list.problem ? (
-        <Failure problem={list.problem} retry={list.reload} />
-      ) : !list.data ? (
-        <Loading rows={2} />
-      ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noFactors} icon="lock">
-          {words.user.noFactorsText}
-        </Empty>
-      ) : (
-        <ul class="rows">
-          {list.data.data.map(factor => (
-            <li key={factor.id} class="row">
-              <span>
-                <strong>{factor.name}</strong>
-                <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
-              </span>
-              <When time={factor.last_used_at} />
-              <button type="button" onClick={() => setAsked(factor)}>
-                {words.user.removeFactor}
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
+      <Rows
+        list={list}
+        items={list.data?.data}
+        placeholders={2}
+        empty={
+          <Empty title={words.user.noFactors} icon="lock">
+            {words.user.noFactorsText}
+          </Empty>
+        }
+        row={factor => (
+          <li key={factor.id} class="row">
+            <span>
+              <strong>{factor.name}</strong>
+              <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
+            </span>
+            <When time={factor.last_used_at} />
+            <button type="button" onClick={() => setAsked(factor)}>
+              {words.user.removeFactor}
+            </button>
+          </li>
+        )}
+      />
       {asked && (
         <Confirm
           title={words.user.removeFactorTitle}
@@ -162,19 +156,12 @@ export const Log = ({ id }: { id: string }) => {
       flush
       aside={<a href={`/console/events?target_id=${id}`}>{words.common.all}</a>}
     >
-      {list.problem ? (
-        <Failure problem={list.problem} retry={list.reload} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.data.data.length === 0 ? (
-        <Empty title={words.user.noEvents} icon="events" />
-      ) : (
-        <ul class="rows">
-          {list.data.data.map(event => (
-            <EventRow key={event.id} event={event} />
-          ))}
-        </ul>
-      )}
+      <Rows
+        list={list}
+        items={list.data?.data}
+        empty={<Empty title={words.user.noEvents} icon="events" />}
+        row={event => <EventRow key={event.id} event={event} />}
+      />
     </Card>
   )
 }

@@ -7,10 +7,11 @@ import { Tabs } from '../families.tsx'
 import { Choice } from '../fields.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
+import { ListFoot } from '../list.tsx'
 import { Avatar, Badge, Card, Empty, Failure, Heading, Loading, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
 import { show } from '../toast.tsx'
-import { say, shownOf, words } from '../words.ts'
+import { say, words } from '../words.ts'
 
 /**
  * Maximum number of users changed together: each user takes a call, with its own check and event, and the
@@ -250,16 +251,7 @@ export const UsersScreen = () => {
           </table>
         )}
       </Card>
-      {list.items.length > 0 && (
-        <p class="foot">
-          <span>{shownOf(list.items.length, list.total)}</span>
-          {list.hasMore && (
-            <button type="button" onClick={list.more}>
-              {words.common.more}
-            </button>
-          )}
-        </p>
-      )}
+      <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
     </>
   )
 }

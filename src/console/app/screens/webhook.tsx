@@ -6,7 +6,8 @@ import { DeleteButton } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
-import { Badge, Card, Empty, Failure, Heading, Loading, Value, When } from '../parts.tsx'
+import { Rows } from '../list.tsx'
+import { Badge, Card, Empty, Heading, Value, When } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { eventTitle, say, words } from '../words.ts'
@@ -71,36 +72,33 @@ const Deliveries = ({ id }: { id: string }) => {
   const problem = loaded.problem ?? again.problem
   return (
     <Card title={text.deliveries} lead={text.deliveriesLead} flush>
-      {problem ? (
-        <Failure problem={problem} retry={loaded.reload} />
-      ) : !loaded.data ? (
-        <Loading />
-      ) : loaded.data.data.length === 0 ? (
-        <Empty title={text.noDeliveries} icon="webhooks">
-          {text.noDeliveriesText}
-        </Empty>
-      ) : (
-        <ul class="rows">
-          {loaded.data.data.map(({ event_id, event_type, attempted_at, duration, status, failure }) => (
-            <li key={`${event_id} ${attempted_at}`} class="row">
-              <span>
-                <strong>{eventTitle(event_type)}</strong>
-                <span class="hint">
-                  {failure ?? say(text.took, { ms: duration })} · <When time={attempted_at} />
-                </span>
+      <Rows
+        list={{ problem, reload: loaded.reload }}
+        items={loaded.data?.data}
+        empty={
+          <Empty title={text.noDeliveries} icon="webhooks">
+            {text.noDeliveriesText}
+          </Empty>
+        }
+        row={({ event_id, event_type, attempted_at, duration, status, failure }) => (
+          <li key={`${event_id} ${attempted_at}`} class="row">
+            <span>
+              <strong>{eventTitle(event_type)}</strong>
+              <span class="hint">
+                {failure ?? say(text.took, { ms: duration })} · <When time={attempted_at} />
               </span>
-              <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
-              <button
-                type="button"
-                aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
-                onClick={() => void again.run('POST', path, text.sent, { event_id })}
-              >
-                {text.send}
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
+            </span>
+            <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
+            <button
+              type="button"
+              aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
+              onClick={() => void again.run('POST', path, text.sent, { event_id })}
+            >
+              {text.send}
+            </button>
+          </li>
+        )}
+      />
     </Card>
   )
 }
