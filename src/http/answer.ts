@@ -55,7 +55,10 @@ export const asAppError = (error: unknown): AppError =>
         },
       )
 
-/** Headers of every redirect; its Location may carry a code or a handle. */
+/**
+ * Headers of every redirect. They forbid caches and the Referer, because Location may carry a code or a
+ * handle.
+ */
 export const redirectHeaders = {
   'cache-control': 'no-store',
   pragma: 'no-cache',

@@ -6,7 +6,7 @@ import { isNestedDeeply } from '#src/lib/json.ts'
 const OAUTH_BODY = 64 * 1024
 /** Maximum bytes of a posted SAML message: an encrypted response with hundreds of groups fits. */
 export const SAML_BODY = 256 * 1024
-/** Maximum bytes of JSON at the admin API: pictures and style sheets are sent as texts in it. */
+/** Maximum bytes of a JSON body of the admin API, which may contain pictures and style sheets as strings. */
 const ADMIN_BODY = 1024 * 1024
 
 /** Maximum time for a complete body; 1 MiB then requires 0.9 Mbit/s. */
@@ -53,7 +53,9 @@ const withTimeout = async <T>(body: Promise<T>, ms: number): Promise<T> => {
   }
 }
 
-/** Reports an interrupted body as the client's error: the connection ended, nothing failed here. */
+/**
+ * Reports an interrupted body as an error of the client: the connection ended, and the server did not fail.
+ */
 const refuseTruncated = (cause: unknown): never => {
   throw cause instanceof AppError
     ? cause
@@ -88,7 +90,8 @@ export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_TIM
 const UPLOAD_BODY = 1024 * 1024
 
 /**
- * Reads a form with files (https://www.rfc-editor.org/rfc/rfc7578). A file that was not chosen is empty.
+ * Reads a form with files (https://www.rfc-editor.org/rfc/rfc7578). A file field in which the user chose no
+ * file yields an empty file.
  *
  * @throws AppError 400, 408, 413, 415
  */

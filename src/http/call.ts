@@ -38,7 +38,7 @@ const MAX_USER_AGENT = 512
 
 const NO_LOCALES: readonly string[] = []
 
-/** A class, because creating an object literal with as many getters takes ten times as long. */
+/** A class, because creating an object literal with this many getters takes ten times as long. */
 class OpenedCall implements Call {
   readonly request: Request
   readonly request_id = Bun.randomUUIDv7()
@@ -47,7 +47,7 @@ class OpenedCall implements Call {
   application: string | undefined
   readonly #core: Core
   readonly #server: RequestIP | undefined
-  /** The request as the server received it: only that one has an address. */
+  /** The request object that the socket received; Bun knows an address for this object only. */
   readonly #received: Request
   #ip_address: string | undefined
 
@@ -93,7 +93,7 @@ class OpenedCall implements Call {
 
 /**
  * Opens the call of a request. `callOf` returns it for the same request object. `received` is the request
- * from the socket if that is another object.
+ * object from the socket when `request` was made from it.
  */
 export const openCall = (
   core: Core,
@@ -106,7 +106,7 @@ export const openCall = (
   return call
 }
 
-/** Returns a copy of the call with another request, for a form that continues after a confirmation. */
+/** Returns the call for another path and request. A form that continues after a confirmation uses it. */
 export const withRequest = (call: Call, path: string, request: Request): Call => ({
   request,
   path,
@@ -124,7 +124,7 @@ export const withRequest = (call: Call, path: string, request: Request): Call =>
 /** Returns the call of a request that came through `openCall`; throws for any other. */
 export const callOf = (request: Request): Call => {
   const call = (request as OpenedRequest)[CALL]
-  if (!call) throw new Error('a request that did not come through openCall')
+  if (!call) throw new Error('The request has no call: openCall did not see it.')
   return call
 }
 

@@ -129,19 +129,22 @@ export const charge = (
 }
 
 /**
- * Limit on mail that administrators cause to one mailbox: an invitation, a reset, a verification, each with a
- * repetition.
+ * Limit on mail that administrators send to one mailbox: an invitation, a reset and a verification, each sent
+ * twice.
  */
 const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
-/** Mails to one mailbox that an organization may cause before the shared budget of the mailbox is charged. */
+/**
+ * Number of mails that one organization may send to a mailbox before the shared budget of the mailbox is
+ * charged.
+ */
 const RESERVED = 2
-/** Limit on such mail of one organization in total: it may invite a department at once. */
+/** Limit on all mail that administrators of one organization send: enough to invite a department at once. */
 const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
- * Charges a mail that an administrator causes to the organization, to its share of the mailbox and, beyond a
- * reserve, to the mailbox itself. Administrators of one organization therefore cannot block password changes
- * in another, which send mail too.
+ * Charges a mail that an administrator sends. The organization and its share of the mailbox pay for each
+ * mail, the mailbox only for mails beyond the organization's reserve. One organization therefore cannot use
+ * up the mailbox for another one, whose password changes send mail too.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -162,14 +165,17 @@ export const chargeAdminMail = (
   takeAll(due, 1, now, 'Too many mails were sent by administrators to this mailbox or in this organization.')
 }
 
-/** Calls for metadata documents that one person causes: each is an application that the person tries. */
+/**
+ * Limit on metadata documents that are fetched for one person: one for each application that the person
+ * tries.
+ */
 const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
-/** Calls to one origin: this server must not be a means to flood another one. */
+/** Limit on calls to one origin, so that clients cannot use this server to flood another one. */
 const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
 
 /**
- * Charges a call for a metadata document to the person for whom it is made and to its origin: a person can
- * name any number of URLs.
+ * Charges the fetch of a metadata document to the person who causes it and to the document's origin. The
+ * person can name any number of URLs, of one origin or of many.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -188,8 +194,9 @@ export const chargeDocument = (
   )
 
 /**
- * Charges a call for a client's key set to its origin. The origin of the client's metadata document has a
- * budget of its own, which documents elsewhere cannot use up.
+ * Charges the fetch of a client's key set to the origin of the key set. Fetches for clients whose metadata
+ * document has the same origin (`isOwn`) have a budget of their own, which documents of other origins cannot
+ * use up.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`
  */
@@ -204,11 +211,11 @@ export const chargeKeySet = (
     'Too many keys of applications were looked up.',
   )
 
-/** Tests of connections to identity providers by the administrators of one organization. */
+/** Limit on tests of connections to identity providers by administrators of one organization. */
 const PER_TESTER: Allowance = { burst: 20, per_second: 20 / 600 }
 
 /**
- * Charges a test of a connection to the organization: each calls another server a few times.
+ * Charges a test of a connection to the organization. Each test calls another server a few times.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */

@@ -17,7 +17,7 @@ export const proxyList = (entries: readonly string[]): BlockList => {
  * undefined for other text.
  */
 export const normalizeAddress = (text: string): string | undefined => {
-  // The address of most sockets; the expressions below would find nothing to change.
+  // Most sockets have such an address. The expressions below would not change it.
   if (isIP(text) === 4) return text
   const bare = text
     .trim()

@@ -22,7 +22,7 @@ type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer
  * permission tests all read this object, so none of them can miss a route.
  */
 export interface AdminRoute {
-  /** Operation id in the OpenAPI document, and so the name of a generated client's function. */
+  /** Operation id in the OpenAPI document. Generated clients name their function after it. */
   id: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
@@ -62,7 +62,7 @@ export interface AdminRoute {
   ): Promise<Reviewed>
   /** Reads the object of a GET. A PUT or DELETE of the same path compares `If-Match` with it. */
   read?(q: Queries, input: RouteInput): Promise<unknown>
-  /** Absent where `read` stands. */
+  /** Absent when the route has `read`. */
   handle?(input: RouteInput): Promise<unknown>
 }
 
@@ -234,7 +234,7 @@ const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | 
     .find(shape => shape?.[discriminator]?.safeParse(type).success)
 }
 
-/** Returns the details of a refusal in a review; the answer as a whole is a 422. */
+/** Returns a refusal that a review throws as problems of fields, so that the answer remains one 422. */
 const reviewedBy = (error: unknown): Reviewed => {
   if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error

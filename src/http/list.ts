@@ -32,7 +32,7 @@ export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
       .preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 }))
       .default(20)
       .describe('Number of items of a page.'),
-    cursor: z.string().optional().describe('`next_cursor` of the page before. It belongs to its filters.'),
+    cursor: z.string().optional().describe('`next_cursor` of the previous page. It is valid with the same filters and order only.'),
     order: z.enum(['asc', 'desc']).default('desc').describe('Newest first, unless `sort` says otherwise.'),
     ...shape,
   })
@@ -75,7 +75,7 @@ export const answerPage = async <Row, Item>(
   list: {
     name: string
     query: ListQuery & Record<string, unknown>
-    /** The restriction of the caller, part of the cursor's binding. */
+    /** The organization to which the caller is restricted. The cursor is bound to it. */
     scope: string
     fetch(after: Keyset | undefined, limit: number): Promise<Row[]>
     total(): Promise<number>

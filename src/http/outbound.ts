@@ -9,8 +9,8 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { isNestedDeeply } from '#src/lib/json.ts'
 
 /**
- * A call that was refused or got no complete answer. All have the same message, which reveals nothing about
- * hosts and ports; `cause` is for the server's log.
+ * A call that was refused or got no complete answer. All such errors have the same message, which reveals
+ * nothing about hosts and ports; `cause` is for the server's log.
  */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
@@ -33,8 +33,8 @@ const resolve: Limits['resolve'] = hostname =>
   )
 
 /**
- * Maximum bytes of an answer in addition to its body: head, interim answers and chunk sizes, which cost time
- * for parsing too.
+ * Maximum bytes of an answer outside its body: head, interim answers and chunk sizes, which take time to
+ * parse too.
  */
 const OVERHEAD = 64 * 1024
 
@@ -61,7 +61,7 @@ const private4 = subnets(
     '192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3',
 )
 const public6 = subnets('ipv6', '2000::/3')
-/** Special ranges within 2000::/3; tunnels lead to any IPv4 address. */
+/** Special ranges within 2000::/3. Tunnels such as 2002::/16 lead to any IPv4 address. */
 const special6 = subnets('ipv6', '2001::/23 2001:db8::/32 2002::/16 3fff::/20')
 
 /** True for an address of the public Internet. */

@@ -4,8 +4,8 @@ import type { Call } from './call.ts'
 import { charge } from './charge.ts'
 
 /**
- * Maximum characters of a text in the log. A common redirect URI fits; strangers choose the text, so it is
- * short.
+ * Maximum characters of a text in the log. The limit is low, because strangers choose the text; a common
+ * redirect URI fits.
  */
 const MAX_LENGTH = 200
 
@@ -14,7 +14,8 @@ export const printable = (text: string): string =>
   text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
 
 /**
- * False for a network or organization with too many refusals in the log: strangers must not fill the disk.
+ * Returns false when a network or organization has too many refusals in the log, so that strangers cannot
+ * fill the disk.
  */
 export const mayReport = (
   context: Context,

@@ -5,7 +5,7 @@ import type { mount } from './routes.ts'
 
 /** Routes that are loaded together, at the first request to one of their paths. */
 export interface Section {
-  /** Matches the paths of the section, unless an earlier section does. */
+  /** Matches the paths of the section. The first section that matches a path serves it. */
   paths: RegExp
   load(): Promise<ReturnType<typeof mount>>
 }
@@ -18,7 +18,7 @@ export interface OpenSection {
 
 type Refuse = (methods: MethodTable, call: Call, cause?: unknown) => Response | Promise<Response>
 
-/** Prepares the sections. `refuse` answers a request without a route, or with an error that none caught. */
+/** Prepares the sections. `refuse` answers a request that has no route, or whose handler threw an error. */
 export const openSections = (sections: readonly Section[], refuse: Refuse) => {
   const all = sections.map(section => closedSection(section, refuse))
   const [last] = all.slice(-1)

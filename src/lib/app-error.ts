@@ -32,9 +32,9 @@ export type AppErrorCode = keyof typeof statuses
 interface AppErrorOptions {
   details?: Detail[]
   headers?: Record<string, string>
-  /** The object as it is stored (412). */
+  /** The stored object, which the answer 412 shows. */
   current?: unknown
-  /** The name that confirms the change (409 `last_administrator`). */
+  /** The name that the caller repeats to confirm the change, for the answer 409 `last_administrator`. */
   confirm?: string
   /** For the log only, never for the answer. */
   cause?: unknown
@@ -70,7 +70,7 @@ export const notFound = (what = 'The resource'): AppError =>
 /** Returns a 409. */
 export const conflict = (description: string): AppError => new AppError('conflict', description)
 
-/** Returns a 409 for a field whose value another object has. */
+/** Returns a 409 for a field whose value another object already has. */
 export const valueTaken = (field: string, message: string): AppError =>
   new AppError('conflict', message, { details: [{ field, code: 'taken', message }] })
 

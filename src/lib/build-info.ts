@@ -31,8 +31,8 @@ export interface Commit {
 }
 
 /**
- * Returns the commit of the repository. As {@link components}, a Bun macro: it runs when the caller is
- * bundled. https://bun.com/docs/bundler/macros
+ * Returns the commit of the repository. This is a Bun macro: it runs when the caller is bundled.
+ * https://bun.com/docs/bundler/macros
  */
 export const commit = (): Commit => {
   const { stdout } = spawnSync('git', ['log', '-1', '--abbrev=12', '--format=%h %ct'], {
@@ -50,16 +50,16 @@ type Locked = [
   string,
 ]
 
-/** Packages of types and of the compiler have no code in the executable. */
+/** Packages that only the compiler reads add no code to the executable. */
 const HAS_NO_CODE = /^(?:@types\/.*|bun-types|undici-types|typescript)$/
 
 /**
  * Returns the libraries that package.json depends on, directly or not, sorted by name. The bundler may have
- * left out some of them. A Bun macro.
+ * left out some of them. This is a Bun macro.
  */
 export const components = (): Component[] => installed().map(({ component }) => component)
 
-/** Returns the licence files of {@link components}. A Bun macro. */
+/** Returns the licence files of {@link components}. This is a Bun macro. */
 export const licenseTexts = (): LicenseText[] => {
   const libraries = Map.groupBy(installed(), ({ folder }) => textIn(folder))
   return [...libraries].flatMap(([text, found]) =>
@@ -81,7 +81,7 @@ const installed = (): Installed[] => {
   const visit = (name: string, path: string): void => {
     const key = [`${path}/${name}`, name].find(each => packages[each])
     const locked = key && packages[key]
-    // A peer that is not installed, or a package that another path has found.
+    // Skips a peer dependency that is not installed, and a package that was found before.
     if (!locked || found.has(locked[0]) || HAS_NO_CODE.test(name)) return
     found.set(locked[0], installedAs(name, key, locked))
     for (const next of Object.keys({ ...locked[2].dependencies, ...locked[2].peerDependencies }))
@@ -92,7 +92,7 @@ const installed = (): Installed[] => {
 }
 
 const installedAs = (name: string, path: string, [spec, , , integrity]: Locked): Installed => {
-  // A nested package is locked as `parent/name`, and installed in the parent's node_modules.
+  // The lock file names a nested package `parent/name`; its folder is in the parent's node_modules.
   const parent = path === name ? [] : [path.slice(0, -name.length - 1), 'node_modules']
   const folder = join(root, 'node_modules', ...parent, name)
   const { license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))

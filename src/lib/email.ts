@@ -4,8 +4,8 @@ import { fold, normalize } from './text.ts'
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * In 16-bit code units. A character outside the BMP has two and adds at least one of the 253 letters of the
- * `xn--` form.
+ * Maximum length in UTF-16 code units. Each character has at most two of them, and adds at least one of the
+ * 253 characters that the `xn--` form may have.
  */
 const MAX_DOMAIN_LENGTH = 506
 
@@ -51,7 +51,7 @@ export const canonicalEmail = (text: string): string | undefined => {
 export const foldIdentifier = (text: string): string => canonicalEmail(text.trim()) ?? fold(text.trim())
 
 /**
- * Returns the mailbox that usually receives mail to the address: addresses that differ in their `+tag` share
- * one.
+ * Returns the mailbox that usually receives mail to the address: addresses that differ only in their `+tag`
+ * share a mailbox.
  */
 export const mailboxOf = (email: string): string => (canonicalEmail(email) ?? email).replace(/\+[^@]*/, '')

@@ -6,8 +6,8 @@ import { join } from 'node:path'
  * macro: it runs when the caller is transpiled or bundled, so the executable contains the texts.
  * https://bun.com/docs/bundler/macros
  *
- * The bundler writes the texts out again wherever the variable is named, unless `Object.freeze` or another
- * call takes the result.
+ * Callers pass the result to `Object.freeze` or another call; without it the bundler repeats the texts at
+ * each use of the variable.
  */
 export const embed = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'utf8')

@@ -1,6 +1,8 @@
 import { retryLater } from './app-error.ts'
 
-/** Queue of a job: logins and other work, and each organization, wait separately. */
+/**
+ * Names the queue in which a job waits. Each organization has one queue for logins and one for other work.
+ */
 export interface HashLane {
   work: 'login' | 'change'
   /** The organization's id or slug, with `:known` for its known browsers. */
@@ -16,13 +18,13 @@ interface Waiting {
 
 /**
  * Returns a queue that runs at most `slots` jobs concurrently and lets `waiting` jobs of each kind of work
- * wait. Slots alternate between logins and other work, and among the organizations of each. argon2 runs on
- * the runtime's own threads, where more concurrent jobs would only take cores from other work.
+ * wait. A free slot goes to logins and to other work by turns, and within each to the organizations by turns.
+ * argon2 runs on the runtime's own threads, where more concurrent jobs would only take cores from other work.
  *
  * An organization may have as many waiting jobs as the queue has free seats. One organization alone therefore
- * gets half of the seats, and a second one always finds some. The networks of an organization share its seats
- * by the same rule, and one network alone gets a third. The rule is that of dynamic queue thresholds
- * (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+ * gets half of the seats, and a second organization always finds some. The networks of an organization share
+ * its seats by the same rule, and one network alone gets a third. The rule is that of dynamic queue
+ * thresholds (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
  *
  * @throws AppError 503 `temporarily_unavailable` with `Retry-After` when the queue is full; the job does not
  * start
@@ -68,7 +70,7 @@ export const fairQueue = (slots: number, waiting: number) => {
     try {
       return await job()
     } finally {
-      // The slot passes on to the next job, or is free again.
+      // The next job takes over the slot; without one the slot becomes free.
       const next = dequeue()
       if (next) next.start()
       else running--

@@ -1,5 +1,5 @@
 /**
- * Ids are a type prefix and a UUID version 7, so that they sort by creation.
+ * An id is a type prefix and a UUID version 7, so ids of one type sort by the time of their creation.
  * https://www.rfc-editor.org/rfc/rfc9562#section-5.7
  */
 export type UserId = `usr_${string}`
@@ -51,8 +51,9 @@ let count = 0
 
 /**
  * Returns an id that sorts after all earlier ids of this process, even when the clock (`now`, ms) steps back.
- * Ids of one millisecond count in `rand_a` (https://www.rfc-editor.org/rfc/rfc9562#section-6.2, method 1).
- * Bun's own counter restarts at each id of another time, such as that of an event.
+ * Ids of the same millisecond are numbered in `rand_a` (https://www.rfc-editor.org/rfc/rfc9562#section-6.2,
+ * method 1). `Bun.randomUUIDv7` restarts its counter when an id has another time, such as the time of an
+ * event.
  */
 export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${string}` => {
   count = now > latest ? 0 : count + 1
@@ -78,8 +79,6 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** True for a UUID in its usual form of 36 characters, in any case. */
 export const isUuid = (text: string): boolean => uuid.test(text)
 
-/**
- * True when a chosen name (a slug or client id) could be mistaken for a generated id. Such names are refused.
- */
+/** True when a slug or client id that a person chose looks like a generated id. Such names are refused. */
 export const looksLikeId = (text: string): boolean =>
   isUuid(text) || idPrefixes.some(prefix => text.startsWith(`${prefix}_`))

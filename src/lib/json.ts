@@ -1,6 +1,6 @@
 /**
- * Maximum nesting of arrays and objects in JSON from outside; attributes of a user, the deepest part, may
- * have 16 levels.
+ * Maximum nesting of arrays and objects in JSON from callers and other servers. The deepest valid part, the
+ * attributes of a user, has at most 16 levels.
  */
 const DEPTH = 64
 const [QUOTE, BACKSLASH, ARRAY, ARRAY_END, OBJECT, OBJECT_END] = [...'"\\[]{}'].map(character =>

@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 export const MASTER_KEY_FILE = 'master.key'
 
 /**
- * Keys derived from the master key. Each purpose has its own, so a value sealed for one purpose cannot be
+ * Keys derived from the master key. Each purpose has its own key, so a value sealed for one purpose cannot be
  * opened for another.
  */
 export interface MasterKey {

@@ -1,5 +1,5 @@
 /**
- * Metrics for Prometheus. Counting adds a number in memory; text is rendered on request.
+ * Metrics for Prometheus. Numbers are counted in memory, and rendered as text on request.
  * https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 type Type = 'counter' | 'gauge' | 'histogram'
@@ -15,18 +15,21 @@ export interface Family {
 const labelled = (label: string, value: string): string =>
   `${label}="${value.replace(/["\\\n]/g, character => (character === '\n' ? '\\n' : `\\${character}`))}"`
 
-/** Upper bounds of the buckets in milliseconds: from an answer out of memory to the longest outbound call. */
+/**
+ * Upper bounds of the buckets in milliseconds: from an answer that needs no input or output to the longest
+ * outbound call.
+ */
 const BOUNDS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000] as const
 
 interface Series {
-  /** Number of values per bucket, not cumulative; the last bucket is above all bounds. */
+  /** Number of values per bucket, not cumulative. The last bucket counts the values above all bounds. */
   buckets: number[]
   sum: number
 }
 
 /**
- * Returns the metrics of one server. Label values must come from a closed set: input of clients would fill
- * memory.
+ * Returns the metrics of one server. Label values must come from a closed set: values that clients choose
+ * could fill the memory.
  */
 export const openMetrics = () => {
   const known = new Map<string, { type: Type; help: string; samples(): Sample[] }>()
@@ -52,7 +55,7 @@ export const openMetrics = () => {
   }
 
   return {
-    /** Shows the family before its first value, so that dashboards and alerts find it. */
+    /** Includes a family in the text before its first value, so that dashboards and alerts find it. */
     declare(type: 'counter' | 'histogram', family: Family): void {
       if (known.has(family.name)) return
       if (type === 'counter') openCounter(family)
@@ -62,7 +65,7 @@ export const openMetrics = () => {
       const counts = counters.get(family) ?? openCounter(family)
       counts.set(value, (counts.get(value) ?? 0) + 1)
     },
-    /** Records a duration in milliseconds, rendered in seconds. */
+    /** Records a duration in milliseconds. The text shows seconds. */
     time(family: Family, value: string, ms: number): void {
       const series = histograms.get(family) ?? openHistogram(family)
       let observed = series.get(value)
@@ -75,7 +78,10 @@ export const openMetrics = () => {
       observed.buckets[bucket] = (observed.buckets[bucket] ?? 0) + 1
       observed.sum += ms
     },
-    /** Registers a gauge, read when the text is rendered. It replaces an earlier one of this name. */
+    /**
+     * Registers a gauge. `read` returns its value whenever the text is rendered. It replaces an earlier gauge
+     * of this name.
+     */
     gauge(name: string, help: string, read: () => number): void {
       known.set(name, { type: 'gauge', help, samples: () => [['', '', read()]] })
     },
@@ -95,8 +101,8 @@ export const openMetrics = () => {
 }
 
 /**
- * Joins the metrics of several workers by their numbers: each sample gets the label `worker`, and each family
- * is shown once.
+ * Joins the metrics of several workers. Each sample gets the number of its worker as the label `worker`, and
+ * each family has one head.
  */
 export const joinMetrics = (pages: readonly (readonly [worker: number, page: string])[]): string => {
   const families = new Map<string, { head: string[]; samples: string[] }>()

@@ -3,13 +3,14 @@ import { join } from 'node:path'
 
 const source = import.meta.dir.startsWith('/$bunfs') ? [] : [join(import.meta.dir, '../main.ts')]
 
-/** Command of the installed program: a process that it starts has the code of an upgrade. */
+/** Command that starts the installed program. After an upgrade it starts the new version. */
 export const installedProgram: readonly string[] = [process.execPath, ...source]
 
 /**
- * Returns the path of the running executable, for child processes that speak to this one or open its
- * database: both must be of one version. After an upgrade another file has the name, or none; on Linux /proc
- * leads to the old one: https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html
+ * Returns the path of the running executable, for child processes that exchange messages with this one or
+ * open its database: parent and child must have one version. After an upgrade `process.execPath` names the
+ * new file or no file, but on Linux /proc still leads to the old one:
+ * https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html
  */
 export const runningExecutable = (): string => {
   const running = `/proc/${process.pid}/exe`
@@ -20,5 +21,5 @@ export const runningExecutable = (): string => {
   }
 }
 
-/** Returns the command of {@link runningExecutable}. */
+/** Returns the command that starts {@link runningExecutable}. */
 export const runningProgram = (): string[] => [runningExecutable(), ...source]

@@ -1,11 +1,14 @@
 import { isIP } from 'node:net'
 import { parseDuration } from './duration.ts'
 
-/** The parser of a setting. It is no zod schema, because each command reads settings before anything else. */
+/**
+ * The parser of a setting. It does not use zod, because every command reads settings and loading zod would
+ * slow its start.
+ */
 export interface Parser<T> {
   /** Returns the value; undefined for a text that is not allowed. */
   parse(given: string): T | undefined
-  /** Completes the error "… is not". */
+  /** The allowed values, as the end of the error "… is not". */
   allowed: string
 }
 
@@ -19,7 +22,7 @@ export interface Setting<T> {
   parser: Parser<T>
   fallback: T | undefined
   secret?: true
-  /** The text in `gatehouse help`. */
+  /** The description in `gatehouse help`. */
   about: string
 }
 

@@ -1,20 +1,20 @@
 /**
- * In 16-bit code units. Text that composes to a password of the maximum 1,024 bytes has at most three units
- * for two bytes.
+ * Maximum length in UTF-16 code units. Normalized passwords have at most 1,024 bytes, and text has at most
+ * three code units for each two bytes of its normalized form.
  */
 const MAX_NORMALIZED_LENGTH = 1_536
 
 /**
- * Applies Unicode normalization (https://www.unicode.org/reports/tr15/). Longer text is returned unchanged,
- * since nothing stored normalized is that long: sorting combining marks takes quadratic time, seconds for
- * 30,000 of them.
+ * Applies Unicode normalization (https://www.unicode.org/reports/tr15/). Text above the maximum is returned
+ * unchanged: sorting combining marks takes quadratic time (seconds for 30,000 marks), and no stored
+ * normalized value is that long.
  */
 export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
   text.length > MAX_NORMALIZED_LENGTH ? text : text.normalize(form)
 
 /**
- * Returns user names and e-mail addresses in the form in which they are compared, looked up and sorted: NFKC
- * in lower case.
+ * Returns a user name or e-mail address in the form in which it is compared, looked up and sorted: NFKC in
+ * lower case.
  */
 export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCase()
 
@@ -26,7 +26,7 @@ export const isPlain = (text: string): boolean => text.isWellFormed() && !hasCon
 /** Line breaks of every kind, tabs, byte order marks, and bidirectional control characters. */
 const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
 
-/** True for one line of text that is shown as it is stored. */
+/** True for one line of text without characters that change its display. */
 export const isLine = (text: string): boolean => isPlain(text) && !unfit.test(text)
 
 const hasControl = (text: string): boolean => {

@@ -1,4 +1,4 @@
-/** A bucket holds at most `burst` units and gains `per_second` units a second. */
+/** Size of a bucket: it holds at most `burst` units and gains `per_second` units a second. */
 export interface Allowance {
   readonly burst: number
   readonly per_second: number
@@ -6,14 +6,14 @@ export interface Allowance {
 
 interface Bucket {
   left: number
-  /** Time of the value in `left`, in milliseconds. */
+  /** Time at which `left` was computed, in milliseconds since the epoch. */
   at: number
 }
 
 /**
- * Token buckets by key, in memory. At most `most` keys are kept; the least recently used one is dropped,
- * which refills its bucket. A clock that steps back adds nothing. One of `workers` processes gives out its
- * share of each allowance, and at least one unit.
+ * Token buckets by key, in memory. At most `most` keys are kept: the least recently used key is dropped, and
+ * its next use finds a full bucket. A clock that steps back adds no units. Each of `workers` processes grants
+ * its share of an allowance, and at least one unit.
  */
 export class TokenBuckets {
   readonly #most: number
@@ -35,7 +35,7 @@ export class TokenBuckets {
     return Math.min(most, bucket.left + gained)
   }
 
-  /** Returns the milliseconds until the bucket has the units; 0 when it has them. */
+  /** Returns the milliseconds until the bucket has `units`; 0 when it has them. */
   wait(key: string, allowance: Allowance, now: number, units: number): number {
     const lacking = units - this.left(key, allowance, now)
     return Math.max(0, (lacking / allowance.per_second) * this.#workers * 1000)

@@ -1,18 +1,22 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Maximum uses of anchors, each weighted by the aliases inside it: nested aliases could expand to gigabytes.
+ * Maximum number of uses of an anchor, multiplied by the number of aliases inside it. Nested aliases could
+ * expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
-/** Maximum number of values after aliases are expanded, ten times that of a seed with 100,000 users. */
+/**
+ * Maximum number of values after aliases are expanded: ten times the number in a seed file with 100,000
+ * users.
+ */
 const MAX_VALUES = 8_000_000
-/** Maximum levels; a seed file has fewer than ten. */
+/** Maximum number of levels; a seed file has fewer than ten. */
 const MAX_DEPTH = 100
 const CHUNK = 65_536
 
 /** Text that is not valid YAML or exceeds a limit. */
 export class YamlError extends Error {
-  /** From 1; undefined when the error concerns the whole file. */
+  /** Line number from 1; undefined when the error concerns the whole file. */
   readonly line: number | undefined
   constructor(message: string, line?: number) {
     super(message)
@@ -56,7 +60,9 @@ export const parseYaml = (text: string): Yaml => {
   }
 }
 
-/** Returns one line without the position, which the caller adds in its own format. */
+/**
+ * Returns the first line of an error's message without the position, which the caller adds in its own format.
+ */
 const reasonOf = (error: unknown): string => {
   const [reason = ''] = (error as Error).message.split('\n')
   if (/call stack/.test(reason)) return `Nested deeper than ${MAX_DEPTH} levels.`
@@ -75,7 +81,7 @@ const requireBounded = (root: unknown): void => {
       if (typeof value === 'object' && value !== null)
         for (const member of Object.values(value)) {
           if (++count > MAX_VALUES)
-            throw new YamlError(`More than ${MAX_VALUES} values with those of aliases.`)
+            throw new YamlError(`More than ${MAX_VALUES} values, counting each value again for each alias.`)
           if (typeof member === 'object') next.push(member)
         }
     level = next
