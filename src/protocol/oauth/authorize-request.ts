@@ -22,7 +22,8 @@ export type AuthorizeClient = Origin & {
 }
 
 /**
- * Destination of the answer, for success and errors. It goes into the query unless `response_mode` is set.
+ * Destination of the answer, which is a code or an error. The query carries the answer unless `response_mode`
+ * is set.
  */
 export type AuthorizeTarget = {
   readonly redirect_uri: string
@@ -31,10 +32,10 @@ export type AuthorizeTarget = {
 }
 
 /**
- * A validated authorization request as plain JSON. `scopes` are granted scopes of the client, `max_age` is in
- * seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet. With
- * `any_organization`, `organization_id` is a default: the request names neither organization nor user, and
- * the client serves all.
+ * A validated authorization request as plain JSON. `scopes` are requested scopes that the client may have,
+ * `max_age` is in seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet. With
+ * `any_organization`, `organization_id` is only a default: the request names neither organization nor user,
+ * and the client serves all organizations.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
@@ -62,8 +63,8 @@ export type AuthorizeRequest = AuthorizeTarget & {
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Reads the redirect URI, the state and the response mode, the second step. A response mode that cannot be
- * used is refused by the third step, in the query.
+ * Reads the redirect URI, the state and the response mode, the second step. The third step refuses a response
+ * mode that cannot be used; the query carries that error.
  *
  * @throws OAuthError `invalid_request`, to be shown as a page and never redirected
  * (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1)
@@ -81,8 +82,8 @@ export const parseTarget = (
 }
 
 /**
- * True when a form carries the answer: an application behind a private-use scheme gets no body, and browsers
- * replace NUL and line breaks
+ * True when a form can carry the answer. An application with a private-use scheme gets no body, and browsers
+ * change NUL and line breaks in fields
  * (https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#convert-to-a-list-of-name-value-pairs).
  */
 const fitsForm = (redirect_uri: string, state = ''): boolean =>
@@ -152,7 +153,8 @@ const unsupported = {
 type Unsupported = keyof typeof unsupported
 
 const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
-  // An empty response_type is unsupported, a missing one a malformed request.
+  // An empty response_type gets the error for an unsupported one, a missing one the error for a malformed
+  // request.
   const isEmpty = parameters.irregular.has('response_type')
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
@@ -193,8 +195,8 @@ const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boole
   capabilities.includes('cross_organization')
 
 /**
- * Reads the organization. A dynamic client that belongs to no organization gets that of the API that the
- * request names.
+ * Reads the organization. For a dynamic client that belongs to no organization it is the organization of the
+ * requested API.
  */
 const readOrganization = (
   values: ReadonlyMap<string, string>,
@@ -228,8 +230,8 @@ const readMaxAge = (text: string | undefined) => {
 }
 
 /**
- * Ignores a hint longer than any e-mail address, or with characters that no name has: an unusable hint is not
- * an error.
+ * Returns the hint. One that is longer than any e-mail address or has characters that no name has is ignored,
+ * because an unusable hint is not an error.
  */
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined

@@ -51,7 +51,10 @@ const severalMethods = () =>
   new OAuthError('invalid_request', 'The client must use one authentication method only.')
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-/** Maximum characters, as for other tokens: an assertion has six short claims and a signature. */
+/**
+ * Maximum characters of an assertion, which has six short claims and a signature. Other tokens have the same
+ * limit.
+ */
 const MAX_ASSERTION = 8192
 
 /**
@@ -74,7 +77,7 @@ const subjectOf = (jwt: string): string | undefined => {
   try {
     const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
     const sub: unknown = Reflect.get(Object(claims), 'sub')
-    // Stores cannot keep NUL.
+    // PostgreSQL cannot store NUL, and U+FFFD stands for invalid UTF-8.
     return typeof sub === 'string' && !/[\0\ufffd]/.test(sub) ? sub : undefined
   } catch {
     return undefined
@@ -98,8 +101,9 @@ const parseBasic = (authorization: string): PresentedClient => {
 }
 
 /**
- * Checks the method: a public client has no secret; a confidential one sends it in the form, or in the header
- * when registered for that; one with keys signs an assertion. The caller verifies secret or assertion.
+ * Checks that the client may use the presented method. A public client sends no secret, a confidential client
+ * sends it in the form, or in the header if registered for that, and a client with keys may sign an
+ * assertion. The caller verifies the secret or the assertion.
  *
  * @throws OAuthError `invalid_client`
  */

@@ -11,7 +11,7 @@ export const MAX_DOCUMENT_ID = 512
 
 /**
  * True when the client_id may be the URL of a metadata document: https, with a path, without user name,
- * fragment and dot segments. The text is compared as it is, so that nothing is normalized.
+ * fragment and dot segments. The text itself is checked, because a URL parser would normalize it.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-3
  */
 export const isDocumentId = (client_id: string): boolean => {
@@ -26,7 +26,7 @@ const invalid = (text: string) => new OAuthError('invalid_client_metadata', text
 
 type Keys = Pick<Registration, 'jwks' | 'jwks_uri' | 'token_endpoint_auth_signing_alg'>
 
-/** Reads the keys of a document, or where they are published. */
+/** Reads the keys of a document, or the URL of its key set. */
 const readKeys = (document: object): Keys => {
   const [jwks, jwks_uri]: unknown[] = [Reflect.get(document, 'jwks'), Reflect.get(document, 'jwks_uri')]
   if (jwks !== undefined && jwks_uri !== undefined)
@@ -44,7 +44,7 @@ const readKeys = (document: object): Keys => {
 type Methods = Pick<Registration, 'token_endpoint_auth_method' | 'token_endpoint_auth_methods_supported'>
 
 /**
- * Reads how the client can authenticate. It may list several methods:
+ * Reads the authentication methods of the client. A document may list several:
  * https://openid.net/specs/openid-connect-rp-metadata-choices-1_0.html
  */
 const readMethods = (document: object, keys: Keys): Methods => {
@@ -100,8 +100,8 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 ]
 
 /**
- * True when a person who consented to the client before its document changed must be asked again: new keys or
- * redirect URIs may belong to another program.
+ * True when a changed document makes earlier consents invalid: new keys or redirect URIs may belong to
+ * another program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

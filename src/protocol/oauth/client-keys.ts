@@ -12,33 +12,36 @@ export type AssertionAlg = (typeof assertionAlgs)[number]
 export interface ClientKeys {
   /** False for a client that may also use the method `none`. */
   readonly is_required: boolean
-  /** The one algorithm of its assertions; undefined: any supported one. */
+  /** The only algorithm that its assertions may have; undefined allows every supported algorithm. */
   readonly alg: AssertionAlg | undefined
   readonly source: { readonly jwks: JSONWebKeySet } | { readonly jwks_uri: string }
 }
 
-/** Maximum keys of a set, because each key is checked; clients publish one to three. */
+/** Maximum number of keys in a set, because each key is checked. Clients publish one to three. */
 const MAX_KEYS = 100
 const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
-/** Bits of a number in base64url, in whole bytes; infinite for anything else. */
+/** Returns the length of a base64url number in bits, in whole bytes; infinity for any other value. */
 const bitsOf = (text: unknown) =>
   typeof text === 'string' ? Math.floor((text.length * 6) / 8) * 8 : Number.POSITIVE_INFINITY
 
-/** True for a key of a supported algorithm; RSA within the bounds that keep a verification short. */
+/**
+ * True for a key of a supported algorithm. The length of RSA keys is bounded, so that a verification is
+ * short.
+ */
 const isUsable = ({ kty, crv, n, e }: JWK): boolean =>
   kty === 'RSA'
     ? bitsOf(n) <= 4096 && bitsOf(e) <= 32
     : (kty === 'EC' && crv === 'P-256') || (kty === 'OKP' && crv === 'Ed25519')
 
-/** Leaves out the members that are not needed, such as certificates. */
+/** Returns the key without the members that are not needed, such as certificates. */
 const strip = ({ kty, kid, use, alg, crv, x, y, n, e }: JWK): JWK =>
   JSON.parse(JSON.stringify({ kty, kid, use, alg, crv, x, y, n, e }))
 
 /**
- * Reads a key set. Keys of other algorithms are left out.
+ * Reads a key set. Keys of unsupported algorithms are left out.
  * https://www.rfc-editor.org/rfc/rfc7517#section-5
  *
  * @throws OAuthError `invalid_client_metadata`, including for a set with a private or symmetric key

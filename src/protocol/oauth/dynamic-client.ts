@@ -28,15 +28,15 @@ export type Registration = {
   readonly client_name?: string
   readonly scope?: string
   readonly application_type?: (typeof applicationTypes)[number]
-  /** In a metadata document: set when both may be used, and the method is then `none`. */
+  /** Set when a metadata document allows both methods; `token_endpoint_auth_method` is then `none`. */
   readonly token_endpoint_auth_methods_supported?: readonly ['none', 'private_key_jwt']
-  /** Only in a metadata document, as are the other members about keys. */
+  /** This member and the two below come from a metadata document only. */
   readonly jwks?: JSONWebKeySet
   readonly jwks_uri?: string
   readonly token_endpoint_auth_signing_alg?: AssertionAlg
 }
 
-/** Returns how the client may prove a key; undefined for one that cannot. */
+/** Returns the keys with which the client may sign assertions; undefined for a client without keys. */
 export const keysOf = ({
   token_endpoint_auth_method: method,
   token_endpoint_auth_methods_supported: methods,
@@ -52,7 +52,8 @@ export const keysOf = ({
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
 /**
- * Returns a text; undefined when the member is absent or empty, as clients send members that they do not use.
+ * Returns a member that is a string. A member that is absent or empty yields undefined, because clients send
+ * empty members that they do not use.
  */
 const readText = (body: object, name: string, maxLength: number): string | undefined => {
   const value: unknown = Reflect.get(body, name)
@@ -73,7 +74,7 @@ const readTexts = (body: object, name: string): readonly string[] | undefined =>
   if (value === undefined) return undefined
   if (Array.isArray(value) && value.length <= 100 && value.every(item => typeof item === 'string'))
     return value
-  throw invalid(`${name} must be a list of texts.`)
+  throw invalid(`${name} must be a list of strings.`)
 }
 
 const readRedirectUris = (body: object): readonly string[] => {
@@ -89,11 +90,10 @@ const readRedirectUris = (body: object): readonly string[] => {
 
 /**
  * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
- * refused: clients list all that they know. The answer has the registered ones.
+ * refused: clients list all that they know. The answer shows the registered ones.
  *
- * @param mayAsk whether a dynamic client may ever be given this scope
- * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`
- * (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2)
+ * @param mayAsk whether a dynamic client may ever be given this scope @throws OAuthError
+ * `invalid_redirect_uri`, `invalid_client_metadata` (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2)
  */
 export const parseRegistration = (body: unknown, mayAsk: (scope: string) => boolean): Registration => {
   if (typeof body !== 'object' || body === null || Array.isArray(body))

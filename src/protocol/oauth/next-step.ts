@@ -9,7 +9,7 @@ export type EligibleLogin = {
   /** False when the user may no longer log in. */
   readonly enabled: boolean
   readonly must_change_password: boolean
-  /** The user has to add a factor, because one is required or the user asked to. */
+  /** The user has to add a factor, because one is required or the user asked to add one. */
   readonly enrol_due: boolean
   /** The user may add a factor. */
   readonly may_enrol: boolean
@@ -40,7 +40,7 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly logins: readonly Login[]
   /** The login chosen in this flow: just authenticated or selected from the list. */
   readonly chosen_login_id: string | undefined
-  /** True when that login was authenticated within this flow, as prompt=login and max_age=0 require. */
+  /** True when the chosen login was authenticated within this flow, as prompt=login and max_age=0 require. */
   readonly is_authenticated: boolean
   /** User id from the verified id_token_hint. */
   readonly hinted_user_id: string | undefined
@@ -97,8 +97,8 @@ const refusals = {
 } as const
 
 /**
- * Maximum age in seconds of the authentication that permits a change of password or factors: a person
- * finishes a change in that time, and a thief who finds an open browser later cannot make one.
+ * Maximum age, in seconds, of an authentication that permits a change of password or factors. A person
+ * finishes a change in that time, and a thief who finds an open browser later cannot make a change.
  */
 export const FRESH = 5 * 60
 
@@ -108,8 +108,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
- * enrol, attributes, terms, offer_passkey, consent, issue, in this order, each only while it is required. A
- * passkey is offered only at an authentication within this flow.
+ * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
+ * skipped. A passkey is offered only at an authentication within this flow.
  *
  * A new password or factor requires an authentication within this flow or just before it, so that a stolen
  * cookie is not enough, and follows the second factor.

@@ -24,13 +24,15 @@ export const decodeForm = (text: string): string | undefined => {
 }
 
 /**
- * True when a value may be stored. PostgreSQL cannot store NUL; `state` is returned to the client unchanged.
+ * True when a parameter may have this value. PostgreSQL cannot store NUL, but `state` may contain it, because
+ * the client gets it back unchanged.
  */
 const isStorable = (name: string, value: string) => name === 'state' || !value.includes('\0')
 
 /**
- * Parses query strings and form bodies (raw, without `?`) as one request; a name in both is repeated. U+FFFD
- * is refused because decoders put it in place of invalid UTF-8; a client that means it sends the escape.
+ * Parses query strings and form bodies (raw, without `?`) as one request; a name in both counts as repeated.
+ * A raw U+FFFD is refused, because decoders put it in place of invalid UTF-8; a client that means this
+ * character percent-encodes it.
  *
  * @throws OAuthError `invalid_request` for more than 100 parameters or invalid Unicode
  */
@@ -51,7 +53,8 @@ export const parseParameters = (...sources: readonly string[]): ParameterMap => 
       const value = equals === -1 ? '' : decodeForm(piece.slice(equals + 1))
       if (name === undefined) irregular.set('', 'malformed')
       else if (name === 'resource' && value && !irregular.has(name))
-        // The one parameter that may repeat (RFC 8707 section 2); URIs have no spaces.
+        // Only `resource` may be repeated (RFC 8707 section 2). Spaces separate its values, because URIs have
+        // none.
         values.set(name, values.has(name) ? `${values.get(name)} ${value}` : value)
       else if (values.delete(name) || irregular.has(name)) irregular.set(name, 'repeated')
       else if (value === undefined || !isStorable(name, value)) irregular.set(name, 'malformed')
@@ -99,7 +102,7 @@ export const requireParameter = (values: ReadonlyMap<string, string>, name: stri
 }
 
 /**
- * Returns a required parameter while others may be irregular.
+ * Returns the value of a required parameter. Other parameters may be irregular.
  *
  * @throws OAuthError `invalid_request`
  */

@@ -4,9 +4,9 @@ import type { Registration } from './dynamic-client.ts'
 const LOCAL = ['http://localhost/callback', 'http://127.0.0.1/callback']
 
 /**
- * Documents as their makers published them in September 2026: name, redirect URIs, and the keys where they
- * have some. Some of their servers refuse calls from data centres, and a network without Internet access
- * cannot fetch them.
+ * Copies of metadata documents as published in September 2026, with name, redirect URIs and keys, if any.
+ * Some of the publishers' servers refuse calls from data centres, and a network without Internet access
+ * cannot fetch the documents.
  */
 const published: Record<string, object> = {
   'https://claude.ai/oauth/mcp-oauth-client-metadata': {
@@ -36,7 +36,7 @@ const published: Record<string, object> = {
   'https://opencode.ai/oauth/opencode/client.json': { client_name: 'OpenCode', redirect_uris: LOCAL },
 }
 
-/** Ids of the clients whose documents the executable has. */
+/** Ids of the clients whose documents the executable contains. */
 export const publishedIds: readonly string[] = Object.keys(published)
 
 /** Returns the copy of a published document, or undefined. */

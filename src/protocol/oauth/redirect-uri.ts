@@ -4,7 +4,8 @@ const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
- * Schemes that a browser runs, shows or handles itself, in addition to the schemes whose hosts are checked.
+ * Schemes without a dot that no client may register with `any_scheme`: browsers run, show or handle them.
+ * `http` and `https` are here too, because they are accepted only after a check of their host.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(
@@ -13,9 +14,9 @@ const unsafeSchemes = new Set(
 )
 
 /**
- * Returns why a redirect URI cannot be registered, or undefined when it can. Allowed are https, http on a
- * loopback host, and private-use schemes, which contain a dot
- * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1), unlike all schemes that run or show content. The host
+ * Returns why a redirect URI cannot be registered, or undefined when it can. It must use https, http on a
+ * loopback host, or a private-use scheme. A private-use scheme contains a dot
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); no scheme that runs or shows content does. The host
  * is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
  *
  * @param schemes `any_scheme` also allows a scheme without a dot, which editors use (`cursor:`), unless it is
@@ -43,8 +44,9 @@ const loopbackWithoutPort = /^http:\/\/(?:127\.0\.0\.1|\[::1\])(?=[/?]|$)/
 const leadingPort = /^:([1-9]\d{0,4})/
 
 /**
- * Compares redirect URIs byte by byte. A loopback IP registered without a port matches any port, since a
- * native application learns it only when it listens (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
+ * Compares redirect URIs byte by byte. A loopback IP registered without a port matches any port, because a
+ * native application learns its port only when it listens
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
  */
 export const matches = (registered: string, requested: string): boolean => {
   if (registered === requested) return true
@@ -59,7 +61,7 @@ export const matches = (registered: string, requested: string): boolean => {
 
 const loopbackOrigin = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::([1-9]\d{0,4}))?(?=[/?]|$)/
 
-/** Returns a loopback URI without its port; undefined for any other. */
+/** Returns a loopback URI without its port; undefined for any other URI. */
 const withoutPort = (uri: string): string | undefined => {
   const [text = '', origin, port = '1'] = loopbackOrigin.exec(uri) ?? []
   return origin && Number(port) <= 65535 ? origin + uri.slice(text.length) : undefined
@@ -69,8 +71,8 @@ const withoutPort = (uri: string): string | undefined => {
 export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefined
 
 /**
- * True when a client may be answered at the URI. For a dynamic client the port of a loopback URI is ignored:
- * such clients register one port, or none, and listen on another.
+ * True when the answer to the client may go to the URI. For a dynamic client the port of a loopback URI is
+ * ignored: such clients register one port, or none, and listen on another.
  */
 export const isRedirectOf = (
   client: Origin & { readonly redirect_uris: readonly string[] },
@@ -102,6 +104,6 @@ export const withParameters = (
  */
 export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)
 
-/** Returns the web origin of a registered redirect URI; undefined for one of a native application. */
+/** Returns the web origin of a registered redirect URI; undefined for the URI of a native application. */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin

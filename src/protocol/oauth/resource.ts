@@ -13,7 +13,7 @@ export const openidScopes: readonly string[] = [
   'offline_access',
 ]
 
-/** Maximum resources of a request: each is looked up, and the consent page lists all. */
+/** Maximum number of resources in a request: each is looked up, and the consent page lists all. */
 const MAX_RESOURCES = 10
 
 /** The parts of a registered API that the rules use. */
@@ -49,10 +49,11 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 }
 
 /**
- * Returns the resource of a token request: the named one, else the only authorized one; undefined without
- * either. The authorized and the named resource are identifiers of APIs.
+ * Returns the API of a token request: the requested one, or the only authorized one when none is requested;
+ * undefined when the authorization has no API. Both parameters are identifiers of APIs.
  *
- * @throws OAuthError `invalid_target` for one that was not authorized, and without a choice among several
+ * @throws OAuthError `invalid_target` for an API that was not authorized, and when several were authorized
+ * and none is requested
  */
 export const chooseResource = (
   authorized: readonly string[],
@@ -70,13 +71,11 @@ export const chooseResource = (
   )
 }
 
-/** True when the API has the scope, and offers it to people who hold these roles. */
+/** True when the API has the scope and offers it to people with these roles. */
 const offers = ({ scopes }: Pick<TargetApi, 'scopes'>, name: string, held: ReadonlySet<string>): boolean =>
   scopes.some(scope => scope.name === name && (scope.role === null || held.has(scope.role)))
 
-/**
- * Returns the APIs with the scope that offer it to people who hold these roles; undefined when no API has it.
- */
+/** Returns the APIs that offer the scope to people with these roles; undefined when no API has the scope. */
 export const apisOffering = <A extends Pick<TargetApi, 'scopes'>>(
   apis: readonly A[],
   name: string,
@@ -87,8 +86,8 @@ export const apisOffering = <A extends Pick<TargetApi, 'scopes'>>(
 }
 
 /**
- * Returns the scopes of a token for an API: those of the API that the client may use and the person's roles
- * allow, and the OpenID ones that the client may still ask for.
+ * Returns the scopes of a token for an API. A granted scope of the API remains while the client may use it
+ * and the person's roles allow it, a granted OpenID scope while the client may ask for it.
  */
 export const scopesOfToken = (
   granted: readonly string[],

@@ -23,7 +23,9 @@ export const parseScope = (text: string): readonly string[] => {
   return [...scopes]
 }
 
-/** Joins scopes to the `scope` parameter: https://www.rfc-editor.org/rfc/rfc6749#section-3.3 */
+/**
+ * Joins scopes into the value of the `scope` parameter: https://www.rfc-editor.org/rfc/rfc6749#section-3.3
+ */
 export const formatScope = (scopes: readonly string[]): string => scopes.join(' ')
 
 /** True when every scope is allowed. */
@@ -31,7 +33,7 @@ export const isSubset = (scopes: readonly string[], allowed: readonly string[]):
   scopes.every(scope => allowed.includes(scope))
 
 /**
- * Returns the granted scopes: the requested ones, or the fallback without a request.
+ * Returns the granted scopes: the requested ones, or `fallback` when none is requested.
  *
  * @throws OAuthError `invalid_scope` for a scope outside `allowed`; its description names the allowed ones
  */
@@ -49,8 +51,8 @@ export const grantScopes = (
 }
 
 /**
- * Returns the requested scopes that are allowed, or `fallback` if none is requested: clients that registered
- * themselves ask for all scopes that they have heard of.
+ * Returns the requested scopes that are allowed, or `fallback` if none is requested. It ignores other scopes,
+ * because clients that registered themselves ask for every scope that they know.
  *
  * @throws OAuthError `invalid_scope` when none is allowed
  */

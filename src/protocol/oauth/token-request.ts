@@ -7,8 +7,8 @@ export const grantTypes = ['authorization_code', 'refresh_token', 'client_creden
 export type GrantType = (typeof grantTypes)[number]
 
 /**
- * A token request without client authentication. `scopes` is undefined when the request has no `scope`,
- * `resource` when it has none.
+ * The parameters of a token request, except the client's credentials. `scopes` and `resource` are undefined
+ * when the request has no such parameter.
  */
 export type TokenRequest = { readonly resource: string | undefined } & (
   | {

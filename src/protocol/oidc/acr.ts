@@ -13,12 +13,12 @@ export const levelOf = (acr: string): number => (acrValues as readonly string[])
 /** Returns the class of a level, 1 to 3. */
 export const acrOf = (level: number): string => acrValues[level - 1] ?? '1'
 
-/** Returns the level of a login in which this factor was proven. */
+/** Returns the level of a login in which a factor of this type was proven. */
 export const levelWith = (type: FactorType): number => (type === 'passkey' ? 3 : 2)
 
 /**
- * Returns the level that `acr_values` requests: the weakest of the supported values, or 0. Unknown values are
- * ignored.
+ * Returns the level that `acr_values` requests: the weakest of the supported values, or 0 without any.
+ * Unknown values are ignored.
  */
 export const wantedLevel = (acr_values: readonly string[], supported: readonly string[]): number => {
   const levels = acr_values.filter(value => supported.includes(value)).map(levelOf)
@@ -58,7 +58,10 @@ export const requiredFactor = (login: {
   readonly required: number
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
-  /** The browser spares the factor that is asked for at each login, but none that a client asks for. */
+  /**
+   * The browser is remembered, so the second factor of each login is skipped, but not a class that the client
+   * asks for.
+   */
   readonly remembered: boolean
 }): RequiredFactor => {
   const { acr, factors, wanted, required, recovered, remembered } = login

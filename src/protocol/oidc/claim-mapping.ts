@@ -1,6 +1,7 @@
 /**
- * A claim of a client by its name: the path of its value, alone or with the scope that gives it. A path is
- * `user.FIELD`, `user.attributes.NAME…`, `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
+ * The claims that a client adds to its tokens, by name. Each has the path of its value, and may have a scope
+ * without which it is left out. A path is `user.FIELD`, `user.attributes.NAME…`, `client.attributes.NAME…`,
+ * `groups[].name` or `roles[].name`.
  */
 export type ClaimMapping = Readonly<
   Record<string, string | { readonly from: string; readonly scope: string }>
@@ -58,7 +59,7 @@ export const mappingProblem = (name: string, from: string): string | undefined =
   return only && from !== only ? `This claim comes only from ${only}.` : undefined
 }
 
-/** Returns the path and the scope of each claim that the scopes give. */
+/** Returns name and path of each claim that the mapping gives for these scopes. */
 const given = (mapping: ClaimMapping, scopes: readonly string[]): [name: string, from: string][] =>
   Object.entries(mapping).flatMap(([name, rule]): [string, string][] => {
     if (typeof rule === 'string') return [[name, rule]]
@@ -86,7 +87,8 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
 
 /**
  * Returns the mapped claims. A claim without a value is left out, and so is a claim that does not fit into
- * the bytes that earlier claims left. `first` are mapped claims that the token has already.
+ * the bytes that earlier claims left. `first` are mapped claims that the token already has; they count
+ * towards the bytes.
  */
 export const mappedClaims = (
   mapping: ClaimMapping,

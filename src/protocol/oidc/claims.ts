@@ -53,7 +53,7 @@ export const accessTokenClaims = (
   token: IssuedAccess & {
     readonly user: ClaimsUser
     readonly roles: readonly string[]
-    /** Mapped claims; no other claim is replaced by them. */
+    /** Mapped claims. They replace no other claim. */
     readonly further?: Readonly<Record<string, unknown>>
     readonly session_id: string
     /** Seconds. */
@@ -130,11 +130,11 @@ export const accessTokenHash = (accessToken: string, alg: SigningAlg): string =>
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-/** Returns the members whose values are texts. */
+/** Returns the named members whose values are strings. */
 const texts = (from: Readonly<Record<string, unknown>>, names: readonly string[]) =>
   names.flatMap(name => (Object.hasOwn(from, name) && isText(from[name]) ? [[name, from[name]]] : []))
 
-/** Claims of the scope `profile` that come from attributes of these names. */
+/** Claims of the scope `profile` whose values come from user attributes of the same names. */
 export const profileAttributes = [
   ...['middle_name', 'nickname', 'profile', 'picture', 'website', 'gender', 'birthdate', 'zoneinfo'],
   'locale',

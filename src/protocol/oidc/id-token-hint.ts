@@ -6,7 +6,7 @@ type VerifiedJwt = {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
-/** User and session without prefixes, and the client for which the ID token was issued. */
+/** Ids of the user and the session without prefixes, and the client for which the ID token was issued. */
 export type IdTokenHint = {
   readonly sub: string
   readonly sid: string | undefined
@@ -14,8 +14,8 @@ export type IdTokenHint = {
 }
 
 /**
- * Returns the content of an id_token_hint, or undefined unless it is an ID token of this issuer and, if
- * given, this client. `exp` is not checked, since a hint may be old
+ * Returns the content of an id_token_hint; undefined when it is no ID token of this issuer and, if given, of
+ * this client. `exp` is not checked, since a hint may be old
  * (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
  */
 export const readIdTokenHint = (

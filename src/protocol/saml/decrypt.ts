@@ -4,8 +4,8 @@ import { SamlError } from './error.ts'
 import { attributeOf, find, textOf } from './xml.ts'
 
 /**
- * Returns the text of an encrypted assertion of known shape. It is not authenticated: anyone can encrypt to
- * the public key. All failures of decryption are the same refusal.
+ * Returns the text of an encrypted assertion of known shape. The text is not authenticated, because anyone
+ * can encrypt to the public key. All failures of decryption have one error.
  *
  * @throws SamlError `not_decrypted`, `bad_algorithm`
  */
@@ -52,7 +52,8 @@ const openGcm = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
 
 /**
  * Decrypts CBC. The last byte gives the length of the padding
- * (https://www.w3.org/TR/xmlenc-core1/#sec-Padding) and no padding is refused, so there is no padding oracle.
+ * (https://www.w3.org/TR/xmlenc-core1/#sec-Padding). Every padding is accepted, so there is no padding
+ * oracle.
  */
 const openCbc = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
   const decipher = createDecipheriv(name, secret, sealed.subarray(0, 16)).setAutoPadding(false)

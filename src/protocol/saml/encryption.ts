@@ -11,15 +11,15 @@ export const gcm = new Map<string, Cipher>([
   [`${namespaces.xenc11}aes128-gcm`, { name: 'aes-128-gcm', key_bytes: 16 }],
   [`${namespaces.xenc11}aes256-gcm`, { name: 'aes-256-gcm', key_bytes: 32 }],
 ])
-/** CBC has no integrity; allowed only for providers with `allow_cbc`. */
+/** CBC does not protect integrity, so it is allowed only for providers with `allow_cbc`. */
 export const cbc = new Map<string, Cipher>([
   [`${namespaces.xenc}aes128-cbc`, { name: 'aes-128-cbc', key_bytes: 16 }],
   [`${namespaces.xenc}aes256-cbc`, { name: 'aes-256-cbc', key_bytes: 32 }],
 ])
 
 /**
- * Node's OAEP uses one hash for label and mask. That allows `RSA-OAEP-MGF1P` with SHA-1 and `RSA-OAEP` with
- * equal hashes.
+ * Node's OAEP uses one hash for label and mask. Supported are therefore `RSA-OAEP-MGF1P` with SHA-1 and
+ * `RSA-OAEP` with equal hashes.
  */
 const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
 const OAEP = `${namespaces.xenc11}rsa-oaep`
@@ -37,7 +37,7 @@ export const oaepHashes = new Map([
 ])
 
 /**
- * Algorithms in this service provider's metadata:
+ * Algorithms that this service provider's metadata offers:
  * https://docs.oasis-open.org/security/saml/Post2.0/sstc-saml-metadata-algsupport.html
  */
 export const offered = [...gcm.keys(), OAEP_MGF1P]

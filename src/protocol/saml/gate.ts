@@ -20,14 +20,14 @@ export interface Opened {
   readonly assertion: Element
 }
 
-/** Maximum characters of the encoded response: the form that carries it has at most as many bytes. */
+/** Maximum characters of the encoded response, equal to the maximum bytes of the form that carries it. */
 const MAX_ENCODED = 256 * 1024
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Validates the form field `SAMLResponse` in this order: size, base64, UTF-8, plain well-formed XML, shape,
- * signatures in their place with pinned keys. All content is then read from the signed octets.
+ * signatures at their places, made with pinned keys. All content is then read from the signed octets.
  *
  * @throws SamlError
  */
@@ -50,8 +50,8 @@ export const openResponse = (encoded: string, gate: Gate): Opened => {
 }
 
 /**
- * Returns the assertion verified by its own signature; if it has none, as covered by the response's
- * signature.
+ * Returns the signed assertion. Its own signature is verified; without one the response's signature must
+ * cover it, and `covered` is returned.
  */
 const verifiedAssertion = (assertion: Element, covered: Element | undefined, gate: Gate): Element => {
   if (isSigned(assertion)) return verifySignature(assertion, gate)

@@ -21,7 +21,7 @@ export const jobs = {
     const withKeys: Expected = {
       ...expected,
       keys,
-      // Parsed only for encrypted assertions.
+      // A getter, because only encrypted assertions need the parsed key.
       get decryption_key() {
         return createPrivateKey(expected.decryption_key)
       },
@@ -30,7 +30,7 @@ export const jobs = {
   },
   metadata: readMetadata,
   authn_request: readAuthnRequest,
-  /** Signs messages of development mode's fake provider. `key` and `certificate` are PEM. */
+  /** Signs a message of the fake provider of development mode. `key` and `certificate` are PEM. */
   signature: ({ xml, id, key, certificate }: Record<'xml' | 'id' | 'key' | 'certificate', string>) =>
     signElement(xml, id, key, certificate),
 }

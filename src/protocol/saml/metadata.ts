@@ -64,7 +64,8 @@ const pemOf = (base64: string): string => {
 const ignoredMarkup = /<!--|<\?(?!xml )/g
 
 /**
- * Removes comments and processing instructions, which are common in metadata. Nothing signed is read from it.
+ * Removes comments and processing instructions, which are common in metadata. No signature is verified there,
+ * so the removal breaks none.
  */
 const withoutComments = (document: string): string => {
   const kept: string[] = []

@@ -42,8 +42,8 @@ const FROM_ATTRIBUTE = 'attribute:'
 
 /**
  * Returns the user profile of an assertion. `mapping` names the attribute for each field; without it common
- * names are tried. The subject is the NameID unless that is transient, otherwise an attribute as
- * `attribute:NAME=VALUE`.
+ * names are tried. The subject is the NameID. When that is absent or transient, or the mapping names an
+ * attribute, the subject is `attribute:NAME=VALUE`.
  *
  * @throws SamlError `no_subject` without a stable identifier, or when the NameID is empty or begins with
  * `attribute:`

@@ -30,7 +30,7 @@ export interface Assertion {
   /** Values by attribute name, in order, without empty ones. */
   readonly attributes: ReadonlyMap<string, readonly string[]>
   readonly authn_instant: number
-  /** Maximum end of the session (SessionNotOnOrAfter), plus the tolerance. */
+  /** Latest end of the session (SessionNotOnOrAfter), plus the tolerance. */
   readonly session_ends_at: number | undefined
   /**
    * Time from which the assertion is refused at any allowed tolerance; its ID is remembered until then
@@ -42,8 +42,8 @@ export interface Assertion {
 /** Maximum validity of an assertion in milliseconds, which bounds how long its ID is remembered. */
 const MAX_VALIDITY = 24 * 3600 * 1000
 /**
- * Maximum clock tolerance of a provider in milliseconds. It may be raised to this after an assertion was
- * used.
+ * Maximum clock tolerance of a provider, in milliseconds. IDs are remembered for this time, because an
+ * administrator may raise the tolerance after an assertion was used.
  */
 const MAX_TOLERANCE = 10 * 60 * 1000
 
@@ -99,7 +99,7 @@ const checkRequest = (in_response_to: string | undefined, request: Expected['req
   throw new SamlError(in_response_to === undefined ? 'unsolicited' : 'wrong_request')
 }
 
-/** Checks that every restriction names this audience. Returns the end of the conditions. */
+/** Checks that every restriction names this audience. Returns the time at which the conditions end. */
 const checkConditions = (conditions: Element | undefined, { audience }: Expected, clock: Now): number => {
   const restrictions = findAll(conditions, 'saml:AudienceRestriction')
   const namesUs = (restriction: Element) =>
@@ -129,7 +129,7 @@ const checkConfirmation = (confirmations: Element[], expected: Expected, clock: 
   throw refusal
 }
 
-/** Returns the time of the authentication and the maximum end of the session. */
+/** Returns the time of the authentication and the latest end of the session. */
 const checkAuthentication = (
   statements: Element[],
   { request }: Expected,

@@ -14,7 +14,7 @@ export const MESSAGE: Bounds = { elements: 1_000, attributes: 3_000, names: 150 
 /** Limits of a metadata document. */
 export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250 }
 
-/** Maximum levels; an encrypted response with its signatures has about ten. */
+/** Maximum number of nested elements; an encrypted response with its signatures has about ten. */
 const MAX_DEPTH = 20
 /** Maximum attributes of one element; the root of a response has about ten with its namespaces. */
 const MAX_ATTRIBUTES = 30
@@ -36,7 +36,9 @@ const illegal = /[^\t\n\r\u{20}-\u{84}\u{86}-\u{2027}\u{202a}-\u{d7ff}\u{e000}-\
 const ampersand = /&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9a-fA-F]{1,6});)?/g
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s&]+$/
 
-/** xmldom parses this namespace as HTML, into a different tree than this scanner's. */
+/**
+ * xmldom parses elements of this namespace as HTML, so its tree would differ from what this scanner found.
+ */
 const XHTML = 'http://www.w3.org/1999/xhtml'
 
 /** Namespaces by prefix. */
@@ -103,7 +105,9 @@ export const scan = (document: string, bounds: Bounds): { xml: string; elements:
   return { xml: xml.slice(xml.indexOf('<'), xml.lastIndexOf('>') + 1), elements }
 }
 
-/** Returns an element in the form of `scan`. `name` is namespace, space, local name. */
+/**
+ * Returns the text with which `scan` lists an element. `name` is the namespace, a space and the local name.
+ */
 export const describe = (name: string, attributes: number): string => `${name} ${attributes}`
 
 /** Returns the namespaces in scope of an element. */

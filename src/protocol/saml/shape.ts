@@ -4,7 +4,7 @@ import { attributeOf, childrenOf, elementName } from './xml.ts'
 
 /** Maximum characters of a prefix list; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
-/** Content of foreign elements; none may have the name of a listed element. */
+/** Any foreign elements, except those with the local name of a listed element. */
 const OPEN = 'open'
 const TEXT = 'text'
 
@@ -75,7 +75,8 @@ const contents: Record<string, string> = {
 }
 
 /**
- * `a? (b|c)*` as a regular expression over the children's names, each followed by a space.
+ * Content models such as `a? (b|c)*` as regular expressions over the names of the children, each followed by
+ * a space.
  */
 const models = new Map(
   Object.entries(contents).map(([name, content]) => [

@@ -80,8 +80,8 @@ const namespacesAround = (element: Element): { prefix: string; namespaceURI: str
 }
 
 /**
- * Returns the algorithms of a SignedInfo, all of which must be allowed. Its only reference must be to the
- * element around it.
+ * Returns the algorithms of a SignedInfo, all of which must be allowed. Its only reference must point to the
+ * element that contains it.
  */
 const algorithmsOf = (info: Element, element: Element, allow_sha1: boolean) => {
   const reference = find(info, 'ds:Reference')
