@@ -8,7 +8,7 @@ export interface SessionFilter {
   session_id?: SessionId | undefined
   user_id?: UserId | undefined
   client_id?: string | undefined
-  /** Only sessions of clients whose id begins with these four characters. */
+  /** Only sessions of clients whose id begins with one of these prefixes of four characters. */
   client_prefixes?: readonly string[] | undefined
   /** Only sessions of clients with a metadata document. */
   from_document?: boolean | undefined

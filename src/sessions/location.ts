@@ -30,7 +30,10 @@ export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places =>
 
 /** Maximum bytes of a file, twice the size of commercial city files. */
 const MAX_BYTES = 1024 ** 3
-/** Maximum values of one record; files of MaxMind have up to 300. `MAX_TEXT_BYTES` is in bytes. */
+/**
+ * Maximum number of values in one record, and maximum bytes of one text. MaxMind's records have up to 300
+ * values.
+ */
 const MAX_VALUES = 2_000
 const MAX_TEXT_BYTES = 1_024
 /** Maximum characters of a place name, which answers and pages show. */

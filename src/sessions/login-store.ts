@@ -127,7 +127,7 @@ export const renewLogin = async (
   return renewed?.id
 }
 
-/** Sets `acr` and `amr` of a login. False when this browser no longer has it. */
+/** Sets `acr` and `amr` of a login. Returns false when this browser no longer has the login. */
 export const raiseLogin = async (
   tx: Transaction,
   {

@@ -20,11 +20,14 @@ import {
  */
 const TOKEN_LIFETIME = 120
 /**
- * Milliseconds for which administrators see the outcome of a logout. The sweep removes the row a day later:
- * it lives for a week.
+ * Milliseconds for which administrators see the outcome of a logout. The sweep removes the row a day later,
+ * so a row is kept for a week.
  */
 const KEPT = 6 * DAY
-/** A person waits for the logout, so the first retries are quick; later ones find a restarted application. */
+/**
+ * A person waits for the logout, so the first retries are quick. The later ones reach a restarted
+ * application.
+ */
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
 /** Maximum bytes of an application's answer, which is read only to end the call. */
 const ANSWER = 16 * 1024
@@ -87,7 +90,8 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
 
 const queue: Queue<LogoutRow> = {
   topic: 'logouts',
-  // Applications that do not answer hold a call for seconds, so one organization has a few of the calls only.
+  // An application that does not answer occupies a call for seconds, so each organization gets only a few of
+  // them.
   at_once: 64,
   at_once_each: 4,
   lease: MINUTE,

@@ -9,9 +9,9 @@ import type { Session } from './store.ts'
 
 export type LogoutRow = Tables['logouts']['$inferSelect']
 
-/** Milliseconds after which an undelivered logout is given up: an outage of a weekend is bridged. */
+/** Milliseconds after which an undelivered logout is given up. An application may be down for a weekend. */
 const DELIVER_WITHIN = 2 * DAY
-/** Rows of one INSERT: PostgreSQL and SQLite limit the parameters of a statement. */
+/** Number of rows in one INSERT: PostgreSQL and SQLite limit the parameters of a statement. */
 const ROWS = 500
 
 const targetsOf = async (
@@ -91,7 +91,7 @@ export const enqueueLogouts = async (
   if (rows.length > 0) tx.changed('logouts')
 }
 
-/** Returns the due logouts, the longest waiting first, without those of some organizations. */
+/** Returns the due logouts, the longest waiting first, without those of the `busy` organizations. */
 export const listDueLogouts = (
   q: Queries,
   now: number,
@@ -117,7 +117,7 @@ export const slugOf = async (q: Queries, id: OrganizationId): Promise<string | u
   return row?.slug
 }
 
-/** Postpones a logout before it is sent; true for exactly one sender. */
+/** Postpones a logout before it is sent. Returns true for exactly one sender. */
 export const claimLogout = async (
   tx: Transaction,
   logout: Pick<LogoutRow, 'number' | 'next_attempt_at' | 'attempts'>,
@@ -138,7 +138,7 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Makes due the logouts whose next attempt is between two times. */
+/** Makes the logouts due whose next attempt is between `now` and `until`. */
 export const releaseLogouts = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { logouts } = tx.tables
   const { next_attempt_at: next } = logouts
@@ -183,8 +183,8 @@ export const endLogout = async (
 }
 
 /**
- * Moves the waiting logouts of a client to its new address, the first one due at once; without an address
- * they end. Otherwise logouts to a wrong address would delay the others until they expire.
+ * Moves the waiting logouts of a client to its new address and makes the first one due; without an address
+ * they end. Otherwise logouts to a wrong address would delay all others of the client until they expire.
  */
 export const redirectLogouts = async (
   tx: Transaction,

@@ -7,10 +7,13 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type RememberedBrowser = Tables['remembered_browsers']['$inferSelect']
 
-/** Maximum remembered browsers of a user; the latest stay. A person has a few devices with a few browsers. */
+/**
+ * Maximum number of remembered browsers of a user; the latest are kept. A person has a few devices with a few
+ * browsers.
+ */
 const MAX_REMEMBERED = 20
 
-/** Lists the users whom this browser spares the second factor, with the time at which they chose that. */
+/** Lists the users who need no second factor in this browser, with the time at which they chose that. */
 export const listRememberedIn = (
   q: Queries,
   browser_hash: SecretHash,
@@ -61,7 +64,7 @@ export const insertRemembered = async (tx: Transaction, browser: RememberedBrows
   })
 }
 
-/** Forgets one browser of a user, or all. Returns those that were remembered. */
+/** Forgets one browser or all browsers of a user. Returns the forgotten ones. */
 export const removeRemembered = async (
   tx: Transaction,
   user_id: UserId,

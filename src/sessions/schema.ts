@@ -6,7 +6,7 @@ const time = z.iso.datetime()
 
 export const SessionAnswer = z
   .object({
-    id: z.string().describe('`sess_` and a UUID, which is `sid` in tokens.'),
+    id: z.string().describe('`sess_` and a UUID. The UUID is `sid` in tokens.'),
     user_id: z.string().describe('Id of the user.'),
     username: z.string().describe('User name of the user.'),
     client_id: z.string().describe('Client that the user signed in to.'),
@@ -38,8 +38,8 @@ export const SessionAnswer = z
 export type SessionAnswer = z.output<typeof SessionAnswer>
 
 const filters = {
-  user_id: idFilter.optional().describe('Only those of this user.'),
-  client_id: idFilter.optional().describe('Only those at this client.'),
+  user_id: idFilter.optional().describe('Only sessions of this user.'),
+  client_id: idFilter.optional().describe('Only sessions at this client.'),
   organization_id: ofOrganization,
 }
 
@@ -48,7 +48,7 @@ export type ListSessions = z.output<typeof ListSessions>
 
 export const SessionList = listOf('SessionList', SessionAnswer)
 
-/** Without a filter, or with one that is empty by mistake, the call would sign everyone out. */
+/** At least one filter is required, and not an empty one: by mistake the call would sign everyone out. */
 export const RevokeSessions = z
   .strictObject(filters)
   .refine(
@@ -59,7 +59,7 @@ export const RevokeSessions = z
 export const RevokedSessions = z
   .object({
     revoked_count: z.int().describe('Number of sessions that ended.'),
-    message: z.string().describe('The same as a sentence.'),
+    message: z.string().describe('The number in a sentence.'),
   })
   .meta({
     id: 'RevokedSessions',

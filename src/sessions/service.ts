@@ -106,8 +106,8 @@ export const revokeSession = async (
 }
 
 /**
- * Ends sessions but keeps their access tokens valid until they expire, and their logins: /oauth/revoke,
- * deleted clients and users.
+ * Ends sessions, but keeps their logins, and their access tokens until these expire. /oauth/revoke and the
+ * deletion of clients and users use it.
  */
 export const releaseSessions = async (
   context: Core,

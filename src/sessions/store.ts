@@ -42,9 +42,9 @@ const insertSession = prepared((q, { sessions }) =>
 )
 
 /**
- * Inserts a session; false when its id is taken. The insert reports a taken id, not a SELECT before it: on
- * PostgreSQL a SELECT of the absent id would conflict with each session that begins meanwhile, since ids of
- * one moment share a page.
+ * Inserts a session and returns true, or false when its id is taken. No SELECT looks for the id first: on
+ * PostgreSQL a SELECT of an absent id would conflict with every session that begins at the same time, because
+ * their ids share an index page.
  */
 export const createSession = async (tx: Transaction, session: NewSession): Promise<boolean> =>
   (await insertSession(tx, { resources: null, ...session })).length > 0
@@ -138,8 +138,8 @@ const rotate = prepared((q, { sessions }) =>
 )
 
 /**
- * Replaces the refresh token of a session and extends the session. False when a concurrent request has
- * replaced the token, or the session has ended.
+ * Replaces the refresh token of a session and extends the session. Returns false when a concurrent request
+ * has replaced the token, or the session has ended.
  */
 export const refreshSession = async (
   tx: Transaction,
@@ -234,7 +234,7 @@ export const closeSessions = (
   return tx.update(sessions).set({ ended_at: now }).where(inArray(sessions.id, active)).returning()
 }
 
-/** Sets `due_at` of sessions that were refreshed since to their `expires_at`. Returns their number. */
+/** Sets `due_at` to `expires_at` for due sessions that a refresh has extended. Returns their number. */
 export const postponeSessions = async (tx: Transaction, now: number, limit: number): Promise<number> => {
   const { sessions } = tx.tables
   const prolonged = tx
