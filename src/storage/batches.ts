@@ -2,18 +2,18 @@ import { and, desc, inArray, type SQL } from 'drizzle-orm'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Store, Transaction } from './store.ts'
 
-/** The most rows that one write removes. */
+/** Maximum number of rows that one write removes. */
 export const DELETE_BATCH = 250
-/** The fewest, and the number in the first batch. */
+/** On SQLite, the minimum number of rows in a batch, and the number in the first batch. */
 const SMALLEST = 10
 const FIRST = 50
 /** Milliseconds that a batch may take on SQLite, where all other writes wait for it. */
 const BATCH_TIME = 4
 
 /**
- * Runs `batch` in writes of its own until one finds no row, with other writes between them, and returns the
- * number of rows. On SQLite the size of a batch follows the time that the last one took: rows differ by a
- * factor of fifty, and so does a page in memory from one on the disk.
+ * Runs `batch` in separate writes until it finds no row, and returns the number of rows. Other writes run
+ * between them. On SQLite the size of a batch follows the time that the last batch took: the time per row
+ * differs by a factor of fifty, between kinds of rows and between pages in memory and on the disk.
  */
 export const inBatches = async (
   store: Store,
@@ -53,8 +53,8 @@ export const deleteBatch = async (
 }
 
 /**
- * Deletes the rows that match `where` beyond the `max` latest by `order`, up to `max` of them. A write that
- * adds one row at a time leaves at most one surplus row.
+ * Keeps the `max` latest (by `order`) of the rows that match `where`, and deletes at most `max` of the
+ * others. A write that adds one row at a time leaves at most one surplus row.
  */
 export const keepLatest = async (
   tx: Transaction,

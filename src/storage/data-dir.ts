@@ -44,7 +44,7 @@ export const requireNoLog = (path: string): void => {
       )
 }
 
-/** Writes a file, or the entries of a folder, through to the disk, so that they survive a power failure. */
+/** Forces a file, or the entries of a folder, to the disk, so that they survive a power failure. */
 export const sync = (path: string): void => {
   // Windows can sync neither folders nor files open for reading.
   if (process.platform === 'win32') return

@@ -55,7 +55,10 @@ const passing = has(
 
 const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
 
-/** Returns the message of a failure; SQLite reports a full disk as an I/O error where it opens a file. */
+/**
+ * Returns the message of a failure. It mentions a full disk, which SQLite reports as an I/O error when it
+ * opens a file.
+ */
 export const failureText = (error: unknown): string =>
   `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`
 

@@ -21,7 +21,7 @@ export const openStore = async (
   makeDataDir(config.data_dir)
   const path = join(config.data_dir, DATABASE_FILE)
   if (!existsSync(path)) requireNoLog(path)
-  // SQLite creates its log with the file mode of the database.
+  // The file gets its mode (0600) before SQLite opens it, because SQLite creates its log with the same mode.
   touch(path)
   return openSqlite({ path, ...options })
 }

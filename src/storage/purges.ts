@@ -6,7 +6,7 @@ import type { LogoutTarget, Tables } from './tables.ts'
 
 export type PurgeKind = Tables['purges']['$inferSelect']['kind']
 
-/** Returns the condition that no row named by these columns is deleted and waiting for its purge. */
+/** Returns the condition that no object whose id is in these columns is deleted and waits for its purge. */
 export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL => {
   const { purges } = q.tables
   const named = sql.join(columns, sql`, `)
@@ -40,7 +40,10 @@ export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
   await tx.delete(tx.tables.purges).where(eq(tx.tables.purges.id, id))
 }
 
-/** Returns the receiver of a client's logouts, which a purge keeps. */
+/**
+ * Returns the receiver of a client's logout tokens. A purge keeps it, because logouts are sent after the
+ * deletion of the client.
+ */
 export const logoutTarget = (client: {
   organization_id: OrganizationId
   backchannel_logout_uri: string | null

@@ -5,8 +5,8 @@ import { beginPurge, logoutTarget, type PurgeKind } from './purges.ts'
 import type { Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
-// Removes the rows whose parent is deleted, from every table, in batches. Foreign keys do not cascade: one
-// cascade over a million rows would stop all other writes.
+// Removes rows whose parent is deleted, in batches. Their foreign keys do not cascade, because one cascade
+// over a million rows would stop all other writes.
 
 type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
@@ -25,7 +25,7 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
         [t.logins, t.logins.id, isOf(t.logins.user_id)],
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
-        // Only the event `user.deleted` stays.
+        // Of a deleted user's events only `user.deleted` stays.
         [t.events, seq, isOf(subject_id)],
         [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],
         [t.events, seq, and(isOf(target_id), ne(type, 'user.deleted'))],
@@ -52,8 +52,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 }
 
 /**
- * Moves cursors of webhooks back to the last event, in a write that removes events: SQLite gives the `seq` of
- * a removed last row again.
+ * Moves the cursors of webhooks back to the last event that is left, in the write that removes events. SQLite
+ * assigns the `seq` of a removed last row again, and a cursor beyond it would skip the new event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables
@@ -81,8 +81,9 @@ export const removeRemains = async (
 }
 
 /**
- * Removes the roles, groups, clients and identity providers of a deleted organization, which are few; users,
- * sessions and events are hidden at once and follow in batches, as do rows that depend on the clients.
+ * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. Users,
+ * sessions and events are hidden at once and removed later in batches, as are rows that depend on the
+ * clients.
  */
 export const removeOrganizationParts = async (
   tx: Transaction,

@@ -66,7 +66,7 @@ const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
 /**
  * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. It uses the
  * index, so its cost depends on the number of rows read from it. PostgreSQL indexes only trigrams of letters
- * and digits and scans for shorter terms.
+ * and digits; for shorter terms it scans the rows.
  */
 export const matchesOf = (q: Queries, search: Search): SQL => {
   const text = fold(search.term)
@@ -85,7 +85,10 @@ export const matchesOf = (q: Queries, search: Search): SQL => {
 /** The `seq` of a row of `matches`. */
 export const matchSeq = sql<number>`matches.seq`
 
-/** Returns the same condition evaluated per row; its cost depends on the number of rows examined. */
+/**
+ * Returns the condition of `matchesOf` in a form that is evaluated for each row, so its cost depends on the
+ * number of rows examined.
+ */
 export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unless }: Search): SQL => {
   const text = fold(term)
   const position = sql.raw(engine === 'postgres' ? 'strpos' : 'instr')

@@ -20,7 +20,7 @@ export type Queries = Pick<
 export type Topic =
   | 'organizations'
   | 'throttles'
-  /** Events removed or hidden, not events written. */
+  /** Changed when events are removed or hidden, not when they are written. */
   | 'events'
   | 'users'
   | 'roles'
@@ -30,7 +30,7 @@ export type Topic =
   | 'identity_providers'
   | 'apis'
   | 'webhooks'
-  /** Webhooks that have something to deliver. */
+  /** Webhooks that have something to deliver may have changed. */
   | 'webhook_turns'
   | 'mails'
   | 'logouts'
@@ -38,7 +38,7 @@ export type Topic =
 /** Numbers to add, by column. */
 export type Amounts = Readonly<Record<string, number>>
 
-/** Writes the amounts that a commit adds to a row. */
+/** Adds the amounts of one commit to the row `key`. */
 export type Sum = (tx: Transaction, key: string, amounts: Amounts) => Promise<unknown>
 
 /** Queries inside a write. All of them commit or none. */
@@ -55,8 +55,8 @@ export type Transaction = Queries & {
    */
   later(statement: Promise<unknown>): Promise<unknown> | undefined
   /**
-   * Adds amounts to the row `key`. The sum of all bodies of one commit is written once, before it; a body
-   * that fails adds nothing.
+   * Adds amounts to the row `key`. The sum of all bodies of a commit is written once, at its end; a body that
+   * fails adds nothing.
    */
   add(sum: Sum, key: string, amounts: Amounts): void
   /**
@@ -70,10 +70,10 @@ export type Transaction = Queries & {
 export type RehearsedUsers =
   | 'all'
   | {
-      /** Organizations by id or slug; folded names and addresses. */
+      /** Users by the id or slug of their organization and their folded name or address. */
       named: { organization: string; username?: string; email?: string }[]
       ids: UserId[]
-      /** Names of groups, for their members. */
+      /** Names of groups whose members may be read. */
       groups: string[]
     }
 
@@ -101,7 +101,7 @@ export interface Store {
   drained(): Promise<void>
   /**
    * Runs a write whose changes are dropped, without making other writes wait. On SQLite it sees a copy of the
-   * objects that administrators make and of these users. On PostgreSQL other writes may commit between its
+   * objects that administrators make and of `users`. On PostgreSQL other writes may commit between its
    * statements.
    */
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
@@ -111,7 +111,7 @@ export interface Store {
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
-   * Runs the body while no other copy of the server runs one of this name. If another copy does, it waits
+   * Runs the body while no other copy of the server runs a body of this name. If another copy does, it waits
    * (`wait`) or skips the body and returns undefined. A copy that loses its connection loses the lock, so
    * bodies must be correct without it.
    */

@@ -3,7 +3,10 @@ import type { Amounts, Sum, Transaction } from './store.ts'
 /** One call of `Transaction.add`. */
 export type Added = readonly [sum: Sum, key: string, amounts: Amounts]
 
-/** Writes each row once, with the sum of its amounts: all writes of a commit count in the row of the hour. */
+/**
+ * Writes each row once, with the sum of its amounts, because all writes of a commit add to the same row, that
+ * of the hour.
+ */
 export const writeSums = async (tx: Transaction, added: readonly Added[]): Promise<void> => {
   const totals = new Map<Sum, Map<string, Record<string, number>>>()
   for (const [sum, key, amounts] of added) {
@@ -13,7 +16,7 @@ export const writeSums = async (tx: Transaction, added: readonly Added[]): Promi
     rows.set(key, total)
     for (const name in amounts) total[name] = (total[name] ?? 0) + (amounts[name] ?? 0)
   }
-  // Two copies of the server that lock rows in the same order never wait for each other in a circle.
+  // Copies of the server that lock rows in the same order cannot deadlock.
   for (const [sum, rows] of totals)
     for (const [key, amounts] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1)))
       await tx.later(sum(tx, key, amounts))

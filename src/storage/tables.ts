@@ -130,7 +130,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** The domains in `settings.login_domains`, each of one organization. */
+  /** The domains in `settings.login_domains`. Each belongs to one organization. */
   const login_domains = once(() =>
     table('login_domains', { domain: text('domain').primaryKey(), organization_id: organization_id() }, t => [
       index('login_domains_organization').on(t.organization_id),
@@ -184,14 +184,14 @@ export const tables = (kit: Kit) => {
         password_hash: text('password_hash'),
         password_temporary: bool('password_temporary').notNull().default(false),
         password_changed_at: ms('password_changed_at').notNull(),
-        /** Path of the uploaded picture, of which `pictures` has the content. */
+        /** Path of the uploaded picture. Its content is in `pictures`. */
         picture: text('picture'),
         created_at: created_at(),
         updated_at: updated_at(),
         last_login: ms('last_login'),
         /**
-         * The first login or refreshed token of the latest hour that had one: the user is counted as active
-         * once.
+         * Time of the first login or refreshed token in the user's latest active hour, so that the user is
+         * counted once in each hour.
          */
         active_at: ms('active_at'),
         /** Last time that the user declined the offer of a passkey. */
@@ -255,7 +255,7 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * From `seq` on, columns repeat values of user and role, so that users with a role can be listed in any
+   * The columns from `seq` on repeat values of the user, so that users with a role can be listed in any
    * order. A trigger updates them.
    */
   const user_roles = once(() =>
@@ -291,8 +291,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * The searchable attributes of users (`settings.user_attributes`): a row for each value, and for each item
-   * of a list. `value_hash` is the SHA-256 of the value as text (base64url), which an index takes at any
-   * length.
+   * of a list. `value_hash` is the SHA-256 of the value as text (base64url), because an index limits the
+   * length of values.
    */
   const user_attributes = once(() =>
     table(
@@ -421,7 +421,7 @@ export const tables = (kit: Kit) => {
         /** The organization of the initial access token; null without one. */
         organization_id: text('organization_id').$type<OrganizationId>(),
         secret_hash: text('secret_hash').$type<SecretHash>(),
-        /** Shown name: the client's own, or the host of its first redirect URI. */
+        /** Name that pages show: the client's own, or the host of its first redirect URI. */
         name: text('name').notNull(),
         registration: json('registration').$type<Registration>().notNull(),
         /** Last consent or redeemed code, in milliseconds, exact to the day. */
@@ -458,7 +458,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). Clients, roles and
-   * scopes are named, all of the API's organization.
+   * scopes are stored by name; all belong to the organization of the API.
    */
   const apis = once(() =>
     table(
@@ -467,7 +467,7 @@ export const tables = (kit: Kit) => {
         id: id<ApiId>('id').primaryKey(),
         /** Audience of its tokens. */
         identifier: text('identifier').notNull(),
-        /** The identifier without a trailing slash, as requests are compared. */
+        /** The identifier without a trailing slash, with which requests are compared. */
         identifier_key: text('identifier_key').notNull(),
         name: text('name').notNull(),
         organization_id: organization_id(),
@@ -514,8 +514,8 @@ export const tables = (kit: Kit) => {
         ip_address: text('ip_address').notNull(),
         user_agent: text('user_agent').notNull(),
         /**
-         * Revocations of this login's codes, counted, with the latest for each client ('' for every client);
-         * null before the first. A code carries the count at its issue.
+         * Number of the latest revocation of this login's codes, by client ('' for all clients); null before
+         * the first. Revocations are numbered from 1, and a code carries the latest number at its issue.
          */
         codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
         created_at: created_at(),
@@ -554,8 +554,8 @@ export const tables = (kit: Kit) => {
         last_active_at: ms('last_active_at').notNull(),
         expires_at: ms('expires_at').notNull(),
         /**
-         * Time at which the sweep checks the session, at most `expires_at`. That changes with each refresh,
-         * so it is not indexed.
+         * Time at which the sweep checks the session, at most `expires_at`. `expires_at` changes with each
+         * refresh, so this column is indexed in its place.
          */
         due_at: ms('due_at').notNull(),
         /**
@@ -581,15 +581,18 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Authorization codes that are too long to carry their content (`sealed`), and burnt ones (`sealed` is
-   * null). The others have no row: the session that a code makes uses it up.
+   * Authorization codes whose content (`sealed`) is too long for a URL, and codes that became unusable
+   * without beginning a session (`sealed` is null). Other codes have no row: the session that a code began
+   * shows that it was used.
    */
   const authorization_codes = once(() =>
     table(
       'authorization_codes',
       {
         code_hash: text('code_hash').$type<SecretHash>().primaryKey(),
-        /** Content under a key derived from the instance key, bound to the client. */
+        /**
+         * Content of the code, encrypted with a key derived from the instance key and bound to the client.
+         */
         sealed: text('sealed'),
         expires_at: ms('expires_at').notNull(),
       },
@@ -632,7 +635,7 @@ export const tables = (kit: Kit) => {
         /** Input for deriving passkey challenges and new TOTP secrets; each success increments it. */
         round: int('round').notNull().default(0),
         enrolled: bool('enrolled').notNull().default(false),
-        /** The user for whom a recovery code stood in for a lost passkey, and who has to add another. */
+        /** The user who gave a recovery code in place of a lost passkey, and has to add another passkey. */
         recovered_by: id<UserId>('recovered_by'),
         created_at: created_at(),
         expires_at: ms('expires_at').notNull(),
@@ -729,7 +732,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Upstream authorization requests: `sent` to the provider, or `answered` with a question to the user left.
+   * Upstream authorization requests: `sent` to the provider, or `answered` while a question to the user is
+   * open.
    */
   const upstream_requests = once(() =>
     table(
@@ -769,7 +773,7 @@ export const tables = (kit: Kit) => {
         transports: json('transports').$type<string[]>().notNull(),
         /** True when the passkey may exist on several devices. */
         synced: bool('synced').notNull().default(false),
-        /** True for a passkey that logs in alone: it was made for that, or has done so. */
+        /** True for a passkey that logs in without a password: it was made for that, or has done so. */
         alone: bool('alone').notNull().default(false),
         created_at: created_at(),
         last_used_at: ms('last_used_at'),
@@ -791,8 +795,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Assertions already used for a login or by a client, by the hash of provider or client and ID, until they
-   * expire (replay protection).
+   * Assertions that a login or a client has used, kept until they expire (replay protection). The key is a
+   * hash of the assertion's ID and its provider or client.
    */
   const used_assertions = once(() =>
     table(
@@ -805,7 +809,10 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Browsers in which a user has logged in, each with its own cookie, to detect logins from new ones. */
+  /**
+   * Browsers in which a user has logged in, each with its own cookie. They show whether a login comes from a
+   * new browser.
+   */
   const devices = once(() =>
     table(
       'devices',
@@ -823,8 +830,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Browsers that spare a user the second factor (`settings.remember_browser_days`), each known by a cookie.
-   * A browser of several users has one cookie and a row for each.
+   * Browsers in which a user need not prove the second factor (`settings.remember_browser_days`), each known
+   * by a cookie. A browser of several users has one cookie and a row for each.
    */
   const remembered_browsers = once(() =>
     table(
@@ -880,13 +887,13 @@ export const tables = (kit: Kit) => {
       'logouts',
       {
         number: kit.serial('number'),
-        /** The same in each token that is signed for this row. */
+        /** Id of the logout token. Each attempt signs a token with this id. */
         jti: text('jti').notNull(),
         client_id: text('client_id').notNull(),
         /** Organization of the client. */
         organization_id: organization_id(),
         uri: text('uri').notNull(),
-        /** null: the server's default for ID tokens. */
+        /** Signature algorithm; null for the server's default for ID tokens. */
         alg: text('alg').$type<SigningAlg>(),
         user_id: user_id(),
         session_id: id<SessionId>('session_id').notNull(),
@@ -909,7 +916,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` of the last
-   * event that was delivered or not wanted.
+   * event that was delivered or is not in `events`.
    */
   const webhooks = once(() =>
     table(
@@ -930,7 +937,10 @@ export const tables = (kit: Kit) => {
         previous_secret: bytes('previous_secret'),
         previous_until: ms('previous_until'),
         cursor: int('cursor').notNull(),
-        /** Failed attempts at the next event, since `failing_since`; the last failure. */
+        /**
+         * Number of failed attempts to deliver the next event since `failing_since`. `failure` is the last
+         * error.
+         */
         attempts: int('attempts').notNull().default(0),
         failing_since: ms('failing_since'),
         failure: text('failure'),
@@ -965,7 +975,7 @@ export const tables = (kit: Kit) => {
         duration: int('duration').notNull(),
         /** null without an answer. */
         status: int('status'),
-        /** null for a delivery. */
+        /** null when the event was delivered. */
         failure: text('failure'),
         /** Beginning of the answer's body. */
         answer: text('answer').notNull(),
@@ -1003,7 +1013,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Invitations, each by a link: of people who have no user yet, and of users without a password. */
+  /** Invitations for people who have no user yet and for users without a password. Each has one link. */
   const invitations = once(() =>
     table(
       'invitations',
@@ -1014,8 +1024,8 @@ export const tables = (kit: Kit) => {
         /** True when the person requested the link on the registration page. */
         is_registration: bool('is_registration').notNull().default(false),
         /**
-         * The user who was created with the invitation, or by its one acceptance; null: acceptance creates
-         * one.
+         * The user who was created with the invitation or by its only acceptance. With null, acceptance
+         * creates a user.
          */
         user_id: id<UserId>('user_id').references(() => users().id, cascade),
         /** The address that a mailed link verifies. */
@@ -1065,7 +1075,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Codes sent by mail as a way to sign in, one for each user. */
+  /** Sign-in codes sent by mail, at most one for each user. */
   const email_codes = once(() =>
     table(
       'email_codes',
@@ -1118,8 +1128,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * The audit log; a trigger refuses UPDATE. `subject_id` is the user named anywhere in the event; the event
-   * is deleted with that user.
+   * The audit log; a trigger refuses UPDATE. `subject_id` is the user whom the event concerns, unless actor
+   * or target is this user. The event is deleted with the user.
    */
   const events = once(() =>
     table(
@@ -1192,7 +1202,7 @@ export const tables = (kit: Kit) => {
   /**
    * Counts by hour (UTC, milliseconds) and organization; the organization '' is the instance. Later deletions
    * do not change them. On PostgreSQL each connection has rows of its own (`slot`), so two transactions never
-   * meet in one row; a count is the sum over slots.
+   * change one row; a count is the sum over slots.
    */
   const statistics = once(() =>
     table(

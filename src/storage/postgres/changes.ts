@@ -2,7 +2,10 @@ import type { SQL } from 'bun'
 import type { Topic } from '#src/storage/store.ts'
 
 const CHANNEL = 'gatehouse'
-/** Heartbeats without an echo after which the connection is opened again: a failover takes some seconds. */
+/**
+ * Number of heartbeats without an echo after which the connection is opened again. A failover takes some
+ * seconds.
+ */
 const MAX_MISSED = 10
 /** Heartbeat interval in ms. Caches are stale for at most three intervals after a lost notification. */
 const HEARTBEAT = 1_000
@@ -28,7 +31,7 @@ export const postgresChanges = async (
       CHANNEL,
       payload => {
         const [origin, topics = ''] = payload.split(' ')
-        // Listeners already know this copy's own commits.
+        // `notify` was already called for this copy's own commits.
         if (origin !== self) {
           if (!topics.startsWith('#')) notify(new Set(topics.split(',') as Topic[]))
         } else if (topics.startsWith('#')) received = Number(topics.slice(1))
@@ -43,7 +46,7 @@ export const postgresChanges = async (
   const send = async (): Promise<void> => {
     if (sending) return
     sending = true
-    // No wait for the disk: a lost heartbeat does no harm.
+    // The commit does not wait for the disk, because a lost heartbeat does no harm.
     await listener
       .unsafe(
         `BEGIN; SET LOCAL synchronous_commit TO off; SELECT pg_notify('${CHANNEL}', '${self} #${++sent}'); COMMIT`,

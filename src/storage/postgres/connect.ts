@@ -3,19 +3,19 @@ import { databaseOf } from '#src/lib/setting-values.ts'
 import { isLost, StorageError } from '#src/storage/errors.ts'
 
 /**
- * Oldest supported version: from 13 on the owner of a database may create the extension pg_trgm
+ * Oldest supported version. Since version 13 the owner of a database may create the extension pg_trgm
  * (https://www.postgresql.org/docs/13/pgtrgm.html).
  */
 const MIN_VERSION = 13
 /**
- * Timeouts: to open a connection in seconds, and for a statement in ms. Clients give up sooner, and a
- * statement that hangs holds one of a few connections.
+ * Timeout for opening a connection, in seconds, and for a statement, in ms. Clients give up sooner, and a
+ * statement that hangs occupies one of few connections.
  */
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000
 /**
- * Time in ms after which a connection without an answer is dead: the server would have ended the statement
- * before.
+ * Time in ms after which a connection without an answer counts as dead: the server would have ended the
+ * statement by then.
  */
 export const STALL_TIMEOUT = STATEMENT_TIMEOUT + 5_000
 
@@ -82,8 +82,8 @@ export const parseUrl = (text: string): Parsed => {
   return {
     url: text,
     database,
-    // TLS where the server supports it, as PostgreSQL's own tools do. `?sslmode=verify-full` requires and
-    // verifies it.
+    // TLS is used when the server supports it, as in PostgreSQL's own tools. `?sslmode=verify-full` requires
+    // and verifies it.
     tls: isLocal || url.searchParams.has('sslmode') ? undefined : 'prefer',
     where: `PostgreSQL at ${url.host || 'its socket'}, database ${database}`,
   }
@@ -106,7 +106,8 @@ export const connectTo = (
       client_min_messages: 'warning',
       statement_timeout: STATEMENT_TIMEOUT,
       idle_in_transaction_session_timeout: 60_000,
-      // Keepalives release the locks of a client whose machine is gone within a minute.
+      // With keepalives the server notices within a minute that a client's machine is gone, and releases its
+      // locks.
       tcp_keepalives_idle: 20,
       tcp_keepalives_interval: 10,
       tcp_keepalives_count: 3,

@@ -29,14 +29,14 @@ const checked = (values: unknown[]): unknown[] => {
   return values
 }
 
-/** Returns drizzle's builder over a connection or pool, with the type of the SQLite builder. */
+/** Returns drizzle's builder for a connection or pool, typed as the SQLite builder. */
 export const postgresQueries = (run: Run): Queries => {
   const dialect = new PgDialect()
   const prepareQuery = (query: Query, fields: SelectedField[] | undefined) => {
     const bind = binder(query.params)
     let read: ((answer: QueryResult) => Row[]) | undefined
     const self = {
-      /** Set by drizzle on queries with joins after they are prepared. */
+      /** Drizzle sets this member on queries with joins after they are prepared. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
       setToken: () => self,
       execute: async (values?: Values): Promise<Row[]> => {

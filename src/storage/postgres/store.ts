@@ -21,9 +21,9 @@ import { postgresWriter } from './writer.ts'
 
 interface PostgresOptions {
   url: string
-  /** false: pending migrations are an error. */
+  /** With false, pending migrations are not applied but an error. */
   migrate?: boolean
-  /** Number of connections for reads, and the same for writes; one more listens. */
+  /** Number of connections for reads, and also of those for writes. One more connection listens. */
   connections?: number
   /** Time in ms without an answer after which a connection is closed. */
   stall?: number
@@ -118,7 +118,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     caches: new Map(),
     read: body => body(reads),
     write,
-    // PostgreSQL processes earlier writes without delaying others.
+    // On PostgreSQL earlier writes do not delay others, so there is nothing to wait for.
     drained: async () => {},
     rehearse,
     exclusively: (name, body, wait) =>
@@ -155,7 +155,7 @@ const lock = async (connection: ReservedSQL, name: string): Promise<boolean> => 
   return row.taken
 }
 
-/** Holds an advisory lock of the session, which ends with the connection. */
+/** Runs the body under an advisory lock of the session. The lock ends with the connection. */
 const exclusively = async <T>(
   pool: SQL,
   pooled: number,

@@ -20,7 +20,10 @@ import { begun, settleSent, transactionOf } from './transaction.ts'
  */
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
-/** Conflicts after which a write runs alone: a long write would lose to short ones again and again. */
+/**
+ * Number of conflicts after which a write runs alone. Otherwise a long write would lose to short ones again
+ * and again.
+ */
 const MAX_CONCURRENT_TRIES = 4
 
 /** Mode of a transaction: concurrent, exclusive, or rolled back at the end. */
@@ -63,8 +66,8 @@ interface Done<T> {
   effects: (() => void)[]
 }
 /**
- * Error of the body, and the server's error behind it, often the same. `unsure`: the connection was lost
- * during the commit.
+ * A failed attempt. `error` is the body's error and `cause` the server's error behind it, often the same.
+ * `unsure` is true when the connection was lost during the commit.
  */
 interface Failed {
   error: unknown
@@ -114,7 +117,7 @@ const openWriter = (
     let ending = false
     try {
       connection ??= (await reserve(sql, pooled, reserved => takeSlot(reserved, stall))).connection
-      // The result is checked at the end.
+      // Errors of these statements are checked before the commit.
       began = Promise.all(begin(connection, mode)).then(
         () => undefined,
         (error: unknown) => error,
@@ -199,14 +202,14 @@ export const postgresWriter = (
       const result: Done<T> | Failed = await writer.attempt(body, mode)
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
-      // The other row may belong to an open transaction that rolls back, so the write runs again under the
-      // exclusive lock before the violation is reported.
+      // The row with the same value may belong to an open transaction that rolls back. The write therefore
+      // runs again under the exclusive lock before the violation is reported.
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error
       const heldUp: boolean = mode === 'alone' && isHeldUp(cause)
       const isLate = performance.now() > end
-      // A write that only conflicted does not fail before it has run alone.
+      // A write that failed only because of conflicts is given up only after it has run alone.
       if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && mode !== 'together')) {
         committed('failed')
         throw unavailable(cause)

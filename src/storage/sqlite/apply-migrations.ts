@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
 import { StorageError } from '#src/storage/errors.ts'
 
-// Imports no macro, because empty-image.ts runs this in one.
+// This file imports no macro, because it runs inside the macro of empty-image.ts.
 
 /** SQL by file name. Files are applied in the order of their names. */
 export type Migrations = Record<string, string>

@@ -174,8 +174,8 @@ const checkpointFully = (path: string): void => {
 }
 
 /**
- * Runs `use` with a verified copy at `partial` of the backup `source`, migrated to this version, and removes
- * the copy afterwards.
+ * Copies the backup `source` to `partial`, verifies the copy and migrates it to this version. Then it runs
+ * `use` with the copy and removes it.
  *
  * @throws StorageError
  */

@@ -7,8 +7,8 @@ import { fdatasyncSync, openSync } from 'node:fs'
 declare const self: Worker
 
 /**
- * Never closed: closing would drop SQLite's locks on the file. https://www.sqlite.org/howtocorrupt.html
- * section 2.2
+ * File descriptor for the sync. It is never closed, because closing would drop SQLite's locks on the file.
+ * https://www.sqlite.org/howtocorrupt.html section 2.2
  */
 let file: number | undefined
 
@@ -16,8 +16,8 @@ self.onmessage = ({ data: path }: MessageEvent<string>) => {
   try {
     using db = new Database(path, { readwrite: true })
     db.run('PRAGMA wal_checkpoint(PASSIVE)')
-    // A partial checkpoint does not sync. The complete one, for which writes pause, would have to wait for
-    // that data.
+    // A partial checkpoint does not sync its data. The complete checkpoint, for which writes pause, would
+    // have to wait for it.
     file ??= openSync(path, 'r')
     fdatasyncSync(file)
   } catch {

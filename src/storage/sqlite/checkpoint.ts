@@ -5,24 +5,24 @@ import { PAGE } from './apply-migrations.ts'
 /** Pages in the log that trigger a checkpoint: 32 MiB, half of the log's maximum size. */
 const LIMIT = 16_384
 /**
- * Commits between two checks of the log: SQLite before 3.51, the version of macOS, runs a checkpoint to
- * answer.
+ * Number of commits between two checks of the log's length. SQLite before 3.51, the version of macOS, answers
+ * a check by running a checkpoint.
  */
 const CHECK_INTERVAL = 8
 
 const [source = ''] = Object.values(embed('src/storage/sqlite', ['checkpoint-worker.ts']))
 
 /**
- * Copies the log into the database in a thread, where SQLite's automatic checkpoint would delay one commit.
- * Under constant writes a checkpoint never completes, and only a complete one resets the log; the rest is
- * therefore copied while writes pause for some milliseconds (`pause`). Overwriting a log costs half of
- * growing it.
+ * Copies the log into the database in a thread, because SQLite's automatic checkpoint would delay a commit.
+ * Under constant writes a checkpoint never completes, so the rest of the log is copied while writes pause for
+ * some milliseconds (`pause`). Only a complete checkpoint resets the log, and overwriting a log costs half as
+ * much as growing it.
  */
 export const checkpointer = (db: Database) => {
   db.run('PRAGMA wal_autocheckpoint = 0')
   db.run(`PRAGMA journal_size_limit = ${LIMIT * PAGE}`)
   const state = db.prepare('PRAGMA wal_checkpoint(NOOP)')
-  /** Returns the pages in the log and the pages already copied. */
+  /** Returns the number of pages in the log and the number already copied. */
   const logState = (): [log: number, copied: number] => {
     try {
       const [, log, copied] = state.values()[0] as [busy: number, log: number, copied: number]
@@ -88,7 +88,8 @@ export const checkpointer = (db: Database) => {
       await running?.promise
       worker?.terminate()
       state.finalize()
-      // Writes of another process, such as those of a server beside a command, wait for the second one alone.
+      // PASSIVE copies while another process, such as a server beside this command, may write. Only TRUNCATE
+      // makes its writes wait.
       for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
     },
   }

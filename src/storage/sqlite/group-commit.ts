@@ -15,7 +15,10 @@ const BATCH = 64
  */
 const BEGIN_TIMEOUT = 5_000
 const MAX_PAUSE = 4
-/** Bounds of the time that a caller of many writes leaves to others between two of them, in ms. */
+/**
+ * Bounds of the pause that a caller of many writes makes between two of them, so that others can write, in
+ * ms.
+ */
 const SHORTEST_TURN = 5
 const LONGEST_TURN = 100
 
@@ -26,7 +29,7 @@ interface Waiting {
 }
 
 interface Hooks {
-  /** Delays the next transaction. */
+  /** Returns a promise that delays the next transaction, or undefined. */
   pause(): Promise<void> | undefined
   /** Called after a commit, before its writers get their results. */
   committed(topics: ReadonlySet<Topic>): void
@@ -132,8 +135,9 @@ const openTransaction = (db: Database, queries: Queries) => {
 
 /**
  * Group commit: one BEGIN IMMEDIATE … COMMIT carries all queued writes, each in its own savepoint, so they
- * share one wait for the disk. Answers follow the COMMIT. A batch begins when one turn of the event loop adds
- * no write: concurrent requests share it, and a single one waits some microseconds.
+ * share one wait for the disk. Writers get their results after the COMMIT. A batch begins when one turn of
+ * the event loop adds no write: concurrent requests share the batch, and a single request waits some
+ * microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)
@@ -196,8 +200,8 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
         draining ??= drain()
       }),
     /**
-     * Waits as long as the last transaction took, for the writes of others. Other processes poll for the end
-     * of a transaction.
+     * Waits as long as the last transaction took. Other processes poll for the end of a transaction, and need
+     * this time to begin theirs.
      */
     leaveTurn: (): Promise<void> => sleep(Math.min(Math.max(took, SHORTEST_TURN), LONGEST_TURN)),
     /** Refuses new writes and waits for queued ones. */

@@ -7,9 +7,9 @@ export const identifier = (name: string): string => `"${name.replaceAll('"', '""
 const MANY = 100_000
 
 /**
- * Compares each index with its table and returns a finding for each that differs. Both are read in order, and
- * the sums of a hash of each entry are compared, so the time grows with the size alone. `PRAGMA
- * integrity_check` looks each row up in each index, which costs three times as much per row once the indexes
+ * Compares each index with its table and returns a finding for each difference. Both are read in order, and
+ * the sums of the hashes of all entries are compared, so the time per row is constant. `PRAGMA
+ * integrity_check` looks each row up in each index, which takes three times as long per row once the indexes
  * exceed the page cache.
  *
  * @param rows number of rows by table
@@ -43,7 +43,8 @@ const indexesOf = (db: Database, table: string): Index[] => {
       .values(table)
       .map(([name]) => name),
   )
-  // A column without a name is the rowid: the schema has no index on an expression, which has no name either.
+  // A column without a name is the rowid. An expression has no name either, but the schema has no index on
+  // one.
   const text = (columns: unknown[]): string => {
     const parts = columns.map(name => {
       const column = name === null ? 'rowid' : identifier(String(name))
@@ -107,7 +108,7 @@ const sumOf = (db: Database, table: string, { name, isUnique, entry, key, where 
   )
   for (const row of rows.iterate() as Rows) {
     add(sum, row.entry ?? '')
-    // Entries with NULL are never equal to others; their text holds the character that stands for NULL.
+    // Keys with NULL never equal other keys. Their text contains U+0000, which stands for NULL.
     if (isUnique && row.key === before && !row.key?.includes('\0')) repeated++
     before = row.key
   }

@@ -3,7 +3,7 @@ import { identifier, indexFindings } from './index-check.ts'
 import { requireOurs } from './migrate.ts'
 import { schemaFindings } from './schema-check.ts'
 
-/** Maximum number of findings in the report: the cause of many is usually one. */
+/** Maximum number of findings in the report. Many findings usually have one cause. */
 const MAX_FINDINGS = 20
 
 const rowsOf = (table: string, condition = 'true'): string =>
@@ -71,7 +71,7 @@ export const inspect = (
     for (const [text] of db.query(`PRAGMA quick_check(${MAX_FINDINGS})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
   })
-  // SQLite ends at a damaged page, and the finding above says more than the error that a scan gives.
+  // A scan of the rows ends at a damaged page, and its error says less than these findings.
   if (findings.length > 0) return { findings, rows }
   runCheck('tables', () => {
     const names = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values()

@@ -50,8 +50,9 @@ const lastUrl = (data_dir: string): string => {
 }
 
 /**
- * Runs `listen` under the lock. In a new directory it runs first: a wrong address then creates no directory.
- * In an existing one the lock comes first: its message names the other server, rather than a port in use.
+ * Runs `listen` and takes the lock. For a new directory `listen` comes first, so that a wrong address creates
+ * no directory. For an existing one the lock comes first, so that the error names the other server and not
+ * its port.
  */
 export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, unlock: () => void] => {
   const early = existsSync(data_dir) ? lockInstance(data_dir) : undefined

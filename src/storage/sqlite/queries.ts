@@ -13,7 +13,7 @@ import type { Queries } from '#src/storage/store.ts'
 import { sqliteTables } from './tables.ts'
 
 /**
- * Maximum number of compiled statements per connection, which queries that are built at each call reuse. It
+ * Maximum number of compiled statements that a connection keeps for the next query with the same text. It
  * bounds the memory of queries with many shapes.
  */
 const MAX_STATEMENTS = 500
@@ -43,7 +43,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
     const bind = binder(query.params) as (values?: Values) => SQLQueryBindings[]
     let read: ((params: SQLQueryBindings[]) => Row[]) | undefined
     const self = {
-      /** Set by drizzle after preparing a query with joins. */
+      /** Drizzle sets this member after preparing a query with joins. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
       run: async (values?: Values) => {
         guard()
@@ -89,7 +89,7 @@ const reader = (
   const keys = fields.map(({ path }) => path.join('.'))
   const names = statement.columnNames
   if (fields.every(({ path }, i) => path.length === 1 && path[0] === names[i])) {
-    // The engine itself creates the objects of flat rows whose keys are the column names.
+    // For flat rows whose keys are the column names, bun:sqlite creates the objects.
     const decoded = decoders.flatMap((decode, i) => (decode ? [[keys[i] ?? '', decode] as const] : []))
     return (params: SQLQueryBindings[]): Row[] => {
       const rows = statement.all(...params) as Row[]

@@ -32,14 +32,15 @@ const CHOSEN = `WITH named AS (
     WHERE group_id IN (SELECT id FROM live.groups WHERE name IN (SELECT value FROM json_each(?3)))`
 
 /**
- * Returns a copy in memory of the database at `path`: its objects, the users that `users` names, and no
- * sessions, events or other traces of use. It has no triggers, so totals are old.
+ * Returns a copy of the database at `path` in memory. It has the objects that administrators make and the
+ * users that `users` names, but no sessions, events or other traces of use. It has no triggers, so a
+ * rehearsed write does not change totals.
  */
 export const copyForRehearsal = (path: string, users: RehearsedUsers): Database => {
   const db = new Database(':memory:')
   db.run('ATTACH ? AS live', [path])
   db.run('PRAGMA busy_timeout = 5000')
-  // One transaction reads one state.
+  // All reads in one transaction see the same state.
   db.transaction(() => {
     const made = db.query<{ sql: string }, []>(
       `SELECT sql FROM live.sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL

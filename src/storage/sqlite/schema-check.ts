@@ -3,7 +3,7 @@ import { StorageError } from '#src/storage/errors.ts'
 import { applyMigrations } from './apply-migrations.ts'
 import { appliedIn, sqliteMigrations } from './migrate.ts'
 
-/** Maximum number of findings in the report: the cause of many is usually one. */
+/** Maximum number of findings in the report. Many findings usually have one cause. */
 const MAX_FINDINGS = 20
 
 /** Tables that ANALYZE adds: https://www.sqlite.org/fileformat2.html#stat1tab */

@@ -12,7 +12,7 @@ import { migrate } from './migrate.ts'
 import { sqliteQueries } from './queries.ts'
 import { copyForRehearsal } from './rehearsal.ts'
 
-/** Thrown to roll back a rehearsal; carries its result. */
+/** Thrown to roll back a rehearsal. It carries the result. */
 class Rehearsed<T> extends Error {
   readonly value: T
   constructor(value: T) {
@@ -50,9 +50,9 @@ const rehearsed = async <T>(
 
 interface SqliteOptions {
   path: string
-  /** false: pending migrations are an error. */
+  /** With false, pending migrations are not applied but an error. */
   migrate?: boolean
-  /** false: commits do not wait for the disk, for data that need not survive. */
+  /** With false, commits do not wait for the disk, for data that need not survive. */
   durable?: boolean
   /** Maximum pages of the file, to simulate a full disk in tests. */
   max_pages?: number

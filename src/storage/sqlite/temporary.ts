@@ -5,8 +5,8 @@ import { emptyImage } from './empty-image.ts' with { type: 'macro' }
 const image = Object.freeze({ gzip: emptyImage() })
 
 /**
- * Writes an empty database over a file without content, which spares the migrations: 15 ms of CPU time. Only
- * for files that need not survive, because the write is not atomic.
+ * Writes an empty database over a file without content, so that no migrations run; they take 15 ms of CPU
+ * time. The write is not atomic, so it is only for files that need not survive.
  */
 export const prepareTemporary = (path: string): void => {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return

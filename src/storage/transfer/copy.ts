@@ -21,7 +21,7 @@ export const COPY_BATCH = 500
 /** Quotes column names for both engines. */
 export const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')
 
-/** One engine in a copy. */
+/** The source or the target of a copy. */
 export interface Side {
   /** Returns all rows in the order of the key, in batches. */
   read(table: CopiedTable): AsyncIterable<CopiedRow[]> | Iterable<CopiedRow[]>
