@@ -12,13 +12,13 @@ const SigningKey = z
     alg: z.enum(signingAlgs).describe('Signature algorithm.'),
     state: z
       .enum(['next', 'signing', 'retired'])
-      .describe('`next` is published and signs later; `retired` is published and signs no more.'),
-    signs_from: z.string().meta({ format: 'date-time' }).describe('Time from which it signs.'),
+      .describe('`next` is published and signs later; `retired` is published and no longer signs.'),
+    signs_from: z.string().meta({ format: 'date-time' }).describe('Time from which the key signs.'),
     published_until: z
       .string()
       .meta({ format: 'date-time' })
       .nullable()
-      .describe('Time at which it leaves the key set; null: not known yet.'),
+      .describe('Time at which the key leaves the key set; null while it is not known.'),
   })
   .meta({
     id: 'SigningKey',

@@ -4,7 +4,7 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import { type AuthorizationCode, openCode, type StoredCode } from './codes.ts'
 
-/** Stores a code that is too long to carry its content. */
+/** Stores a code whose content is too long for a URL. */
 export const storeCode = async (tx: Transaction, code: StoredCode): Promise<void> => {
   await tx.later(tx.insert(tx.tables.authorization_codes).values(code))
 }

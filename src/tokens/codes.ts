@@ -53,7 +53,7 @@ export interface AuthorizationCode
   nonce: string
   issued_at: number
   expires_at: number
-  /** Default: the value of the login. */
+  /** undefined when it equals the client info of the login. */
   client_info: ClientInfo | undefined
 }
 
@@ -121,7 +121,7 @@ export const composeCode = (
 
 /**
  * Opens a code that was issued to this client. Returns undefined for any other text, and for another encoding
- * of the same bytes: a used or burnt code has one spelling.
+ * of the same bytes, so that a used code cannot return in another spelling.
  */
 export const openCode = (context: Core, sealed: string, client_id: string): AuthorizationCode | undefined => {
   const bytes = Buffer.from(sealed, 'base64url')

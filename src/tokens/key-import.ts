@@ -45,7 +45,7 @@ export const importKey = async (base: Core, pem: string, wanted?: string): Promi
     throw new Error('this key is already stored')
   if (!known.some(key => key.alg === row.alg)) await base.store.write(tx => insertKey(tx, row))
   else if (!(await rotateKey(base, row.alg, row)))
-    throw new Error(`another ${row.alg} key is published and does not sign yet: try again when it does`)
+    throw new Error(`another ${row.alg} key is published and does not sign yet: try again once it signs`)
   await base.store.write(tx =>
     recordKeyChange(base, tx, { action: 'imported', key_id: row.id, alg: row.alg }),
   )

@@ -22,7 +22,7 @@ export const insertKey = async (tx: Transaction, key: KeyRow): Promise<void> => 
   tx.changed('keys')
 }
 
-/** Sets the time at which the algorithm's keys without a successor stop signing. */
+/** Sets the time at which the algorithm's keys stop signing, for keys that have no such time. */
 export const retireKeys = async (
   tx: Transaction,
   alg: SigningAlg,

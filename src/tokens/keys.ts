@@ -14,7 +14,7 @@ interface Key extends KeyRow {
   privateKey: KeyObject
 }
 
-/** The keys as they apply from `since` until `until`, when the next key begins to sign or is withdrawn. */
+/** The keys in use from `since` to `until`. At `until` a key begins to sign or leaves the key set. */
 interface KeyRing {
   since: number
   until: number
@@ -25,7 +25,7 @@ interface KeyRing {
   published: PublishedKeys
 }
 
-/** Types that `open` accepts. A logout token is only for its client. */
+/** Token types that `open` accepts. It refuses logout tokens, because only their client reads them. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /** Maximum number of verified tokens in memory: clients present the same token many times. */
 const MAX_REMEMBERED = 10_000
@@ -73,8 +73,8 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 }
 
 /**
- * Returns the key set in memory. It is reloaded after commits that change keys and after every commit of
- * another process. A published key that begins to sign needs no commit.
+ * Returns the keys in memory. They are reloaded after commits that change keys and after every commit of
+ * another process. No commit is needed when a published key begins to sign.
  */
 const openKeyRing = (base: Core) => {
   const { store, clock } = base

@@ -69,8 +69,8 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
 
 /**
  * Publishes the next key of an algorithm: `given` or a new one. Returns false when the algorithm has no key,
- * and while another key is published and does not sign yet: a rotation that is asked for twice, or by two
- * copies, makes one key.
+ * and while another key is published and does not sign yet, so that two requests or two copies of the server
+ * make only one key.
  */
 export const rotateKey = async (base: Core, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))
@@ -92,7 +92,7 @@ const latestKeys = async (base: Core): Promise<KeyRow[]> => {
   return [...new Map(keys.map(key => [key.alg, key])).values()]
 }
 
-/** Records a change of the keys, by default one of the command line or the development controls. */
+/** Records a change of the keys. By default the command line or the development controls made it. */
 export const recordKeyChange = (
   context: Core,
   tx: Transaction,

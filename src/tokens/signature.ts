@@ -22,11 +22,14 @@ export const makeKeyPair = async (alg: SigningAlg): Promise<KeyPair> => {
 // JOSE concatenates r and s of ECDSA signatures: https://www.rfc-editor.org/rfc/rfc7518#section-3.4
 const dsaEncoding = 'ieee-p1363'
 
-/** Returns the signature over `input`, base64url. */
+/** Returns the signature over `input` in base64url. */
 export const signWith = (key: KeyObject, alg: SigningAlg, input: string): string =>
   sign(hashOf(alg), Buffer.from(input), { key, dsaEncoding }).toString('base64url')
 
-/** Signs a JWT; access and ID tokens go through `issueToken`. jose is imported by the first one. */
+/**
+ * Signs a JWT for another server; this server's tokens are signed by `issueToken`. The first call imports
+ * jose.
+ */
 export const signJwt = async (
   key: KeyObject,
   header: JWTHeaderParameters,

@@ -5,7 +5,9 @@ import { signWith } from './signature.ts'
 import type { SigningJob, SigningResult } from './signing-worker.ts'
 import { workerSource } from './worker-source.ts' with { type: 'macro' }
 
-/** Limit of thread starts in a process: a thread that keeps dying is not restarted forever. */
+/**
+ * Maximum number of thread starts in a process, so that a thread that keeps dying is not restarted forever.
+ */
 const MAX_STARTS = 5
 
 interface Pending {

@@ -1,7 +1,6 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 
-// Must not import project files: signing-thread.ts starts it from its source text, which the executable
-// contains.
+// This file must not import project files, because signing-thread.ts runs the text of this file alone.
 declare const self: Worker
 
 /** A signature to make. `pkcs8` is present in the first job of a key. */

@@ -23,8 +23,8 @@ export interface AccessToken {
 
 /**
  * Verifies signature, header, issuer, times and kind of an access token of this server; undefined for any
- * other token, and for a token of an API unless `audience` is `any`. A token of type `JWT` could be an ID
- * token: only access tokens have a scope. The caller checks that session, user and organization still exist.
+ * other token, and for a token of an API unless `audience` is `any`. A token of type `JWT` must have a scope,
+ * because without one it is an ID token. The caller checks that session, user and organization still exist.
  */
 export const verifyAccessToken = async (
   { config, clock, keys }: Issuer,
