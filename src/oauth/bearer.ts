@@ -14,9 +14,9 @@ export interface LiveToken extends AccessToken {
 }
 
 /**
- * Verifies an access token and its state: undefined when the signature, issuer or expiry is wrong, when the
- * session was revoked, when the token is for an API and `audience` is `own`, when the user was deleted or
- * disabled or is not admitted by the client, or when the organization was deleted.
+ * Returns a valid access token with its user. Returns undefined when the signature, issuer or expiry is
+ * wrong, when the token is for an API and `audience` is `own`, when the session was revoked, when the user
+ * was deleted or disabled or is not admitted by the client, or when the organization was deleted.
  */
 export const findLiveToken = async (
   context: Context,
@@ -90,8 +90,8 @@ export const noLongerGood = (): AppError =>
   unauthorized('The access token is not valid, has expired or was revoked.', true)
 
 /**
- * Returns the `client_id` of a token without verifying it. It only decides whose pages may read the refusal
- * (CORS).
+ * Returns the `client_id` of a token without verifying it. The result only decides which client's pages may
+ * read the refusal (CORS).
  */
 export const claimedClient = (request: Request): string | undefined => {
   const payload = request.headers.get('authorization')?.split('.')[1] ?? ''

@@ -13,10 +13,10 @@ import { findCode } from '#src/tokens/code-store.ts'
 
 /**
  * Maximum difference between the clocks of client and server, in seconds: synchronized machines differ by
- * less than one.
+ * less than a second.
  */
 const TOLERANCE = 10
-/** Maximum lifetime: the id of an assertion is stored until the assertion expires. */
+/** Maximum lifetime of an assertion, in ms: its id is stored until it expires. */
 const MAX_LIFETIME = HOUR
 
 /** The request that a client signs an assertion for. */
@@ -31,8 +31,8 @@ interface Signer {
 }
 
 /**
- * Reasons for refusing an assertion. `unknown_grant`: the request has no code or refresh token of this
- * client, so the keys at its URL are not read.
+ * Reasons for refusing an assertion. `unknown_grant` means that the request has no code or refresh token of
+ * this client; the keys at the client's URL are then not fetched.
  */
 export type AssertionFault =
   | 'wrong_assertion'
@@ -45,7 +45,7 @@ export type AssertionFault =
  * Verifies a client assertion and uses it up. Returns undefined if it is valid, otherwise the reason.
  * https://www.rfc-editor.org/rfc/rfc7523#section-3
  *
- * @throws AppError 429 or 503 while the keys cannot be asked for
+ * @throws AppError 429 or 503 while the client's keys cannot be fetched
  */
 export const findAssertionFault = async (
   context: Context,
@@ -72,7 +72,7 @@ const verify = async (
 ): Promise<Claims | AssertionFault> => {
   const options = {
     algorithms: alg ? [alg] : [...assertionAlgs],
-    // The client was found by the `sub`.
+    // `sub` needs no check, because the client was found by it.
     issuer: client_id,
     audience: audiencesOf(context),
     currentDate: new Date(context.clock.now()),
@@ -93,8 +93,8 @@ const verify = async (
 }
 
 /**
- * Verifies signature and claims with jose. The audience must be one value, so that no assertion is valid at
- * two servers.
+ * Verifies signature and claims with jose. The audience must be a single value, so that no assertion is valid
+ * at two servers.
  */
 const check = async (
   assertion: string,

@@ -10,14 +10,14 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { blockedUntil, countFailure, secretsFrom } from '#src/sign-in/throttle.ts'
 import { type AssertedFor, type AssertionFault, findAssertionFault } from './client-assertion.ts'
 
-/** A secret, code or token that this server does not know: counted as a wrong guess. */
+/** Refusal of a secret, code or token that this server does not know. It counts as a wrong guess. */
 export class CredentialError extends OAuthError {}
 
 const isSecretOf = ({ secret_hash }: Client, { client_secret }: PresentedClient): boolean =>
   secret_hash !== null && client_secret !== undefined && sameHash(hashSecret(client_secret), secret_hash)
 
 interface ClientRequest {
-  /** The request that an assertion is for; undefined where none is accepted. */
+  /** The request that an assertion is for; undefined at endpoints that accept no assertion. */
   readonly asked?: AssertedFor | undefined
   /**
    * `either` accepts a secret in the header or the body, whichever method is registered: many libraries
@@ -60,8 +60,8 @@ export const asClient = async <T>(
 type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 'wrong_secret' | 'public'
 
 /**
- * Returns the reason that the client is not authenticated; `public` for a client that need not be. If the
- * keys of such a client cannot be read, its assertion is ignored.
+ * Returns the reason that the client is not authenticated; `public` for a client that need not authenticate.
+ * If the keys of such a client cannot be read, its assertion is ignored.
  */
 const findFault = async (
   context: Context,
@@ -97,8 +97,8 @@ const report = (
 }
 
 /**
- * Runs `attempt`, which verifies a secret, a code or a token. Counts wrong ones per address and refuses every
- * attempt from an address with too many.
+ * Runs `attempt`, which verifies a secret, a code or a token. Counts wrong guesses per address and refuses
+ * every attempt from an address that has made too many.
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`

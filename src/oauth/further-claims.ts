@@ -8,12 +8,12 @@ import type { Queries } from '#src/storage/store.ts'
 
 /** Claims in addition to those of every token. */
 export interface FurtherClaims {
-  /** Mapped by the client, in each token and userinfo. */
+  /** Claims of the client's mapping, for every token and userinfo. */
   mapped: Record<string, unknown>
-  /** Given by the scopes `groups` and `roles`, in ID tokens and userinfo. */
+  /** Claims of the scopes `groups` and `roles`, for ID tokens and userinfo. */
   memberships: Record<string, unknown>
   /**
-   * Mapped by the scopes of the API that an access token is for. A claim of the client's mapping takes
+   * Claims that an API's scopes map, for access tokens of this API. A claim of the client's mapping takes
    * precedence.
    */
   ofApi: Record<string, unknown>

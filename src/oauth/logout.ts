@@ -119,7 +119,7 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const isUnregistered = target !== undefined
-  // Without a hint any page could name any client.
+  // The page links to the client only with a hint: otherwise any page could name any client.
   const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',

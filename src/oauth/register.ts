@@ -27,12 +27,12 @@ import { endpoint, oauthJson } from './endpoint.ts'
 const MAX_BYTES = 16 * 1024
 
 /**
- * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Equal metadata
- * of public clients gives the same client, because some register at each connection.
+ * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
+ * with equal metadata get the same client_id, because some clients register at each connection.
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
-    // Any page may register, because the answer does not concern a client of a tenant.
+    // Any web page may register a client and read the answer, which concerns no client of a tenant.
     endpoint_call.client_id = PUBLIC_DYNAMIC
     const { call } = endpoint_call
     if (!(await acceptsRegistrations(context.store)))

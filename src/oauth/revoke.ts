@@ -38,8 +38,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   endpoint_call.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
   const attempt = async () => {
-    // Access tokens cannot be revoked. They contain a dot and refresh tokens do not, so one is not counted as
-    // a guess.
+    // A token with a dot is an access token, which cannot be revoked. It does not count as a wrong guess.
+    // Refresh tokens have no dot.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
@@ -58,7 +58,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
 }
 
 /**
- * Ends the session, for a used token too: a client that lost the answer with the next one can still log out.
+ * Ends the session, also for a used token: a client that never received the next token can still log out.
  * Access tokens of the session stay valid until they expire, and the login continues.
  */
 const release = (

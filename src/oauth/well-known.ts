@@ -58,8 +58,8 @@ const getDiscovery = ({ config, store }: Core) => {
     return { document, headers }
   }
   /**
-   * Builds four documents: for servers with neither registration nor metadata documents, with one of them,
-   * with both.
+   * Builds the four documents of a server that accepts registrations or not, and client metadata documents or
+   * not.
    */
   const each = (url: string) =>
     [
@@ -80,7 +80,7 @@ const getDiscovery = ({ config, store }: Core) => {
       return answer(request, document, headers)
     }
     const accepted = acceptedClients.peek(store, '')
-    // A database that cannot be read changes neither issuer nor keys.
+    // While the database cannot be read, both features count as off: issuer and keys are known without it.
     return accepted
       ? respond(accepted)
       : acceptedClients(store, '')

@@ -49,8 +49,8 @@ type Subject = NonNullable<Awaited<ReturnType<typeof findSubject>>>
 type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
 
 /**
- * Returns a refusal instead of throwing it, because the transaction must commit: a wrong verifier burns the
- * code, and a replayed code revokes its session.
+ * Returns a refusal instead of throwing it, because the transaction must commit: a wrong verifier makes the
+ * code unusable, and a replayed code revokes its session.
  */
 const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate: Locate) => {
   const { client, request, client_info } = call
@@ -61,8 +61,8 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used.')
   const user = await findSubject(tx, code)
   if (!user) return refuseUsed(context, tx, call, code)
-  // A client that presents its own code with a wrong verifier may be an attacker who injected it, so one
-  // guess is all it gets. A wrong secret never gets here: the client is authenticated first.
+  // A client that presents its own code with a wrong verifier may be an attacker who injected it, so it gets
+  // only one guess. A wrong secret does not use up the code: the client is authenticated first.
   const fault = findFault(code, call, now) ?? (await findExclusion(tx, client, user.organization_id))
   if (fault) {
     await endSessionOf(context, tx, call, code)
@@ -121,7 +121,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
 }
 
-/** The session of a code's tokens; `row` if the code began it. */
+/** The session of the tokens that a code yields. `row` is present when the code began the session. */
 interface Started {
   session_id: SessionId
   ends_by: number | null
@@ -131,14 +131,18 @@ interface Started {
   isLogin: boolean
 }
 
-/** Returns when a session that begins now ends at the latest (ms); null: it is as long as it is used. */
+/**
+ * Returns the latest end (ms) of a session that begins now; null when the session lasts as long as it is
+ * used.
+ */
 export const sessionEnd = (
   { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,
   now: number,
 ): number | null => (session_ttl === undefined ? null : now + session_ttl)
 
 /**
- * Begins the session that the code names, which uses up the code; undefined when the code is already used.
+ * Begins the session whose id the code contains. Its row uses up the code. Returns undefined when the code
+ * was used before.
  */
 const beginSession = async (
   context: Context,
@@ -177,8 +181,8 @@ const beginSession = async (
 
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
- * in memory only and requests a code with each loaded page. undefined for other clients, and without such a
- * session.
+ * in memory only and requests a code with each loaded page. Returns undefined for other clients, and without
+ * such a session.
  */
 const continueSession = async (
   { clock }: Context,

@@ -89,7 +89,7 @@ export const requireApi = async (
 ): Promise<Api> => {
   const api = await readApi(q, resource)
   // A client with a metadata document may have the URL of an API as its id. A token for the client would then
-  // pass as one for the API.
+  // pass as a token for the API.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -103,7 +103,8 @@ export const requireApi = async (
 /**
  * Returns the API and the scopes of a user's token: the granted scopes that the client may still ask for.
  *
- * @throws OAuthError `invalid_target`, even for an API that was created after the authorization
+ * @throws OAuthError `invalid_target`, also when the API was deleted and created again after the
+ * authorization
  */
 export const targetOf = async (
   q: Queries,
@@ -149,7 +150,7 @@ export interface AccessGrant {
 export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): TokenForm => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
   const form = accessTokenForm(core, client, api)
-  // Only the admin API reads it. In a token of type `JWT` it would mark an ID token.
+  // Only the admin API reads `auth_time`. In a token of type `JWT` it would be the mark of an ID token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return {
     ...form,
