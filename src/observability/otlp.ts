@@ -37,7 +37,7 @@ const TIMEOUT = 5 * SECOND
 /** Longest pause in milliseconds between attempts at a collector that does not answer. */
 const MAX_PAUSE = 30 * SECOND
 /**
- * Retryable statuses; spans refused with any other are lost:
+ * Statuses after which a batch is sent again. Spans refused with any other status are lost:
  * https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
  */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])

@@ -11,7 +11,10 @@ export interface TraceParent {
 const HEADER = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
 const isAllZero = (id: string): boolean => /^0+$/.test(id)
 
-/** Returns undefined for a header that is missing or invalid; the trace then starts here. */
+/**
+ * Parses a `traceparent` header. Returns undefined for a header that is missing or invalid; the trace then
+ * starts here.
+ */
 export const parseTraceParent = (header: string | null): TraceParent | undefined => {
   const [, version, trace_id = '', span_id = '', flags = '', more] = HEADER.exec(header ?? '') ?? []
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined
@@ -23,9 +26,8 @@ export const parseTraceParent = (header: string | null): TraceParent | undefined
 export const newHexId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
 
 /**
- * Samples by the last seven bytes of the trace id, which are random, so all participants of a trace decide
- * alike.
- * https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
+ * Samples by the last seven bytes of the trace id, which are random, so all participants of a trace make the
+ * same decision. https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
  */
 const inRatio = (trace_id: string, ratio: number): boolean =>
   Number.parseInt(trace_id.slice(-14), 16) >= (1 - ratio) * 2 ** 56
