@@ -7,7 +7,9 @@ import { mount } from '#src/http/routes.ts'
 import { accentAsset } from '#src/pages/accent.ts'
 import { asset, touchIcon } from '#src/pages/assets.ts'
 
-/** Files of the pages: built-in ones, those of themes, organizations and people. */
+/**
+ * Returns the routes of the pages' files: the built-in ones and those of themes, organizations and people.
+ */
 export const assetRoutes = (context: Context) =>
   mount({
     'GET /favicon.ico': touchIcon,

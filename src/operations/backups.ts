@@ -96,7 +96,11 @@ const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => 
     })),
 })
 
-/** @throws AppError 409 while a backup is being made */
+/**
+ * Checks that no backup is being made.
+ *
+ * @throws AppError 409 while one is being made
+ */
 const requireIdle = ({ backups }: Context): void => {
   if (backups.size > 0) throw conflict('A backup is being made.')
 }

@@ -10,7 +10,11 @@ export interface Certificate {
   expires_at: number
 }
 
-/** @throws ConfigError with the setting and the reason */
+/**
+ * Reads the file that a setting names.
+ *
+ * @throws ConfigError with the setting and the reason
+ */
 const readSettingFile = (name: 'tls_cert' | 'tls_key', path: string): Buffer => {
   try {
     return readFileSync(path)
@@ -28,8 +32,8 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
 }
 
 /**
- * Reads the certificate and the key of the settings; undefined when the settings name none. Does not check
- * whether the certificate has expired.
+ * Reads the certificate and the key of the settings; undefined when the settings name none. The expiry of the
+ * certificate is not checked.
  *
  * @throws ConfigError when a file cannot be read, or the key does not belong to the certificate
  */

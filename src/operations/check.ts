@@ -32,14 +32,16 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
   }
   const broken = keys.filter(key => !isWhole(base, key))
   return {
-    findings: broken.map(({ id }) => `keys: ${id} cannot be opened, or is not the published one`),
+    findings: broken.map(({ id }) => `keys: ${id} cannot be opened, or does not match its published key`),
     count: keys.length,
   }
 }
 
-/** Rows of one read: few reads for a large table, and less than 1 MB in memory. */
+/** Number of rows in one read: a large table takes few reads, and the rows less than 1 MB of memory. */
 const BATCH = 1_000
-/** Maximum findings of each kind in the report: the cause of many is one, such as a wrong key. */
+/**
+ * Maximum number of findings of each kind in the report. Many usually have one cause, such as a wrong key.
+ */
 const MAX_FINDINGS = 20
 
 /** True when `open` does not throw. */
@@ -67,8 +69,8 @@ const forEachRow = async <Row extends { id: string }>(
 }
 
 /**
- * Checks that the secrets of identity providers, of webhooks, of authenticator apps and of the SAML key open:
- * returns a line for each finding, and the number of secrets.
+ * Checks that the secrets of identity providers, of webhooks, of authenticator apps and of the SAML key can
+ * be opened: returns a line for each finding, and the number of secrets.
  */
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
@@ -78,19 +80,19 @@ export const checkSealed = async (base: Core): Promise<{ findings: string[]; cou
     if (!opens(open) && findings.length < MAX_FINDINGS) findings.push(`${name} cannot be opened`)
   }
   await forEachRow(base, sealedWebhooks, row =>
-    tryTo(`secrets: of the webhook ${row.id}`, () => openWebhookSecret(base, row)),
+    tryTo(`secrets: the secret of the webhook ${row.id}`, () => openWebhookSecret(base, row)),
   )
   await forEachRow(base, sealedProviders, ({ id, secret: client_secret }) =>
-    tryTo(`secrets: of the provider ${id}`, () => openSecret(base, { id, client_secret })),
+    tryTo(`secrets: the secret of the provider ${id}`, () => openSecret(base, { id, client_secret })),
   )
   await forEachRow(base, sealedFactors, ({ id, user_id, secret }) =>
-    tryTo(`secrets: of the authenticator app ${id} of ${user_id}`, () =>
+    tryTo(`secrets: the secret of the authenticator app ${id} of ${user_id}`, () =>
       openTotpSecret(base, { user_id, secret: secret ?? new Uint8Array() }),
     ),
   )
   const stored = await base.store.read(findSamlKey)
   if (stored)
-    tryTo('secrets: the key for SAML', () => {
+    tryTo('secrets: the private key for SAML', () => {
       const { private_key, certificate } = openStoredKey(base, stored)
       const { publicKey } = new X509Certificate(Buffer.from(certificate, 'base64'))
       if (!publicKey.equals(createPublicKey(private_key))) throw new Error('another key')

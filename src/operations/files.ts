@@ -3,6 +3,8 @@ import { readPlaces } from '#src/sessions/location.ts'
 import { readCertificate } from './certificate.ts'
 
 /**
+ * Checks the files that the settings name.
+ *
  * @param now milliseconds since the epoch
  * @throws ConfigError for the first file of the settings that is missing or invalid
  */

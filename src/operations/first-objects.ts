@@ -22,7 +22,7 @@ const rememberScopes = (tx: Transaction, now: number): Promise<void> =>
   putSetting(tx, KNOWN_SCOPES, allScopes, now)
 
 /**
- * Creates the missing parts, and applies the settings to those that exist.
+ * Creates the missing parts of the instance, and applies the settings to existing ones.
  *
  * @param known scopes that existed at the last start; undefined before the first start has ended
  * @returns the file with the generated secret of the first admin client, if any
@@ -77,9 +77,9 @@ const adminClient = ({ config, clock }: Core, secret: string): Client => ({
 })
 
 /**
- * Creates the client when a secret for it exists; sets a changed secret and adds new scopes otherwise. A
- * client that an administrator deleted is created again only if the settings have its secret. Otherwise a
- * restart would undo the deletion.
+ * Creates the first admin client if `secret` is given. If the client exists, a changed secret is set and new
+ * scopes are added. A client that an administrator deleted is created again only if the settings have its
+ * secret; otherwise a restart would undo the deletion.
  */
 const applyAdminClient = async (
   base: Core,
@@ -116,7 +116,10 @@ const applyAdminClient = async (
     })
 }
 
-/** Writes the file atomically, and before the client is stored: otherwise the secret could be lost. */
+/**
+ * Writes the file with the generated secret atomically, and before the client is stored: otherwise a crash
+ * could lose the secret.
+ */
 const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const file = clientFile(config)
   const content = { client_id: config.admin_client_id, client_secret }
@@ -145,7 +148,11 @@ const adminUser = (config: Config) =>
         roles: ['admin'],
       })
 
-/** @throws ConfigError for a name that the admin API refuses */
+/**
+ * Checks the names in the settings by the schemas of the admin API.
+ *
+ * @throws ConfigError for a name that the admin API refuses
+ */
 export const checkChosenNames = (config: Config): void => {
   const client = CreateClient.shape.client_id.safeParse(config.admin_client_id)
   if (!client.success) throw new ConfigError(`admin_client_id: ${client.error.issues[0]?.message}`)
@@ -154,7 +161,8 @@ export const checkChosenNames = (config: Config): void => {
 }
 
 /**
- * Runs at the first start only: a restart must not bring back a deleted administrator or an old password.
+ * Creates the administrator that the settings name. It runs at the first start only: a restart must not bring
+ * back a deleted administrator or an old password.
  *
  * @throws ConfigError for a password that the rules refuse
  */

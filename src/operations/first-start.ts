@@ -38,7 +38,7 @@ const setUp = async (base: Core): Promise<FirstStart> => {
   await checkConsole(base)
   const known = await store.read(q => getSetting<string[]>(q, KNOWN_SCOPES))
   const isDone = known !== undefined && (await store.read(q => isComplete(base, q, known)))
-  // A later start with the same settings loads none of what makes the parts.
+  // A later start with the same settings does not load the code that makes the parts.
   const admin_client_file = isDone
     ? undefined
     : await (await import('./first-objects.ts')).makeParts(base, known)
@@ -57,7 +57,11 @@ const isComplete = async ({ config }: Core, q: Queries, known: string[]): Promis
   )
 }
 
-/** @throws ConfigError when a stored client has the id of the console's */
+/**
+ * Checks that no stored client has the id of the console's client.
+ *
+ * @throws ConfigError when one has it
+ */
 const checkConsole = async ({ config, store }: Core): Promise<void> => {
   if (config.console === 'off') return
   if ((await store.read(q => findSecretHash(q, CONSOLE_CLIENT))) !== undefined)
@@ -72,7 +76,7 @@ export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await st
 /** Checks the names in the settings by the rules of the admin API. */
 export const checkNames = async (config: Config): Promise<void> => {
   const { admin_client_id, admin_username } = config
-  // The rules are loaded only for names that someone chose.
+  // The schemas are loaded only for names that the operator chose.
   if (admin_client_id !== DEFAULT_ADMIN_CLIENT || admin_username !== undefined)
     (await import('./first-objects.ts')).checkChosenNames(config)
 }

@@ -20,18 +20,24 @@ import { readCertificate } from './certificate.ts'
 import { EVENT_LOOP_HOLD } from './event-loop.ts'
 import { checkFiles } from './files.ts'
 
-/** Result of a check: `ok`; `warn`, the operator should know; `fail`; `skip`, not checked. */
+/**
+ * Result of a check. `warn` is for facts that the operator should know, `skip` for a check that was not made.
+ */
 export interface Finding {
   state: 'ok' | 'warn' | 'fail' | 'skip'
   text: string
 }
 /** Returns the finding of a check without a problem. */
 export const ok = (text: string): Finding => ({ state: 'ok', text })
-/** Returns a finding that the operator should know. */
+/** Returns a finding that the operator should know about. */
 export const warn = (text: string): Finding => ({ state: 'warn', text })
 /** Returns the finding of a failed check. */
 export const fail = (text: string): Finding => ({ state: 'fail', text })
-/** @param text what the operator can do so that it is checked */
+/**
+ * Returns the finding of a check that was not made.
+ *
+ * @param text what the operator can do so that the check is made
+ */
 export const skip = (text: string): Finding => ({ state: 'skip', text })
 
 /** The checked instance. The server itself or a command on its machine checks it. */
@@ -47,12 +53,13 @@ export interface Inspected {
 const NAMED = 10
 const GB = 1e9
 /**
- * Milliseconds before its expiry from which a certificate is a warning: it is usually renewed a month before.
+ * Milliseconds before the expiry of a certificate from which the check warns. Certificates are usually
+ * renewed a month before.
  */
 const CERTIFICATE_LEFT = 14 * DAY
 /**
- * Milliseconds by which clocks may differ: a larger difference breaks logins at providers and tokens of this
- * server.
+ * Milliseconds by which clocks may differ. A larger difference breaks logins at providers and this server's
+ * tokens.
  */
 export const SKEW = 5_000
 
@@ -145,10 +152,10 @@ const webhooks: Check = ({ withStore }) =>
       : warn(`events do not arrive at ${names.join(', ')}: the deliveries of each webhook say why`)
   })
 
-/** Checks that both the server and a command on its machine can run. */
+/** The checks that the server and a command on its machine can both make. */
 export const checks = { files, modes, database, themes, disk, sockets, scheme, mail, webhooks }
 
-/** Seconds for which the event loop may be blocked before it is a warning: users notice half a second. */
+/** Seconds for which the event loop may be held before the check warns: users notice half a second. */
 const LONG_HOLD = 0.5
 
 /** Checks the event loop by the metrics of the server; undefined when they lack its gauge. */
@@ -165,7 +172,7 @@ export const runCheck = async (check: Check, checked: Inspected): Promise<Findin
     return await check(checked)
   } catch (error) {
     if (!(error instanceof Error)) return fail(`the check could not be made (${error})`)
-    // These errors are written for people.
+    // The messages of these errors are written for operators.
     if (error instanceof ConfigError || error instanceof StorageError) return fail(error.message)
     const { code, path } = error as NodeJS.ErrnoException
     return fail(path ? `${path} cannot be read (${code})` : `the check could not be made (${error.message})`)
@@ -184,7 +191,7 @@ const Health = z
           state: z
             .enum(['ok', 'warn', 'fail', 'skip'])
             .describe(
-              '`ok`: it works. `warn`: it should be known. `fail`: it does not work. `skip`: unchecked.',
+              '`ok`: works. `warn`: the operator should know. `fail`: does not work. `skip`: not checked.',
             ),
           text: z
             .string()
@@ -205,7 +212,7 @@ const Health = z
     },
   })
 
-/** Milliseconds for which an answer serves further callers; a check may connect to the mail server. */
+/** Milliseconds for which an answer is reused for further callers: a check may connect to the mail server. */
 const KEPT = 30_000
 
 /** Returns the route that shows administrators of the instance the findings of the copy that answers. */

@@ -5,7 +5,7 @@ import type { Topic } from '#src/storage/store.ts'
 import { watchEventLoop } from './event-loop.ts'
 import { hasRows } from './start-store.ts'
 
-/** Milliseconds between two looks for something to deliver. */
+/** Milliseconds between two checks for something to deliver. */
 const LOOK = 5 * SECOND
 
 const rotate = async (context: Context): Promise<void> => {
@@ -18,7 +18,9 @@ const rotate = async (context: Context): Promise<void> => {
 type Job = (context: Context) => Promise<unknown>
 type Jobs = Record<string, Job>
 
-/** Backups have a schedule of their own: they may take minutes. The first round loads the code of a job. */
+/**
+ * Backups have a schedule of their own, because they may take minutes. A job's first round loads its code.
+ */
 const schedules: Record<string, Jobs> = {
   housekeeping: {
     sweep: async context => (await import('./sweep.ts')).sweep(context),
@@ -32,7 +34,7 @@ const schedules: Record<string, Jobs> = {
 type Start = (context: Context) => () => void
 
 interface Delivery {
-  /** A commit that changes it may be the first with something to deliver. */
+  /** Topic of the commits that may bring the first thing to deliver. */
   topic: Topic
   isNeeded(context: Context): Promise<boolean>
   load(): Promise<Start>

@@ -60,8 +60,8 @@ const isLoopback = (host: string): boolean =>
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
 
 /**
- * True when the caller is on this machine and is not a proxy. Not every proxy sends a forwarding header, so a
- * server that others can reach by its settings trusts no caller.
+ * True when the caller is on this machine and is not a proxy. Not every proxy sends a forwarding header, so
+ * no caller is local if the settings let other machines reach the server.
  */
 const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Request): boolean =>
   trusted_proxies.length === 0 &&
@@ -71,8 +71,8 @@ const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Req
   !forwarding.some(name => request.headers.has(name))
 
 /**
- * True when the caller may read the metrics. With `metrics_token` a caller needs the token; otherwise only
- * this machine may read them, while the server is local.
+ * True when the caller may read the metrics. With `metrics_token` a caller needs the token; otherwise only a
+ * local caller may read them.
  */
 const mayRead = ({ config }: Context, request: Request): boolean => {
   const { metrics_token } = config

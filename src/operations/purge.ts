@@ -10,8 +10,8 @@ import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Rows that a user counts for in a batch. A user takes many times the work of another row: it is in the
- * search index and in eleven other tables.
+ * Number of rows that a user counts for in a batch. Removing a user takes many times the work of another row,
+ * because the user is in the search index and in eleven other tables.
  */
 const USER = 25
 

@@ -6,7 +6,7 @@ import { readSettings } from './settings.ts'
 /**
  * Makes a due backup and removes the oldest beyond `backup_keep`.
  *
- * @throws Error when the backup fails, which the log repeats with each round
+ * @throws Error when the backup fails; the next round tries again
  */
 export const scheduledBackup = async (context: Context): Promise<void> => {
   const { config, store, clock, backups } = context

@@ -16,7 +16,7 @@ const duration = (min: number, max: number, allowed: string) =>
 
 /**
  * By default no backups are made, because only the operator knows whether the disk has room for copies of the
- * database. Seven backups are a week of daily ones.
+ * database. Seven daily backups cover a week.
  */
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 

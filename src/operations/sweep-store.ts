@@ -8,15 +8,16 @@ import { deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Milliseconds. The last access token of a session has expired by then: at most a day, and some clock skew.
+ * Milliseconds for which an ended session is kept. Its last access token has expired by then: it is valid for
+ * at most a day, and clocks may differ.
  */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
-/** The lifetime of the device cookie in a browser (sign-in/devices.ts). */
+/** Milliseconds for which a device is kept, the lifetime of its cookie in a browser (sign-in/devices.ts). */
 const DEVICE_KEPT = 400 * DAY
 
 /**
- * Milliseconds. Mail delivery removes expired mail itself and logs it; this removes the rest when mail was
+ * Milliseconds for which expired mail is kept. Mail delivery removes and logs it earlier, unless mail was
  * turned off.
  */
 const MAIL_KEPT = DAY

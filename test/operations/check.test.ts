@@ -140,9 +140,9 @@ test('secrets sealed by another key, or moved to another row, are named and neve
   await context.samlKey()
   expect(await checkSealed(context)).toEqual({ findings: [], count: 4 })
   expect((await checkSealed({ ...context, master: masterKey(Buffer.alloc(32, 8)) })).findings).toEqual([
-    `secrets: of the provider ${provider.id} cannot be opened`,
+    `secrets: the secret of the provider ${provider.id} cannot be opened`,
     ...factors
-      .map(({ id, user_id }) => `secrets: of the authenticator app ${id} of ${user_id} cannot be opened`)
+      .map(({ id, user_id }) => `secrets: the secret of the authenticator app ${id} of ${user_id} cannot be opened`)
       .sort(),
     'secrets: the key for SAML cannot be opened',
   ])
@@ -155,6 +155,6 @@ test('secrets sealed by another key, or moved to another row, are named and neve
       .where(eq(t.user_id, bob.id))
   })
   expect((await checkSealed(context)).findings).toEqual([
-    `secrets: of the authenticator app ${factors[1]?.id} of ${bob.id} cannot be opened`,
+    `secrets: the secret of the authenticator app ${factors[1]?.id} of ${bob.id} cannot be opened`,
   ])
 })

@@ -92,8 +92,9 @@ const readRedirectUris = (body: object): readonly string[] => {
  * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
  * refused: clients list all that they know. The answer shows the registered ones.
  *
- * @param mayAsk whether a dynamic client may ever be given this scope @throws OAuthError
- * `invalid_redirect_uri`, `invalid_client_metadata` (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2)
+ * @param mayAsk whether a dynamic client may ever be given this scope
+ * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`
+ * (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2)
  */
 export const parseRegistration = (body: unknown, mayAsk: (scope: string) => boolean): Registration => {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
