@@ -15,7 +15,7 @@ export interface Call extends ClientInfo {
   readonly path: string
   /** `ui_locales` of the authorization request that this call continues; empty until it is loaded. */
   ui_locales: readonly string[]
-  /** Name of the client of that authorization request. */
+  /** Name of the client of the authorization request that this call continues. */
   application?: string | undefined
   /** True when page.js has found that the browser's device has a built-in authenticator. */
   readonly has_passkeys: boolean

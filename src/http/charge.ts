@@ -52,7 +52,7 @@ const budgets = {
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
   /**
-   * A stored registration of a client. An unused registration is kept for at most an hour and a sweep, so at
+   * A stored registration of a client. The first sweep after an hour removes an unused registration, so at
    * most about 2,000 of them exist.
    */
   registration: {
@@ -114,7 +114,7 @@ export const charge = (
   const { network, reserved, instance }: Budget = budgets[kind]
   const now = clock.now()
   const own = `${kind}:${device ?? networkOf(ip_address)}`
-  // One customer may own a whole IPv6 /48: its 65,536 networks have one reserve together.
+  // One customer may own a whole IPv6 /48: its 65,536 networks share one reserve.
   const site = `${kind}:reserve:${networkOf(ip_address, 48)}`
   const reserve = { burst: reserved, per_second: network.per_second }
   const due: Due[] = [[networks, own, network]]

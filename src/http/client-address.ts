@@ -17,7 +17,7 @@ export const proxyList = (entries: readonly string[]): BlockList => {
  * undefined for other text.
  */
 export const normalizeAddress = (text: string): string | undefined => {
-  // Most sockets have such an address. The expressions below would not change it.
+  // Most sockets have an IPv4 address, which the expressions below would not change.
   if (isIP(text) === 4) return text
   const bare = text
     .trim()

@@ -3,8 +3,8 @@ import { isOpenToPages } from '#src/protocol/oauth/dynamic-id.ts'
 
 /**
  * Answers the preflight of an endpoint that clients' web pages call. The answer is the same for all origins,
- * so it does not reveal registered ones; `allowOrigin` controls access to the answer of the request itself.
- * https://fetch.spec.whatwg.org/#cors-preflight-fetch
+ * so it does not reveal which origins are registered; `allowOrigin` controls access to the answer of the
+ * request itself. https://fetch.spec.whatwg.org/#cors-preflight-fetch
  */
 export const preflight = (methods: string) => (): Response =>
   new Response(null, {
@@ -21,7 +21,7 @@ export const preflight = (methods: string) => (): Response =>
 const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 
 /**
- * Lets only pages of the client with this id read the answer. Any page may read answers to a dynamic client
+ * Allows only web pages of this client to read the answer. Any page may read answers to a dynamic client
  * without a secret.
  */
 export const allowOrigin = async (

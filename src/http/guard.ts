@@ -185,7 +185,7 @@ export const writeAs = <T>(
     return body(tx)
   })
 
-/** Returns problems of the fields that the schema accepts in a body that it refuses. */
+/** Returns the further problems of a refused body: those of the fields that the schema accepts. */
 const review = async (
   { store }: Core,
   { body: schema, review: judge }: AdminRoute,
@@ -205,7 +205,7 @@ const review = async (
 const isWithin = (one: string, other: string): boolean =>
   `${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`)
 
-/** Returns the fields of an object that its schema accepts; undefined for a schema of another kind. */
+/** Returns the fields of `value` that the schema accepts; undefined when the schema is not one of objects. */
 const goodFields = (schema: unknown, value: unknown): Record<string, unknown> | undefined => {
   const shape = shapeFor(schema, value)
   return (
@@ -234,7 +234,7 @@ const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | 
     .find(shape => shape?.[discriminator]?.safeParse(type).success)
 }
 
-/** Returns a refusal that a review throws as problems of fields, so that the answer remains one 422. */
+/** Converts a refusal that a review throws into problems of fields, so that the answer remains one 422. */
 const reviewedBy = (error: unknown): Reviewed => {
   if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error

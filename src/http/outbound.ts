@@ -38,7 +38,10 @@ const resolve: Limits['resolve'] = hostname =>
  */
 const OVERHEAD = 64 * 1024
 
-/** A person waits for most calls; the largest answer is a userinfo or discovery document of some KiB. */
+/**
+ * Default limits. A person waits for most calls, and the largest answer is a userinfo or discovery document
+ * of some KiB.
+ */
 const LIMITS: Limits = { timeout: 5 * SECOND, bytes: 1024 * 1024, resolve }
 
 type Family = 'ipv4' | 'ipv6'
@@ -74,9 +77,9 @@ type Allow = Pick<Config, 'outbound_allow'>
 type Call = Parameters<Outbound>[1]
 
 /**
- * True when `outbound_allow` names host and port of the URL for this organization. The host may then be
- * private and plain http. Development mode uses `*=localhost:*` and `*=localhost:8080`, which no setting can
- * express.
+ * True when `outbound_allow` names host and port of the URL for this organization. The host may then have a
+ * private address and use plain http. Development mode uses `*=localhost:*` and `*=localhost:8080`, which no
+ * setting can express.
  */
 export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: CalledFor): boolean => {
   const target = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`

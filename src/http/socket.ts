@@ -6,7 +6,10 @@ import { asAppError, errorAnswer } from './answer.ts'
  * socket's own answer has no body.
  */
 const SOCKET_BODY = 2 * 1024 * 1024
-/** Time without data until a connection is closed: above the 10 s of a body, so that a slow one gets 408. */
+/**
+ * Time without data after which a connection is closed. It exceeds the 10 s of a body, so that a slow body
+ * gets 408.
+ */
 const IDLE_SECONDS = 30
 
 /** Options of `Bun.serve` for all modes. */

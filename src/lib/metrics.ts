@@ -102,7 +102,7 @@ export const openMetrics = () => {
 
 /**
  * Joins the metrics of several workers. Each sample gets the number of its worker as the label `worker`, and
- * each family has one head.
+ * the `HELP` and `TYPE` lines of each family appear once.
  */
 export const joinMetrics = (pages: readonly (readonly [worker: number, page: string])[]): string => {
   const families = new Map<string, { head: string[]; samples: string[] }>()

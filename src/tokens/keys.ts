@@ -145,7 +145,8 @@ export const openKeys = async (
 ): Promise<SigningKeys & { ready(): Promise<void> }> => {
   const ring = openKeyRing(base)
   await ensureKey(base, 'ES256')
-  // Another copy may have made the key, and its notification may still be on the way: the ring reloads.
+  // Another copy may have made the key, and its notification may still be on the way, so the ring is
+  // reloaded.
   const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
   const first = firstKeys(base, ensure)
   if (!isLate) void first.make()

@@ -21,7 +21,7 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
  * in the SDK).
  */
 const LEAD = 15 * MINUTE
-/** The longest lifetime of a token, one day, and ten minutes for clock skew. */
+/** Maximum lifetime of a token (one day) plus ten minutes for clock skew, in ms. */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 /**
  * Default interval of rotation in ms. It bounds the use of a key that leaked unnoticed; each rotation makes

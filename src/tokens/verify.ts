@@ -13,7 +13,7 @@ export interface AccessToken {
   resource: string | undefined
   organization_id: OrganizationId
   scopes: readonly string[]
-  /** Seconds since the epoch, as `expires_at` is. */
+  /** In seconds since the epoch, like `expires_at`. */
   issued_at: number
   expires_at: number
   /** Absent from a client's own token (client credentials). */
