@@ -230,8 +230,8 @@ const readMaxAge = (text: string | undefined) => {
 }
 
 /**
- * Returns the hint. One that is longer than any e-mail address or has characters that no name has is ignored,
- * because an unusable hint is not an error.
+ * Returns the hint. A hint that is longer than any e-mail address, or has characters that no name has, is
+ * ignored, because an unusable hint is not an error.
  */
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined

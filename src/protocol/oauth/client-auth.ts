@@ -5,7 +5,7 @@ import { decodeForm, requireParameter } from './parameters.ts'
 export const clientAuthMethods = ['client_secret_basic', 'client_secret_post', 'none'] as const
 export type ClientAuthMethod = (typeof clientAuthMethods)[number]
 
-/** Client identification presented by a request, not verified. */
+/** The client identification that a request presents, before it is verified. */
 export type PresentedClient =
   | {
       readonly method: 'private_key_jwt'

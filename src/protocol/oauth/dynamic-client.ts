@@ -90,7 +90,7 @@ const readRedirectUris = (body: object): readonly string[] => {
 
 /**
  * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
- * refused: clients list all that they know. The answer shows the registered ones.
+ * refused: clients list all that they know. The answer shows which of them are registered.
  *
  * @param mayAsk whether a dynamic client may ever be given this scope
  * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`

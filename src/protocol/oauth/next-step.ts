@@ -111,8 +111,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
  * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
  * skipped. A passkey is offered only at an authentication within this flow.
  *
- * A new password or factor requires an authentication within this flow or just before it, so that a stolen
- * cookie is not enough, and follows the second factor.
+ * A new password or factor follows the second factor. It requires an authentication within this flow or just
+ * before it, so that a stolen cookie is not enough.
  * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {

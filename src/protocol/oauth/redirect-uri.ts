@@ -14,8 +14,8 @@ const unsafeSchemes = new Set(
 )
 
 /**
- * Returns why a redirect URI cannot be registered, or undefined when it can. It must use https, http on a
- * loopback host, or a private-use scheme. A private-use scheme contains a dot
+ * Returns why a redirect URI cannot be registered, or undefined when it can. A redirect URI must use https,
+ * http on a loopback host, or a private-use scheme. A private-use scheme contains a dot
  * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); no scheme that runs or shows content does. The host
  * is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
  *

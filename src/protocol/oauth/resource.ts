@@ -86,8 +86,8 @@ export const apisOffering = <A extends Pick<TargetApi, 'scopes'>>(
 }
 
 /**
- * Returns the scopes of a token for an API. A granted scope of the API remains while the client may use it
- * and the person's roles allow it, a granted OpenID scope while the client may ask for it.
+ * Returns the scopes of a token for an API. A granted scope of the API is kept while the client may use it
+ * and the person's roles allow it. A granted OpenID scope is kept while the client may ask for it.
  */
 export const scopesOfToken = (
   granted: readonly string[],

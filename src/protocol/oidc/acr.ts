@@ -59,7 +59,7 @@ export const requiredFactor = (login: {
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
   /**
-   * The browser is remembered, so the second factor of each login is skipped, but not a class that the client
+   * True in a remembered browser. It skips the second factor of each login, but not a factor that the client
    * asks for.
    */
   readonly remembered: boolean

@@ -120,8 +120,8 @@ export const idTokenClaims = (
 })
 
 /**
- * Returns `at_hash`: the left half of the hash of the ID token's algorithm.
- * https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken
+ * Returns `at_hash`: the left half of the access token's hash, with the hash function of the ID token's
+ * algorithm. https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken
  */
 export const accessTokenHash = (accessToken: string, alg: SigningAlg): string => {
   const digest = hash(`sha${alg.slice(2)}`, accessToken, 'buffer')

@@ -5,7 +5,7 @@ import { attributeOf, find, textOf } from './xml.ts'
 
 /**
  * Returns the text of an encrypted assertion of known shape. The text is not authenticated, because anyone
- * can encrypt to the public key. All failures of decryption have one error.
+ * can encrypt to the public key. All failures of decryption throw the same error.
  *
  * @throws SamlError `not_decrypted`, `bad_algorithm`
  */

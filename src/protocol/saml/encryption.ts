@@ -18,8 +18,8 @@ export const cbc = new Map<string, Cipher>([
 ])
 
 /**
- * Node's OAEP uses one hash for label and mask. Supported are therefore `RSA-OAEP-MGF1P` with SHA-1 and
- * `RSA-OAEP` with equal hashes.
+ * Node's OAEP uses one hash for label and mask. It supports `RSA-OAEP-MGF1P` only with SHA-1, and `RSA-OAEP`
+ * only with equal hashes.
  */
 const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
 const OAEP = `${namespaces.xenc11}rsa-oaep`
