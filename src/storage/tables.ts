@@ -916,7 +916,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` of the last
-   * event that was delivered or is not in `events`.
+   * event that was delivered, or whose type is not in `events`.
    */
   const webhooks = once(() =>
     table(
@@ -1001,8 +1001,8 @@ export const tables = (kit: Kit) => {
         /** The address to verify. */
         email: text('email'),
         /**
-         * Permissions of the administrator who made the link; it is refused once the user has more. null when
-         * the server made it.
+         * Permissions of the administrator who made the link; null when the server made it. The link is
+         * refused once its user has further permissions.
          */
         permissions: json('permissions').$type<string[]>(),
         organization_id: organization_id(),

@@ -67,7 +67,7 @@ interface Parsed {
 /**
  * Parses GATEHOUSE_DATABASE_URL.
  *
- * @throws StorageError that does not repeat the password
+ * @throws StorageError whose message does not contain the password
  */
 export const parseUrl = (text: string): Parsed => {
   const url = URL.canParse(text) ? new URL(text) : undefined

@@ -21,7 +21,7 @@ import { postgresWriter } from './writer.ts'
 
 interface PostgresOptions {
   url: string
-  /** With false, pending migrations are not applied but an error. */
+  /** With false, pending migrations are not applied; they are an error. */
   migrate?: boolean
   /** Number of connections for reads, and also of those for writes. One more connection listens. */
   connections?: number
@@ -33,7 +33,7 @@ interface PostgresOptions {
  * Connections per kind. More do not speed up a database of a few cores, and a server allows 100 by default.
  */
 const CONNECTIONS = 8
-/** Timeout of the read for /readyz, in ms: balancers wait for a few seconds. */
+/** Timeout of the read for /readyz, in ms. Load balancers wait for a few seconds. */
 const READY_TIMEOUT = 2_000
 /** Timeout and poll interval for the lock of another copy, in ms: a first start or a seed takes seconds. */
 const LOCK_TIMEOUT = 60_000
@@ -41,7 +41,7 @@ const LOCK_POLL = 50
 
 /**
  * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
- * that did so conflicts with every write to them. All queries here have an index.
+ * that scans a table conflicts with every write to it. All queries here have an index.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 

@@ -16,8 +16,8 @@ self.onmessage = ({ data: path }: MessageEvent<string>) => {
   try {
     using db = new Database(path, { readwrite: true })
     db.run('PRAGMA wal_checkpoint(PASSIVE)')
-    // A partial checkpoint does not sync its data. The complete checkpoint, for which writes pause, would
-    // have to wait for it.
+    // A partial checkpoint does not sync its data. Without this sync the complete checkpoint, for which
+    // writes pause, would have to wait for the disk.
     file ??= openSync(path, 'r')
     fdatasyncSync(file)
   } catch {

@@ -5,7 +5,7 @@ import { makeDataDir, touch } from '#src/storage/data-dir.ts'
 import { isBusy, StorageError } from '#src/storage/errors.ts'
 
 export const LOCK_FILE = 'gatehouse.lock'
-/** File of the addresses of the server that was started last on a data directory. */
+/** File with the addresses of the last server that was started on a data directory. */
 export const SERVER_FILE = 'server.json'
 
 /** Keeps connections reachable: garbage collection would close them and release the lock. */

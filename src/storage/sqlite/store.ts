@@ -50,7 +50,7 @@ const rehearsed = async <T>(
 
 interface SqliteOptions {
   path: string
-  /** With false, pending migrations are not applied but an error. */
+  /** With false, pending migrations are not applied; they are an error. */
   migrate?: boolean
   /** With false, commits do not wait for the disk, for data that need not survive. */
   durable?: boolean

@@ -6,8 +6,8 @@ import { migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { COPY_BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
 /**
- * Returns the side of one connection within a transaction. As a target, the database must be migrated and
- * empty.
+ * Returns a connection within a transaction as source or target of a copy. As a target, the database must be
+ * migrated and empty.
  */
 export const postgresSide = (connection: ReservedSQL): Side => ({
   read: async function* ({ name, columns, key }) {

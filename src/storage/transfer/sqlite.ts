@@ -6,7 +6,10 @@ type Stored = number | string | Uint8Array | null
 const isBool = (type: string): boolean => type === 'SQLiteBoolean'
 const isBytes = (type: string): boolean => type === 'SQLiteBlobBuffer'
 
-/** Returns the side of a database file. As a target, the database must be migrated and empty. */
+/**
+ * Returns a database file as source or target of a copy. As a target, the database must be migrated and
+ * empty.
+ */
 export const sqliteSide = (db: Database): Side => ({
   read: function* ({ name, columns, key }: CopiedTable) {
     const decoders = columns.map(({ columnType }) => (value: Stored) => {
