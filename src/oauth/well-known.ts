@@ -58,8 +58,8 @@ const getDiscovery = ({ config, store }: Core) => {
     return { document, headers }
   }
   /**
-   * Builds the four documents of a server that accepts registrations or not, and client metadata documents or
-   * not.
+   * Builds four documents: registrations may be accepted or not, and client metadata documents may be
+   * accepted or not.
    */
   const each = (url: string) =>
     [

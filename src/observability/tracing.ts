@@ -70,7 +70,7 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
 }
 type Tracer = ReturnType<typeof openTracer>
 
-/** Traces writes, with the wait before each and the commit, which concurrent writes may share. */
+/** Traces writes. Spans show the wait before a write, and the commit, which concurrent writes may share. */
 const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
   const system = { 'db.system.name': store.engine === 'sqlite' ? 'sqlite' : 'postgresql' }
   return {

@@ -67,7 +67,8 @@ export const listSessions = (
 }
 
 /**
- * Counts active sessions: with a filter exactly up to `most`, then `most` + 1; without one from the counters.
+ * Counts active sessions. With a filter the number is exact up to `most`, and `most` + 1 beyond it. Without a
+ * filter it comes from the counters.
  */
 export const countSessions = async (q: Queries, filter: ListFilter, most: number): Promise<number> => {
   const { sessions, counters, purges } = q.tables

@@ -7,7 +7,10 @@ import { isPlain } from '#src/lib/text.ts'
 
 const nowhere: Locate = () => ''
 
-/** Opens the lookup of places by IP address. An unreadable file is logged once, and no place is known. */
+/**
+ * Opens the lookup of places by IP address. An unreadable file is logged once, and every place is then
+ * unknown.
+ */
 export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places => {
   const read = async (): Promise<Locate> => {
     if (file === undefined) return nowhere

@@ -48,7 +48,7 @@ export type ListSessions = z.output<typeof ListSessions>
 
 export const SessionList = listOf('SessionList', SessionAnswer)
 
-/** At least one filter is required, and not an empty one: by mistake the call would sign everyone out. */
+/** The call needs at least one filter that is not empty: otherwise a mistake could sign everyone out. */
 export const RevokeSessions = z
   .strictObject(filters)
   .refine(
