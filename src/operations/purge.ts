@@ -51,7 +51,7 @@ const removeRows = async (
 
 /**
  * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
- * behind, and finishes indexes of attributes, in writes of bounded size. Returns the number of rows.
+ * behind, and rebuilds indexes of attributes, in writes of bounded size. Returns the number of rows.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0
