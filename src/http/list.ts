@@ -32,7 +32,10 @@ export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
       .preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 }))
       .default(20)
       .describe('Number of items of a page.'),
-    cursor: z.string().optional().describe('`next_cursor` of the previous page. It is valid with the same filters and order only.'),
+    cursor: z
+      .string()
+      .optional()
+      .describe('`next_cursor` of the previous page. It is valid with the same filters and order only.'),
     order: z.enum(['asc', 'desc']).default('desc').describe('Newest first, unless `sort` says otherwise.'),
     ...shape,
   })

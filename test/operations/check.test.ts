@@ -142,9 +142,12 @@ test('secrets sealed by another key, or moved to another row, are named and neve
   expect((await checkSealed({ ...context, master: masterKey(Buffer.alloc(32, 8)) })).findings).toEqual([
     `secrets: the secret of the provider ${provider.id} cannot be opened`,
     ...factors
-      .map(({ id, user_id }) => `secrets: the secret of the authenticator app ${id} of ${user_id} cannot be opened`)
+      .map(
+        ({ id, user_id }) =>
+          `secrets: the secret of the authenticator app ${id} of ${user_id} cannot be opened`,
+      )
       .sort(),
-    'secrets: the key for SAML cannot be opened',
+    'secrets: the private key for SAML cannot be opened',
   ])
   // Stores Alice's secret in Bob's row: it opens only with her id.
   await context.store.write(async tx => {
