@@ -4,7 +4,7 @@ import { fold, normalize } from './text.ts'
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Maximum length in UTF-16 code units. Each character has at most two of them, and adds at least one of the
+ * Maximum length in 16-bit code units. Each character has at most two of them, and adds at least one of the
  * 253 characters that the `xn--` form may have.
  */
 const MAX_DOMAIN_LENGTH = 506

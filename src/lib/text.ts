@@ -1,5 +1,5 @@
 /**
- * Maximum length in UTF-16 code units. Normalized passwords have at most 1,024 bytes, and text has at most
+ * Maximum length in 16-bit code units. Normalized passwords have at most 1,024 bytes, and text has at most
  * three code units for each two bytes of its normalized form.
  */
 const MAX_NORMALIZED_LENGTH = 1_536
