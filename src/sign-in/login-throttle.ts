@@ -20,8 +20,8 @@ const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /**
- * Concurrent attempts at an account with few failures: a burst of logins under one name passes, and a guesser
- * gains few attempts before the first failure counts. With more failures, attempts run one by one.
+ * Attempts at an account that run or have failed, while the failures are few: a burst of logins under one
+ * name passes, and a guesser has no more attempts than these. With more failures, attempts run one by one.
  */
 const CONCURRENT = 20
 /**
@@ -81,7 +81,8 @@ export const budgetsOf = async (
   const find = async (key: string, limit: Limit) => {
     const row = await findThrottle(q, key)
     const wait = Math.max(0, (row?.blocked_until ?? 0) - clock.now())
-    return { key, limit, wait, concurrent: (row?.failures ?? 0) < ROW.after ? CONCURRENT : 1 }
+    const failures = row?.failures ?? 0
+    return { key, limit, wait, concurrent: failures < ROW.after ? CONCURRENT - failures : 1 }
   }
   const id = counted.user?.id ?? ''
   if (await isKnownDevice(q, id, client_info)) {

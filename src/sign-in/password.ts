@@ -13,7 +13,7 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { shareOf } from '#src/lib/share.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import type { Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import { failLogin } from './failed-login.ts'
 import { type Budget, budgetsOf, countSuccess } from './login-throttle.ts'
 import { checkThrottle, passwordsFrom, type ThrottleKey } from './throttle.ts'
@@ -101,16 +101,22 @@ export const proveByName = async (
   const { organization_id, client_info } = attempt
   const name = accountName(attempt)
   const network = passwordsFrom(client_info.ip_address)
+  const findBudgets = (q: Queries, user: UserRow | undefined) =>
+    budgetsOf(context, q, { name, user }, client_info)
   const { budgets, wait, user } = await context.store.read(async q => {
     const user = await findUserForLogin(q, organization_id, attempt.identifier)
-    const budgets = await budgetsOf(context, q, { name, user }, client_info)
+    const budgets = await findBudgets(q, user)
     const wait = await checkThrottle(context, q, [network])
     return { user, budgets, wait: budgets.is_known ? 0 : wait }
   })
   const nameSlot = wait > 0 ? undefined : acquireSlot(context, budgets.name)
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
-  const userSlot = budgets.user.length === 0 ? FREE : acquireSlot(context, budgets.user)
+  const heldUserSlot = budgets.user.length === 0 ? FREE : acquireSlot(context, budgets.user)
   try {
+    // Attempts that ended since the first read have freed their slots and counted their failures.
+    const counted = await context.store.read(q => findBudgets(q, user))
+    if (!isWithin(context, counted.name, nameSlot)) return { refusal: waitFor('throttled', MINUTE) }
+    const userSlot = heldUserSlot && isWithin(context, counted.user, heldUserSlot) ? heldUserSlot : undefined
     const { is_known: isKnown } = budgets
     const { ip_address, device_hash } = client_info
     const device = isKnown ? device_hash : undefined
@@ -135,7 +141,7 @@ export const proveByName = async (
     throw error
   } finally {
     nameSlot.release()
-    userSlot?.release()
+    heldUserSlot?.release()
   }
 }
 
@@ -179,20 +185,29 @@ export const accountName = ({
 }: Pick<LoginAttempt, 'organization_id' | 'identifier'>): string =>
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
-interface Slot extends Pick<Budget, 'failed' | 'passed'> {
+interface Slot extends Pick<Budget, 'key' | 'failed' | 'passed'> {
   release(): void
 }
 
-const FREE: Slot = { failed: [], passed: [], release: () => {} }
+const FREE: Slot = { key: '', failed: [], passed: [], release: () => {} }
+
+/** Returns whether a budget allows `running` concurrent attempts. */
+const allows = ({ config }: Context, { wait, concurrent }: Budget, running: number): boolean =>
+  wait === 0 && running <= shareOf(concurrent, config.workers)
+
+/** Returns whether the budgets, read after the slot was occupied, allow its attempt. */
+const isWithin = (context: Context, budgets: readonly Budget[], { key }: Slot): boolean => {
+  const budget = budgets.find(budget => budget.key === key)
+  return key === FREE.key || (budget ? allows(context, budget, context.attempts.get(key) ?? 0) : false)
+}
 
 /**
  * Occupies a slot in the first free budget. Slots are few: concurrent attempts start before failures are
  * counted.
  */
-const acquireSlot = ({ attempts: counts, config }: Context, budgets: readonly Budget[]): Slot | undefined => {
-  const budget = budgets.find(
-    ({ key, wait, concurrent }) => wait === 0 && (counts.get(key) ?? 0) < shareOf(concurrent, config.workers),
-  )
+const acquireSlot = (context: Context, budgets: readonly Budget[]): Slot | undefined => {
+  const { attempts: counts } = context
+  const budget = budgets.find(budget => allows(context, budget, (counts.get(budget.key) ?? 0) + 1))
   if (!budget) return undefined
   const { key, failed, passed } = budget
   counts.set(key, (counts.get(key) ?? 0) + 1)
@@ -201,7 +216,7 @@ const acquireSlot = ({ attempts: counts, config }: Context, budgets: readonly Bu
     if (left > 0) counts.set(key, left)
     else counts.delete(key)
   }
-  return { failed, passed, release }
+  return { key, failed, passed, release }
 }
 
 const recordFailure = (
