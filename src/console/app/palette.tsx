@@ -8,10 +8,13 @@ import { foreignOrganization } from './names.tsx'
 import { go } from './router.ts'
 import { joined, words } from './words.ts'
 
-const isOpen = signal(false)
+let openings = 0
+/** Number of the opening that is shown; 0 shows none. */
+const opening = signal(0)
 /** Opens the search over all objects. */
 export const openPalette = (): void => {
-  isOpen.value = true
+  openings += 1
+  opening.value = openings
 }
 
 interface Found {
@@ -135,7 +138,7 @@ const find = async (term: string): Promise<Found[]> => {
   ]
 }
 
-const Panel = () => {
+const Panel = (props: { opening: number }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [text, setText] = useState('')
   const [found, setFound] = useState<Found[]>([])
@@ -154,7 +157,8 @@ const Panel = () => {
   const typed = text.trim().toLowerCase()
   const shown = [...actions.filter(({ title }) => fits(typed, title)), ...(typed === '' ? [] : found)]
   const close = () => {
-    isOpen.value = false
+    // The close event is queued: the search may be open again by then.
+    if (opening.value === props.opening) opening.value = 0
   }
   const choose = ({ href }: Found) => {
     close()
@@ -226,4 +230,7 @@ export const startPalette = (): void =>
   })
 
 /** Shows the search over all objects while it is open. */
-export const Palette = () => (isOpen.value ? <Panel /> : null)
+export const Palette = () => {
+  const { value } = opening
+  return value === 0 ? null : <Panel key={value} opening={value} />
+}
