@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { gatehouseTarget } from './gatehouse.ts'
 import { type Duration, median } from './load.ts'
 import { measureOperation, type Operation } from './operations.ts'
 import { number, print, table } from './table.ts'
@@ -9,7 +8,6 @@ import { stopTarget, type Target } from './target.ts'
 const ROUNDS = 3
 /** Ratio of CPU time per operation above which an operation of a build counts as more expensive. */
 export const TOLERANCE = 1.05
-const CONNECTIONS = 8
 
 /** Returns the executable of a checkout, or the path itself when it is no directory. */
 export const executableAt = (path: string): string =>
@@ -21,50 +19,67 @@ interface Compared {
   theirs: number[]
 }
 
+const addRound = (row: Compared, costs: Compared): void => {
+  row.ours.push(median(costs.ours))
+  row.theirs.push(median(costs.theirs))
+}
+
 const ratioOf = ({ ours, theirs }: Compared): number =>
   median(ours.map((cost, round) => cost / (theirs[round] ?? Number.NaN)))
 
+interface Comparison {
+  /** Starts a server of this build, and the other one: another build, or the bare stack. */
+  start: Record<keyof Compared, () => Promise<Target>>
+  operations: Operation[]
+  connections: number
+  warm_up: Duration
+  duration: Duration
+  progress(text: string): void
+  /** Ratio above which an operation is reported as more expensive. */
+  tolerance: number
+}
+
 /**
  * Prints the CPU time of each operation by this build as a ratio to that of another server, the median of
- * three rounds. Each round restarts both servers and alternates between them in short slices, so that a
- * change in the machine's speed affects both.
+ * three rounds; the time of database processes has rows of its own. Each round restarts both servers and
+ * alternates between them in short slices, so that a change in the machine's speed affects both.
  *
- * @param other starts the other server: another build, or the bare stack
- * @returns the names of the operations whose ratio exceeds `tolerance`
+ * @returns the names of the rows whose ratio exceeds `tolerance`
  */
-export const compareWith = async (
-  other: () => Promise<Target>,
-  measured: Operation[],
-  warm_up: Duration,
-  duration: Duration,
-  progress: (text: string) => void,
-  tolerance: number,
-): Promise<string[]> => {
-  const rows = new Map<Operation, Compared>(measured.map(operation => [operation, { ours: [], theirs: [] }]))
+export const compare = async (comparison: Comparison): Promise<string[]> => {
+  const { start, operations, connections, warm_up, duration, progress, tolerance } = comparison
+  const rows = new Map<string, Compared>()
+  const rowOf = (name: string): Compared => {
+    const row = rows.get(name) ?? { ours: [], theirs: [] }
+    rows.set(name, row)
+    return row
+  }
   for (let round = 1; round <= ROUNDS; round++) {
     const targets: { side: keyof Compared; target: Target }[] = []
     try {
       const sides: (keyof Compared)[] = round % 2 === 0 ? ['theirs', 'ours'] : ['ours', 'theirs']
-      for (const side of sides)
-        targets.push({ side, target: await (side === 'ours' ? gatehouseTarget() : other()) })
-      for (const [operation, row] of rows) {
-        progress(`round ${round} of ${ROUNDS}: ${operation.name}`)
-        for (const { target } of targets) await measureOperation(target, operation, CONNECTIONS, warm_up)
+      for (const side of sides) targets.push({ side, target: await start[side]() })
+      for (const operation of operations) {
+        const { name } = operation
+        progress(`round ${round} of ${ROUNDS}: ${name}`)
+        for (const { target } of targets) await measureOperation(target, operation, connections, warm_up)
         const costs: Compared = { ours: [], theirs: [] }
+        const database: Compared = { ours: [], theirs: [] }
         for (let turn = 0; turn < duration.slices; turn++)
           for (const { side, target } of turn % 2 === 0 ? targets : targets.toReversed()) {
-            const cost = await measureOperation(target, operation, CONNECTIONS, { ...duration, slices: 1 })
+            const cost = await measureOperation(target, operation, connections, { ...duration, slices: 1 })
             if (cost) costs[side].push(cost.cpu_per_op)
+            if (cost && target.database) database[side].push(cost.database_per_op)
           }
-        row.ours.push(median(costs.ours))
-        row.theirs.push(median(costs.theirs))
+        addRound(rowOf(name), costs)
+        if (database.ours.length > 0) addRound(rowOf(`${name}, database`), database)
       }
     } finally {
       for (const { target } of targets) await stopTarget(target)
     }
   }
   const isJudged = Number.isFinite(tolerance)
-  const ratios = [...rows].map(([{ name }, row]) => ({ name, row, ratio: ratioOf(row) }))
+  const ratios = [...rows].map(([name, row]) => ({ name, row, ratio: ratioOf(row) }))
   const lines = ratios.map(({ name, row, ratio }) => [
     name,
     number(median(row.ours)),
@@ -77,7 +92,7 @@ export const compareWith = async (
   print(
     table(
       [
-        `CPU µs per operation @${CONNECTIONS}`,
+        `CPU µs per operation @${connections}`,
         'this',
         'other',
         ...rounds,

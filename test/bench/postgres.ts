@@ -12,8 +12,8 @@ const COPIES = 2
 export interface PostgresBench {
   /** Name and version, for the printed report. */
   version: string
-  /** One copy of Gatehouse with its own database. */
-  one(): Promise<Target>
+  /** One copy of Gatehouse, of this build or of another executable, with a new database. */
+  one(executable?: string): Promise<Target>
   /** Two copies with another database, behind a balancer. */
   two(): Promise<Target>
   remove(): void
@@ -34,7 +34,9 @@ export const startPostgresBench = async (): Promise<PostgresBench | undefined> =
     return row
   }
   const { server_version } = await ask('SHOW server_version')
-  const database = async (name: string) => {
+  let databases = 0
+  const database = async () => {
+    const name = `bench_${++databases}`
     await ask(`CREATE DATABASE ${name}`)
     return { GATEHOUSE_DATABASE_URL: `${server.url}/${name}` }
   }
@@ -46,14 +48,14 @@ export const startPostgresBench = async (): Promise<PostgresBench | undefined> =
   })
   return {
     version: String(server_version).split(' ', 1)[0] ?? '',
-    one: async () => {
-      const entry = await startGatehouse(await freshDirectory(), await database('one'))
+    one: async executable => {
+      const entry = await startGatehouse(await freshDirectory(), await database(), executable)
       return prepare(entry, [entry])
     },
     two: async () => {
       const port = await freePort()
       const env = {
-        ...(await database('two')),
+        ...(await database()),
         GATEHOUSE_URL: `http://localhost:${port}`,
         GATEHOUSE_HOST: '127.0.0.1',
         GATEHOUSE_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),

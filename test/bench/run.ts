@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { compareWith, executableAt, TOLERANCE } from './against.ts'
+import { compare, executableAt, TOLERANCE } from './against.ts'
 import { BARE_OPERATIONS, bareTarget } from './bare.ts'
 import { printDeliveries } from './deliveries.ts'
 import { printDevelopment } from './dev.ts'
@@ -30,7 +30,7 @@ import { against, number, print, written } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres] [--write <file>]
-bun run bench --against <checkout or executable> [--quick] [--only <part of an operation's name>]
+bun run bench --against <checkout or executable> [--connections 8] [--postgres] [--quick] [--only <part of an operation's name>]
 bun run bench --floor [--quick] [--only <part of an operation's name>]
 bun run bench --deliveries
 bun run bench --large [--users 1000000] [--events 10000000]
@@ -40,7 +40,8 @@ Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fres
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
 behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation costs
-more than 5 % more CPU time here (median of the three ratios). --floor measures this build and the
+more than 5 % more CPU time here (median of the three ratios), with 1, 8 or 64 connections; with --postgres on PostgreSQL,
+whose own CPU time is compared too. --floor measures this build and the
 bare stack (bare.ts) by turns: its ratio shows what features cost. --deliveries measures webhooks alone. --large compares a
 database with so many users and events with one of 1,000 and 10,000. --steady measures writes and the event loop beside a
 backup, an apply, a clean-up, key rotations and a login storm; on a busy machine a fresh session of high priority helps, and a
@@ -51,6 +52,8 @@ const { values: options } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     against: { type: 'string' },
+    connections: { type: 'string', default: '8' },
+    postgres: { type: 'boolean', default: false },
     floor: { type: 'boolean', default: false },
     'no-peer': { type: 'boolean', default: false },
     'no-postgres': { type: 'boolean', default: false },
@@ -182,17 +185,47 @@ const printRest = async (ours: Target): Promise<void> => {
 
 // Exiting through the handlers stops the processes that this run started, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
-const compare = (start: () => Promise<Target>, measured: Operation[], tolerance: number): Promise<string[]> =>
-  compareWith(start, measured, WARM_UP, { ...slices, warm_up: 100 }, progress, tolerance)
-if (other) {
-  const dearer = await compare(() => gatehouseTarget(other), chosen, TOLERANCE)
-  if (dearer.length > 0) {
+/** Measures servers of this build and other ones by turns. Returns the rows above the tolerance. */
+const byTurns = (
+  start: { ours(): Promise<Target>; theirs(): Promise<Target> },
+  measured: Operation[],
+  tolerance: number,
+): Promise<string[]> =>
+  compare({
+    start,
+    operations: measured,
+    connections: Number(options.connections),
+    warm_up: WARM_UP,
+    duration: { ...slices, warm_up: 100 },
+    progress,
+    tolerance,
+  })
+/** Measures this build and another executable by turns, on SQLite or on one PostgreSQL server. */
+const againstBuild = async (executable: string): Promise<void> => {
+  const postgres = options.postgres ? await startPostgresBench() : undefined
+  if (options.postgres && !postgres)
+    throw new Error('PostgreSQL is not installed: apt-get install postgresql')
+  const target = postgres?.one ?? gatehouseTarget
+  const at = Number(options.connections)
+  const measured = chosen.filter(({ connections = CONNECTIONS }) => connections.includes(at))
+  try {
+    const dearer = await byTurns(
+      { ours: () => target(), theirs: () => target(executable) },
+      measured,
+      TOLERANCE,
+    )
+    if (dearer.length === 0) return
     console.error(`More than 5 % dearer: ${dearer.join(', ')}`)
     process.exitCode = 1
+  } finally {
+    postgres?.remove()
   }
-} else if (options.floor)
-  await compare(
-    bareTarget,
+}
+
+if (other) await againstBuild(other)
+else if (options.floor)
+  await byTurns(
+    { ours: () => gatehouseTarget(), theirs: bareTarget },
     chosen.filter(({ name }) => BARE_OPERATIONS.includes(name)),
     Number.POSITIVE_INFINITY,
   )
