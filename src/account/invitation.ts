@@ -41,6 +41,7 @@ import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'
+import { openInvitation } from './refused-invitation.ts'
 
 /**
  * An invitation as a page shows it. `user_id` is the id that a new user will have, which a new passkey names.
@@ -73,7 +74,7 @@ export const getInvitationPage =
     const { searchParams } = new URL(call.request.url)
     const token = searchParams.get('token') ?? ''
     const link_hash = hashSecret(token)
-    const found = await context.store.read(q => findInvited(context, q, link_hash))
+    const found = await openInvitation(context, call, link_hash)
     const fresh = newSecret()
     const known = browserHash(context, call.request)
     const user_id = found.user?.id ?? newId('usr', context.clock.now())
@@ -188,7 +189,7 @@ export const postInvitation =
     const [named, user_id] = subject.split(SEPARATOR)
     const link_hash = hashSecret(token)
     if (named !== link_hash) throw new PageError('forbidden', 403)
-    const found = await context.store.read(q => findInvited(context, q, link_hash))
+    const found = await openInvitation(context, call, link_hash)
     const request = form.get('request')
     const opened: Opened = { ...found, token, link_hash, user_id: user_id as UserId, csrf_token, request }
     const { invitation, organization, user } = opened

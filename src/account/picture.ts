@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { setPicture } from '#src/directory/users/picture.ts'
+import { recordUser } from '#src/directory/users/record.ts'
 import { seeOther } from '#src/http/answer.ts'
 import { readUpload } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -34,7 +35,13 @@ export const postPicture =
       return seeOther('/account/profile?notice=picture_removed')
     }
     const picture = file?.length ? cleanPhoto(file) : 'form'
-    if (typeof picture === 'string') return profilePage(context, call, viewer, { picture_error: picture })
+    if (typeof picture === 'string') {
+      if (picture !== 'form')
+        await context.store.write(tx =>
+          recordUser(context, tx, by, 'user.picture_refused', user, { reason: picture }),
+        )
+      return profilePage(context, call, viewer, { picture_error: picture })
+    }
     await setPicture(context, user.id, picture, by)
     return seeOther('/account/profile?notice=saved')
   }

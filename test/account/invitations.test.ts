@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { DAY } from '#src/lib/duration.ts'
+import { DAY, HOUR } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -264,10 +264,32 @@ describe('an invitation that must not work', () => {
       expect((await app.admin(method, `/invitations/${first.id}${path}`)).status).toBe(409)
     expect((await app.events()).map(({ type }) => type)).toEqual([
       'invitation.created',
+      'invitation.refused',
       'token.issued',
       'invitation.sent',
       'invitation.withdrawn',
     ])
+  })
+
+  test('PEO-44 a refused link is recorded with its reason, once an hour', async () => {
+    const refusals = async () =>
+      (await app.events())
+        .filter(({ type }) => type === 'invitation.refused')
+        .map(({ actor_id, target_id, metadata }) => [actor_id, target_id, metadata])
+    const used = await invite()
+    const { browser, page } = await introduce(used.invitation_url)
+    await accept(browser, page)
+    for (let i = 0; i < 2; i++) expect((await open(used.invitation_url)).page).toMatchObject(gone)
+    expect(await refusals()).toEqual([[null, used.id, { reason: 'used_up' }]])
+    app.clock.advance(HOUR)
+    await open(used.invitation_url)
+    expect(await refusals()).toEqual([[null, used.id, { reason: 'used_up' }]])
+    const short = await invite({ expires_in: 3600 })
+    app.clock.advance(HOUR)
+    await open(short.invitation_url)
+    expect(await refusals()).toEqual([[null, short.id, { reason: 'expired' }]])
+    await open(`${short.invitation_url}x`)
+    expect(await refusals()).toEqual([])
   })
 
   test('PEO-04 gives nothing once its maker is dismissed or has lost the rights', async () => {

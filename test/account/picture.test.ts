@@ -90,7 +90,9 @@ describe('the picture of a person', () => {
     }
     expect((await upload(browser, Buffer.alloc(1024 * 1024))).status).toBe(413)
     expect(await pathOf(user)).toBe(path)
-    expect(await app.events()).toEqual([])
+    expect(await types()).toEqual(
+      ['content', 'pixels', 'bytes'].map(reason => ['user.picture_refused', { reason }]),
+    )
   })
 
   test('PEO-35 takes no form of another site, browser or kind', async () => {

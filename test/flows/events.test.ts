@@ -282,6 +282,7 @@ describe('each operation records its events, and no others', () => {
       // test/authorize/remembered-browser.test.ts
       'user.browser_remembered',
       'user.browser_forgotten',
+      'user.picture_refused',
       // test/authorize/email-code.test.ts
       'user.code_sent',
       // test/authorize/terms.test.ts
@@ -294,6 +295,7 @@ describe('each operation records its events, and no others', () => {
       'invitation.sent',
       'invitation.accepted',
       'invitation.withdrawn',
+      'invitation.refused',
       // test/oauth/registration.test.ts, test/authorize/dynamic-clients.test.ts
       'client.registered',
       'client.first_used',

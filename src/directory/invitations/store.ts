@@ -51,6 +51,16 @@ export const findOpenInvitation = async (
   return found
 }
 
+/** Returns the invitation of a link, also when it expired or is used up. */
+export const findInvitationOfLink = async (
+  q: Queries,
+  link_hash: SecretHash,
+): Promise<Invitation | undefined> => {
+  const { invitations: t } = q.tables
+  const [found] = await q.select().from(t).where(eq(t.link_hash, link_hash))
+  return found
+}
+
 /**
  * Uses an invitation once and stores its user; false when it can no longer be accepted. An invitation for one
  * person is deleted with that user.

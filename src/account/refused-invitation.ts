@@ -1,0 +1,62 @@
+import { anonymousActor, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { findInvitationOfLink, type Invitation } from '#src/directory/invitations/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { mayReport } from '#src/http/refusal.ts'
+import { HOUR } from '#src/lib/duration.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
+import { findThrottle, upsertThrottle } from '#src/sign-in/store.ts'
+
+/**
+ * Returns the invitation of a link, by its hash. The refusal of a known link is recorded.
+ *
+ * @throws PageError 410
+ */
+export const openInvitation = async (context: Context, call: Call, link_hash: SecretHash): Promise<Found> => {
+  try {
+    return await context.store.read(q => findInvited(context, q, link_hash))
+  } catch (error) {
+    if (error instanceof PageError && error.status === 410) await recordRefusal(context, call, link_hash)
+    throw error
+  }
+}
+
+/** `not_allowed`: its maker lost the rights, or its user can log in otherwise or was changed. */
+const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
+  if (uses >= max_uses) return 'used_up'
+  return expires_at <= now ? 'expired' : 'not_allowed'
+}
+
+/**
+ * Records at most one event an hour for each invitation: mail scanners open old links again and again. The
+ * links of registrations are left out, because a stranger may ask for any number of them.
+ */
+const recordRefusal = async (context: Context, call: Call, link_hash: SecretHash): Promise<void> => {
+  const invitation = await context.store.read(q => findInvitationOfLink(q, link_hash))
+  if (!invitation || invitation.is_registration || !mayReport(context, call, invitation)) return
+  const { id, organization_id } = invitation
+  const now = context.clock.now()
+  const key = `invitation:${id}`
+  await context.store.write(async tx => {
+    const known = await findThrottle(tx, key)
+    if (known && known.expires_at > now) return
+    await upsertThrottle(tx, {
+      key,
+      failures: 1,
+      window_started_at: now,
+      blocked_until: 0,
+      expires_at: now + HOUR,
+    })
+    await record(context, tx, {
+      type: 'invitation.refused',
+      actor: anonymousActor,
+      target_id: id,
+      target_type: 'invitation',
+      organization_id,
+      client_info: call,
+      metadata: { reason: reasonOf(invitation, now) },
+    })
+  })
+}
