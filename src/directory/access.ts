@@ -25,7 +25,7 @@ export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
 }
 
 /**
- * Refuses to change a user, role, group or client with permissions that the caller lacks.
+ * Refuses a change of a user, role, group or client whose permissions exceed those of the caller.
  *
  * @throws AppError 403
  */
@@ -35,13 +35,16 @@ export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
 }
 
 /**
- * The caller, whose permissions limit the change, and the client. Input of every admin route that changes
- * something.
+ * The origin of a change: the caller, whose permissions limit the change, and the client info. Every admin
+ * route that changes something passes it on.
  */
 export interface ChangedBy {
   caller: Caller
   client_info: ClientInfo
-  /** The name with which the caller gives up the last administrator; true for the host. */
+  /**
+   * The name with which the caller confirms that the organization loses its last administrator; true when the
+   * server itself makes the change.
+   */
   confirmed?: string | true | undefined
 }
 
@@ -89,8 +92,8 @@ export const throwProblems = ([first, ...others]: Detail[]): void => {
 }
 
 /**
- * Returns the names of the fields of a PUT whose values differ from the resource. Without any, nothing is
- * stored and no event is written: the audit log has changes, not calls.
+ * Returns the names of the fields of a PUT whose values differ from the resource. Without such a field
+ * nothing is stored and no event is written: the audit log has changes, not calls.
  */
 export const changedFields = (shown: object, change: object): string[] =>
   Object.entries(change)
@@ -113,8 +116,8 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
 /**
  * Like {@link organizationFor}, but also checks that the organization exists.
  *
- * @throws AppError 422 with the same text for an unknown and for another tenant's organization, together with
- * `problems`
+ * @throws AppError 422, together with `others`; the text is the same for an unknown organization and for that
+ * of another tenant
  */
 export const requireOrganization = async (
   q: Queries,

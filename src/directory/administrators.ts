@@ -11,7 +11,7 @@ export const ConfirmQuery = z.strictObject({
   confirm: line(128)
     .optional()
     .describe(
-      'User name of the user, or name of the group, when the change leaves the organization without an administrator.',
+      'Confirms a change that leaves the organization without an administrator: user name of the user, or name of the group.',
     ),
 })
 export type ConfirmQuery = z.output<typeof ConfirmQuery>
@@ -23,9 +23,10 @@ interface ConfirmedBy {
 }
 
 /**
- * Begins a change that may take the role `admin` from users of the organization. The returned function,
- * called in the same write after the change, refuses it when the organization had an enabled administrator
- * and has none left, unless the caller confirmed it with `name`, the name of what is changed.
+ * Begins a change that may take the role `admin` from users of the organization. The returned function runs
+ * in the same write after the change. It refuses the change when the organization had an enabled
+ * administrator and has none left, unless the caller confirmed it with `name`, the name of the changed
+ * object.
  *
  * @throws AppError 409 `last_administrator`
  */

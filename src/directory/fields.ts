@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isLine, isPlain } from '#src/lib/text.ts'
 
-/** A single line of text without surrounding spaces, stored unchanged: names have any script. */
+/** A single line of text without surrounding spaces, stored unchanged: names are written in any script. */
 export const line = (max: number, min = 0) => {
   const allowed = `A line of ${min === 0 ? 'at most' : `${min} to`} ${max} characters.`
   return z
@@ -67,7 +67,7 @@ export const times = {
 }
 export const stored = {
   id: z.string().describe('A prefix that names the type, and a UUID version 7 (RFC 9562).'),
-  organization_id: z.string().describe('Organization that it belongs to.'),
+  organization_id: z.string().describe('Organization that the object belongs to.'),
   ...times,
 }
 

@@ -41,7 +41,10 @@ const selectGroups = prepared((q, { group_members, groups }) =>
 export const groupNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectGroups(q, { user_id })).map(({ name }) => name)
 
-/** A user needs one of these roles or groups to use the client. If both lists are empty, every user may. */
+/**
+ * A user needs one of these roles or groups to use the client. If both lists are empty, every user may use
+ * it.
+ */
 interface Admission {
   allowed_roles: readonly string[]
   allowed_groups: readonly string[]

@@ -197,7 +197,7 @@ describe('a user without a password', () => {
     const { status, body } = await app.admin('POST', `/invitations/${id}/resend`, undefined, greeter)
     expect([status, body.error_description]).toEqual([
       403,
-      'A new link to a user needs the permission users:update.',
+      'A new link for a user needs the permission users:update.',
     ])
     expect(await app.events()).toEqual([])
     expect((await open(mine.invitation_url)).page.status).toBe(200)

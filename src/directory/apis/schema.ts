@@ -35,7 +35,7 @@ const identifier = z
       URL.canParse(text),
     URI,
   )
-  .describe('Audience of its tokens, unique in the instance; it never changes.')
+  .describe('Audience of the tokens of the API, unique in the instance. It cannot be changed.')
 
 const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'admin', '*'])
 
@@ -43,7 +43,10 @@ const scopeName = z
   .string('A scope.')
   .max(128, 'At most 128 characters.')
   .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes or backslashes.')
-  .refine(text => !taken.has(text), 'It must not be named like a permission or a scope of OpenID Connect.')
+  .refine(
+    text => !taken.has(text),
+    'A scope must not be named like a permission or a scope of OpenID Connect.',
+  )
   .describe('Name in the parameter `scope`, unique in the API.')
 
 /**
@@ -86,7 +89,7 @@ const Scope = z.strictObject({
   role: line(128, 1)
     .nullable()
     .default(null)
-    .describe('Role that a user needs to get the scope; null: none is needed.'),
+    .describe('Role that a user needs to get the scope; null when none is needed.'),
   claims: mappingOf(z.string(), {
     rule: 'A path.',
     about:
@@ -109,13 +112,15 @@ export const writable = {
   scopes: list(Scope).describe('Scopes that an application may ask for.'),
   clients: list(ApiClient).describe('Clients that may ask for tokens of the API.'),
   served_by: set(client_id, 100).describe(
-    'Clients that may introspect its tokens; they need the capability `token_introspection`.',
+    'Clients that may introspect tokens of the API; they need the capability `token_introspection`.',
   ),
   access_token_ttl: integer(60, DAY / SECOND)
     .nullable()
-    .describe("Lifetime of its tokens in seconds; null: the client's."),
-  access_token_alg: oneOf(signingAlgs).nullable().describe("Algorithm of its tokens; null: the client's."),
-  open_to_dynamic_clients: flag.describe('Whether clients that no administrator registered may use it.'),
+    .describe("Lifetime of tokens of the API in seconds; null: that of the client's tokens."),
+  access_token_alg: oneOf(signingAlgs)
+    .nullable()
+    .describe("Algorithm of tokens of the API; null: that of the client's tokens."),
+  open_to_dynamic_clients: flag.describe('Whether clients that no administrator registered may use the API.'),
 }
 
 const orders = {

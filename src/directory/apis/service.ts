@@ -33,7 +33,9 @@ const problem = (field: string, code: string, message: string): Detail => ({ fie
 
 type Parts = Partial<Pick<Api, 'scopes' | 'clients' | 'served_by'>>
 
-/** Returns the problems of scopes, roles and clients; all of them belong to the API's organization. */
+/**
+ * Returns the problems of scopes, roles and clients. Roles and clients must belong to the API's organization.
+ */
 const partProblems = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -74,7 +76,7 @@ const identifierProblems = async ({ config }: Core, q: Queries, identifier = '')
   const isOwn = `${hrefOf(identifier)}/`.startsWith(`${hrefOf(config.url)}/`)
   const named = await clientsAmong(q, [key, `${key}/`])
   return isOwn || named.size > 0
-    ? [problem('identifier', 'reserved', 'It must name neither this server nor a client.')]
+    ? [problem('identifier', 'reserved', 'The identifier must name neither this server nor a client.')]
     : []
 }
 

@@ -18,7 +18,7 @@ const selectByKey = prepared((q, { apis }) =>
     .where(eq(apis.identifier_key, placeholder('key'))),
 )
 
-/** Reads the API of an identifier, with or without its trailing slash. */
+/** Reads the API with this identifier, with or without a trailing slash. */
 export const readApi = async (q: Queries, identifier: string): Promise<Api | undefined> =>
   (await selectByKey(q, { key: resourceKey(identifier) }))[0]
 
@@ -32,14 +32,14 @@ const selectById = prepared((q, { apis }) =>
     .where(and(eq(apis.id, placeholder('id')), isWithin(apis.organization_id))),
 )
 
-/** Returns an API by id, limited to the organization if present. */
+/** Returns an API by id; with `within` only one of that organization. */
 export const findApiById = async (
   q: Queries,
   id: string,
   within?: OrganizationId,
 ): Promise<Api | undefined> => (await selectById(q, { id, within: within ?? null }))[0]
 
-/** Rejects with a unique violation when the identifier is taken. */
+/** Stores a new API. Rejects with a unique violation when the identifier is taken. */
 export const insertApi = async (tx: Transaction, api: Api): Promise<void> => {
   await tx.insert(tx.tables.apis).values(api)
   tx.changed('apis')
@@ -59,7 +59,7 @@ export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promi
   tx.changed('apis')
 }
 
-/** Removes a deleted client from all APIs: another client may get its id. */
+/** Removes a deleted client from all APIs, because a later client may get the same id. */
 export const forgetClient = async (tx: Transaction, client_id: string): Promise<void> => {
   const { apis } = tx.tables
   const named = `%${JSON.stringify(client_id)}%`
@@ -75,7 +75,10 @@ export const forgetClient = async (tx: Transaction, client_id: string): Promise<
     })
 }
 
-/** Returns the ids that are clients of the organization, or of any organization if none is given. */
+/**
+ * Returns those of `client_ids` that are clients of the organization, or of any organization if none is
+ * given.
+ */
 export const clientsAmong = async (
   q: Queries,
   client_ids: string[],
@@ -97,7 +100,7 @@ export const clientsAmong = async (
 const matching = ({ apis }: Tables, organization_id: OrganizationId | undefined) =>
   organization_id && eq(apis.organization_id, organization_id)
 
-/** Returns a page of APIs, by creation. */
+/** Returns a page of APIs, in the order of creation. */
 export const listApis = (
   q: Queries,
   organization_id: OrganizationId | undefined,

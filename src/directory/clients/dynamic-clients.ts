@@ -17,13 +17,23 @@ const DynamicClientAnswer = z
     organization_id: z
       .string()
       .nullable()
-      .describe('Organization of its initial access token; null: it belongs to none.'),
-    source: z.enum(sources).describe('Whether it registered itself, or its metadata document describes it.'),
-    name: z.string().describe('Name that it gave itself, or a host; nobody has checked it.'),
+      .describe(
+        'Organization of the initial access token with which the client registered; null without one.',
+      ),
+    source: z
+      .enum(sources)
+      .describe(
+        '`registration`: the client registered itself; `document`: its metadata document describes it.',
+      ),
+    name: z.string().describe('Name that the client gave itself, or a host. The name is unchecked.'),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
     created_at: time.describe('Time of the registration, or of the first consent.'),
-    changed_at: time.nullable().describe('Last change of redirect URIs or keys; null: never.'),
-    last_used_at: time.nullable().describe('Last login, to the day; null: nobody has allowed it.'),
+    changed_at: time
+      .nullable()
+      .describe('Time of the last change of redirect URIs or keys; null when there was none.'),
+    last_used_at: time
+      .nullable()
+      .describe('Time of the last login, exact to the day; null when nobody has allowed the client.'),
   })
   .meta({
     id: 'DynamicClient',
@@ -42,7 +52,7 @@ const DynamicClientAnswer = z
 
 const ListDynamicClients = listQuery({
   organization_id: ofOrganization,
-  source: z.enum(sources).optional().describe('Only those of this source.'),
+  source: z.enum(sources).optional().describe('Only clients of this source.'),
 })
 type ListDynamicClients = z.output<typeof ListDynamicClients>
 

@@ -17,7 +17,7 @@ const select = prepared((q, { dynamic_clients: t }) =>
     .where(eq(t.client_id, sql.placeholder('client_id'))),
 )
 
-/** Reads a dynamic client. It is not cached: registrations would empty the cache. */
+/** Reads a dynamic client. It is not cached, because each registration would empty the cache. */
 export const readDynamicClient = async (q: Queries, client_id: string): Promise<DynamicClient | undefined> =>
   (await select(q, { client_id }))[0]
 
@@ -39,18 +39,19 @@ export const noteUse = async (tx: Transaction, client_id: string, now: number): 
 }
 
 /**
- * Milliseconds for which an unused registration is kept: a person needs some minutes from it to the consent.
+ * Milliseconds for which an unused registration is kept: a person needs some minutes from the registration to
+ * the consent.
  */
 const UNUSED_KEPT = HOUR
 /**
- * Milliseconds for which an unused client is kept after its last use: longer than a refresh token lives
- * unused. A later login asks for consent again.
+ * Milliseconds for which an unused client is kept after its last use: longer than an unused refresh token
+ * lives. A later login asks for consent again.
  */
 const USED_KEPT = 90 * DAY
 
 /**
  * Removes registrations that no user allowed within an hour, and registrations without a session that were
- * unused for 90 days. After a full batch more may remain.
+ * unused for 90 days. When it removes `limit` of them, more may remain.
  */
 export const removeUnusedClients = async (
   tx: Transaction,
@@ -109,7 +110,7 @@ const matching = (q: Queries, { organization_id, source }: DynamicClientFilter) 
   )
 }
 
-/** Returns a page of dynamic clients, by creation. */
+/** Returns a page of dynamic clients, in the order of creation. */
 export const listDynamicClients = (
   q: Queries,
   filter: DynamicClientFilter,

@@ -9,12 +9,12 @@ import type { DynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
 import { plainPresentation } from './presentation-fields.ts'
 
-/** A client that can prove a key. */
+/** A client that may authenticate with a key. */
 export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
- * Returns a dynamic client in the form of all clients. It always asks for consent. For a client without an
- * organization, the default organization applies only to requests that name none.
+ * Returns a dynamic client in the form of a stored client. It always asks for consent. A client without an
+ * organization has the default organization, which applies only to requests that name none.
  */
 export const asClientRow = ({
   client_id,
@@ -46,7 +46,7 @@ export const asClientRow = ({
       token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
-    // Command-line clients refresh in several processes concurrently, and lose answers.
+    // Command-line clients refresh in several concurrent processes, and some answers get lost.
     refresh_token_reuse_window: 10,
     ...plainPresentation,
     ...noLogouts,

@@ -11,7 +11,7 @@ import { iso } from '#src/lib/text.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { insertInitialAccessToken } from './initial-access-token-store.ts'
 
-const uses = integer(1, 1000).describe('Number of clients that may register with it.')
+const uses = integer(1, 1000).describe('Number of clients that may register with the token.')
 
 const CreateInitialAccessToken = z
   .strictObject({
@@ -32,9 +32,9 @@ const InitialAccessToken = z
   .object({
     id: stored.id,
     organization_id: stored.organization_id,
-    token: z.string().describe('Bearer token of the registration. The server stores its hash.'),
+    token: z.string().describe('Bearer token of the registration. The server stores only its hash.'),
     uses,
-    expires_at: time.describe('Time from which it is refused (ISO 8601, UTC).'),
+    expires_at: time.describe('Time from which the token is refused (ISO 8601, UTC).'),
   })
   .meta({
     id: 'InitialAccessToken',

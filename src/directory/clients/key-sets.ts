@@ -8,8 +8,8 @@ import { findJson } from './remote-json.ts'
 /** Maximum bytes of a key set, which stays in memory: more than a hundred keys. */
 const MAX_BYTES = 64 * 1024
 /**
- * Minimum milliseconds between two requests for a set that lacks a key: the key may be newer than the cached
- * set.
+ * Minimum milliseconds between two requests for a key set that lacks a key: the key may be newer than the
+ * cached set.
  */
 const ASKED_AGAIN = MINUTE
 
@@ -18,7 +18,7 @@ export type KeyFinder = ReturnType<typeof createLocalJWKSet>
 
 /**
  * Returns the keys that a client publishes. They come from memory while they are fresh, and for a day when
- * they cannot be read again. undefined when no keys were ever read.
+ * they cannot be read again. Returns undefined when no keys were ever read.
  *
  * @param client_id URL of the metadata document
  * @param is_lacking true when the known set lacks a key

@@ -4,7 +4,7 @@ import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { LogoutRow } from '#src/sessions/logout-store.ts'
 import type { Queries } from '#src/storage/store.ts'
 
-/** Returns a page of a client's logouts, by creation. */
+/** Returns a page of a client's logouts, in the order of creation. */
 export const listLogouts = (q: Queries, client_id: string, range: Range): Promise<LogoutRow[]> => {
   const { logouts } = q.tables
   const { created_at, jti } = logouts

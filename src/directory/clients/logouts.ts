@@ -19,12 +19,14 @@ const LogoutItem = z
       .describe('`failed`: refused by the application, or given up after two days.'),
     attempts: z.int().describe('Number of attempts so far.'),
     failure: z.string().nullable().describe('Reason of the last failed attempt.'),
-    created_at: z.string().describe('When the session ended.'),
+    created_at: z.string().describe('Time at which the session ended.'),
     next_attempt_at: z
       .string()
       .nullable()
-      .describe('When it is tried again; null: never, or after an earlier one.'),
-    done_at: z.string().nullable().describe('When it was delivered or given up.'),
+      .describe(
+        'Time of the next attempt; null when no attempt follows, or when an earlier logout has to be delivered first.',
+      ),
+    done_at: z.string().nullable().describe('Time at which the logout was delivered or given up.'),
   })
   .meta({
     id: 'ClientLogout',

@@ -11,8 +11,8 @@ import { findClientNames } from './store.ts'
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
 
 /**
- * Returns what is left of a name to a quick look: small Latin letters without accents, spaces, punctuation
- * and invisible characters.
+ * Returns a name as people see it at a quick look: lower-case Latin letters, without accents, spaces,
+ * punctuation and invisible characters.
  */
 const lookOf = (name: string): string =>
   fold(name)

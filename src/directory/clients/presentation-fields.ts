@@ -14,7 +14,7 @@ const address = z
 export const presentationFields = {
   logo: picture.nullable().describe(`${PICTURE} Answers contain its URL.`),
   client_uri: address.describe(
-    'Home page. With it, or with `initiate_login_uri`, people find the application in their account.',
+    'Home page. The account page lists applications that have this field or `initiate_login_uri`.',
   ),
   policy_uri: address.describe('Privacy policy, linked where people consent.'),
   tos_uri: address.describe('Terms of use, linked where people consent.'),

@@ -4,7 +4,7 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'
 
-/** Maximum number of documents in memory; the oldest goes. A document is read again when it is needed. */
+/** Maximum number of documents in memory. The oldest is dropped, and read again when it is needed. */
 const MAX_KNOWN = 1_000
 /** Maximum number of concurrent calls: of the server, and to one origin. */
 const PARALLEL = { all: 16, origin: 4 }
@@ -15,7 +15,7 @@ const FAILED_FOR = MINUTE
 export interface Wanted<T> {
   readonly kind: 'document' | 'keys'
   readonly url: string
-  /** The organization for whose login it is read: hosts that outbound_allow names are open to it alone. */
+  /** The organization for whose login the document is read: `outbound_allow` may open a host to it alone. */
   readonly organization: CalledFor
   /** Maximum size. */
   readonly bytes: number

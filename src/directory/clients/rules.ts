@@ -56,12 +56,12 @@ export const shapeProblems = (client: Shape): Detail[] => {
     [
       isPublic && client.backchannel_logout_uri?.startsWith('http:') === true,
       'backchannel_logout_uri',
-      'The logout URI of a public client is https.',
+      'The logout URI of a public client must be https.',
     ],
     [
       client.kind === 'service' && redirect_uris.length > 0,
       'kind',
-      'A service logs in no users, so it has no redirect URI.',
+      'A service logs in no users, so it must have no redirect URI.',
     ],
   ]
   return rules.flatMap(([broken, field, message]) =>
@@ -103,7 +103,8 @@ export const admissionProblems = async (
 
 /**
  * Returns a problem for each redirect URI that the metadata document of the client_id lacks. The document is
- * the one that was last read for a login, or else the copy in the executable; an unknown one refuses nothing.
+ * the one that was last read for a login, or else the copy in the executable. Without either, no redirect URI
+ * is refused.
  */
 export const documentProblems = async (
   q: Queries,
@@ -119,7 +120,7 @@ export const documentProblems = async (
           {
             field: `redirect_uris.${i}`,
             code: 'not_in_document',
-            message: `The metadata document lists ${document.redirect_uris.join(' and ')}.`,
+            message: `The metadata document lists only ${document.redirect_uris.join(' and ')}.`,
           },
         ],
   )

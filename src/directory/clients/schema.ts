@@ -41,7 +41,7 @@ const client_id = z
   .string('A text of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._~:/-]{3,128}$/, '3 to 128 letters, digits and - . _ ~ : / are allowed.')
   .refine(text => text !== 'default' && !looksLikeId(text), 'It must not look like a generated id.')
-  .describe('Unique in the instance; it never changes.')
+  .describe('Unique in the instance. It cannot be changed.')
 
 const uri = z.string('A URI.').superRefine((text, issues) => {
   const problem = checkRegistrable(text)
@@ -72,16 +72,16 @@ const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(),
     'Further claims of ID tokens, access tokens and userinfo: the path of each value, such as `user.attributes.tenant`, or `from` and `scope` for a claim that this scope gives.',
 })
 
-/** Secret, grants and redirect URIs are chosen for the type, so it is fixed. */
+/** Secret, grants and redirect URIs are chosen for the type, so the type is fixed. */
 const type = oneOf(clientTypes).describe(
-  '`public` clients run on devices of their users and have no secret; it never changes.',
+  '`public` clients run on devices of their users and have no secret. The type cannot be changed.',
 )
 const alg = oneOf(signingAlgs).nullable()
 
 export const writable = {
   name: line(128, 1).describe('Shown on the login pages.'),
   description: lines(1000).describe('Shown to administrators, and to people who are asked for consent.'),
-  kind: oneOf(kindNames).nullable().describe('Kind of the application; null: not chosen.'),
+  kind: oneOf(kindNames).nullable().describe('Kind of the application; null when none was chosen.'),
   redirect_uris: set(uri, 100).describe(
     'URIs that authorization responses may be sent to, compared exactly, except for the port of a loopback address.',
   ),
@@ -113,10 +113,10 @@ export const writable = {
   attributes: FreeAttributes,
   claims,
   allowed_roles: set(line(128, 1), 100).describe(
-    'Names of roles whose holders may use the client, in addition to members of `allowed_groups`; both empty: everyone.',
+    'Names of roles whose holders may use the client, in addition to members of `allowed_groups`. If both are empty, everyone may.',
   ),
   allowed_groups: set(line(128, 1), 100).describe(
-    'Names of groups whose members may use the client, in addition to holders of `allowed_roles`; both empty: everyone.',
+    'Names of groups whose members may use the client, in addition to holders of `allowed_roles`. If both are empty, everyone may.',
   ),
 }
 
@@ -153,12 +153,15 @@ const shopAnswer = {
   created_at: example.time,
   updated_at: example.time,
 }
-const client_secret = z.string().describe('The server stores its hash, so it cannot be read again.')
+const client_secret = z
+  .string()
+  .describe('The server stores only the hash, so the secret cannot be read again.')
 const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
 /**
- * A stolen access token works for an hour at most; a refresh token that is not used for 30 days ends, so
- * people stay signed in over holidays. Consent is asked for unless the organization trusts the application.
+ * Defaults: a stolen access token works for an hour at most. A refresh token ends after 30 days without use,
+ * so people stay signed in over holidays. Consent is asked for, until an administrator trusts the
+ * application.
  */
 export const CreateClient = z
   .strictObject({

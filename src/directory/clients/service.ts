@@ -59,8 +59,8 @@ const BUILT_IN = 'This client is built in: it is the console.'
 /**
  * Returns a client for a change.
  *
- * @throws AppError 404 when unknown or of another organization, 403 when it has permissions that the caller
- * lacks
+ * @throws AppError 404 when unknown or of another organization, 403 when the client has permissions that the
+ * caller lacks
  */
 const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: string): Promise<Client> => {
   if (client_id === CONSOLE_CLIENT) throw conflict(BUILT_IN)
@@ -72,8 +72,8 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
 }
 
 /**
- * Checks a client_id that is the URL of a metadata document: it names a client of someone else, and ends the
- * automatic logins of that client in each organization.
+ * Refuses a client_id that is the URL of a metadata document to callers of other organizations than the
+ * default one: the new client replaces the dynamic client with this id in every organization.
  *
  * @throws AppError 403
  */
@@ -115,8 +115,8 @@ const takeLogo = (
 }
 
 /**
- * Creates a client. The answer has the secret of a confidential client, which cannot be read again; it is
- * generated unless its hash is passed.
+ * Creates a client. The answer has the secret of a confidential client, which cannot be read again. The
+ * secret is generated unless its hash is passed.
  */
 export const createClient = async (
   context: Core,
@@ -146,7 +146,11 @@ export const createClient = async (
       throw valueTaken('client_id', 'A client with this client_id is still being deleted.')
     if (await readApi(tx, client.client_id))
       throwProblems([
-        { field: 'client_id', code: 'reserved', message: 'It must not be the identifier of an API.' },
+        {
+          field: 'client_id',
+          code: 'reserved',
+          message: 'The client_id must not be the identifier of an API.',
+        },
       ])
     await insertClient(tx, client).catch(whenTaken('client_id', 'Another client has this client_id.'))
     await insertAssets(tx, taken.assets)
@@ -258,7 +262,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 
 /**
  * Ends the sessions of a deleted client and removes consents, codes and pending requests, in writes of
- * bounded size. A new client with its id inherits nothing.
+ * bounded size. A new client with the same id inherits nothing.
  */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return

@@ -64,10 +64,10 @@ export interface Snippet {
 /** Returns the scopes that a program asks for, without `offline_access`: refresh tokens do not need it. */
 const wanted = ({ scopes }: Application): string[] => scopes.filter(scope => scope !== 'offline_access')
 
-/** Libraries refuse plain http unless it is enabled. */
+/** True for an issuer with plain http, which libraries refuse unless it is enabled. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
-/** Returns the last line of a program. */
+/** Returns the last line of a program, which exports the names. */
 const exporting = (names: string): string => `export { ${names} }`
 
 /**
@@ -228,7 +228,7 @@ ${exporting('service')}`,
   },
 ]
 
-/** Code or settings that log in with a client of this kind. */
+/** Returns code or settings that log in with a client of this kind. */
 export const snippets = (application: Application): Snippet[] =>
   ({ web: [web], spa: [spa], native: [native], service: [service] })[application.kind].flatMap(make =>
     make(application),

@@ -34,7 +34,7 @@ const select = prepared((q, { clients }) =>
     .where(and(eq(clients.client_id, placeholder('client_id')), isWithin(clients.organization_id))),
 )
 
-/** Reads a client, limited to the organization if present. */
+/** Reads a client; with `within` only one of that organization. */
 export const readClient = async (
   q: Queries,
   client_id: string,
@@ -58,7 +58,8 @@ const consoleClient = ({ url }: Config): Client => ({
   grant_types: ['authorization_code'],
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
-  // A working day, in memory: each call looks up session and permissions, and destructive ones ask again.
+  // Eight hours, a working day. The console keeps the token in memory; each call looks up session and
+  // permissions, and a destructive call needs a fresh authentication.
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
@@ -78,8 +79,8 @@ const consoleClient = ({ url }: Config): Client => ({
 })
 
 /**
- * Returns a client by id, cached until a commit changes clients; also the console's, which is built in, and
- * dynamic ones, which are read each time. A client registered by an administrator is never treated as
+ * Returns a client by id: the console's, which is built in, a registered one, cached until a commit changes
+ * clients, or a dynamic one, read each time. A client registered by an administrator is never treated as
  * dynamic, whatever its id.
  */
 export const findClient = async (
@@ -115,7 +116,7 @@ export const originOf = async (store: Store, client_id: string, origin: string):
   return described !== undefined && asClientRow(described).type === 'public'
 }
 
-/** Rejects with a unique violation when the client_id is taken. */
+/** Stores a new client. Rejects with a unique violation when the client_id is taken. */
 export const insertClient = async (tx: Transaction, client: Client): Promise<void> => {
   await tx.insert(tx.tables.clients).values(client)
   tx.changed('clients')
@@ -139,7 +140,10 @@ export const saveSecret = async (
   tx.changed('clients')
 }
 
-/** Removes a client. Its dependent rows follow in batches (`purges`); until then its id cannot be reused. */
+/**
+ * Removes a client. Its dependent rows are removed later in batches (`purges`); until then its id cannot be
+ * reused.
+ */
 export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { clients } = tx.tables
   const [gone] = await tx.delete(clients).where(eq(clients.client_id, client_id)).returning()
@@ -150,7 +154,7 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
 /** Maximum clients of one organization on the page where a person starts them; the page has no search. */
 const MAX_STARTABLE = 200
 
-/** Lists the clients with an address to start them that log in users of the organization, by name. */
+/** Lists, by name, the clients that log in users of the organization and have an address that starts them. */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
   const { clients: t } = q.tables
   const of = (owner: OrganizationId) =>
@@ -189,7 +193,7 @@ const matching = ({ clients }: Tables, { organization_id, type, grant_type }: Cl
     grant_type && like(clients.grant_types, `%"${grant_type}"%`),
   )
 
-/** Returns a page of clients, by creation. */
+/** Returns a page of clients, in the order of creation. */
 export const listClients = (q: Queries, filter: ClientFilter, range: Range): Promise<Client[]> => {
   const { clients } = q.tables
   const { created_at, client_id } = clients

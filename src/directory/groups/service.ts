@@ -151,7 +151,8 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
   })
 
 /**
- * Returns group and user for a change: a member inherits the group's roles.
+ * Returns group and user for a change of membership. The caller needs the permissions of both, because a
+ * member inherits the group's roles.
  *
  * @throws AppError 404, including for a user of another organization, 403
  */
@@ -170,7 +171,7 @@ export const putMember = (context: Core, group_id: string, user_id: string, by: 
     await joinGroup(context, tx, group, user, by)
   })
 
-/** Adds a member in a write that has checked the caller's rights. */
+/** Adds a member in a write that has checked the caller's permissions. */
 export const joinGroup = async (
   context: Core,
   tx: Transaction,

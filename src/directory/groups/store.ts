@@ -19,7 +19,7 @@ const select = prepared((q, { groups }) =>
     .where(and(eq(groups.id, placeholder('id')), isWithin(groups.organization_id))),
 )
 
-/** Returns a group by id, limited to the organization if present. */
+/** Returns a group by id; with `within` only one of that organization. */
 export const findGroup = async (
   q: Queries,
   id: string,
@@ -27,7 +27,7 @@ export const findGroup = async (
 ): Promise<GroupWithRoles | undefined> =>
   (await withRoles(q, await select(q, { id, within: within ?? null })))[0]
 
-/** Returns the names that are groups of the organization. */
+/** Returns those of `names` that groups of the organization have. */
 export const groupsNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -55,7 +55,10 @@ const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> =
   return rows.map(row => ({ ...row, roles: byGroup.get(row.id) ?? [] }))
 }
 
-/** Rejects with a unique violation when the organization has a group of this name. */
+/**
+ * Stores a new group with roles. Rejects with a unique violation when the organization has a group of this
+ * name.
+ */
 export const insertGroup = async (
   tx: Transaction,
   group: Omit<Group, 'member_count'>,
@@ -70,7 +73,10 @@ const addRoles = async (tx: Transaction, group_id: GroupId, role_ids: RoleId[]):
     await tx.insert(tx.tables.group_roles).values(role_ids.map(role_id => ({ group_id, role_id })))
 }
 
-/** Rejects with a unique violation when the organization has a group of this name. */
+/**
+ * Stores the columns of a group. Rejects with a unique violation when the organization has a group of this
+ * name.
+ */
 export const saveGroup = async (
   tx: Transaction,
   { id, name, description, updated_at }: Pick<Group, 'id' | 'name' | 'description' | 'updated_at'>,
@@ -90,7 +96,7 @@ export const replaceGroupRoles = async (
   await addRoles(tx, group_id, role_ids)
 }
 
-/** Removes a group; its memberships follow in batches. */
+/** Removes a group; its memberships are removed later, in batches. */
 export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Promise<void> => {
   const { groups } = tx.tables
   await tx.delete(groups).where(eq(groups.id, id))
@@ -118,7 +124,7 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
   return removed.length > 0
 }
 
-/** Returns members by id, hence by creation; the keyset is the id. */
+/** Returns members in the order of their ids, which is that of their creation. The keyset is the id. */
 export const listMembers = async (
   q: Queries,
   group_id: GroupId,
@@ -168,7 +174,7 @@ const matching = (q: Queries, { organization_id, user_id, role }: GroupFilter): 
   )
 }
 
-/** Counts the groups that match, up to `most`, then `most` + 1. */
+/** Counts the groups that match: exact up to `most`, `most` + 1 beyond. */
 export const countGroups = async (q: Queries, filter: GroupFilter, most: number): Promise<number> => {
   const { groups } = q.tables
   const found = q
@@ -180,7 +186,7 @@ export const countGroups = async (q: Queries, filter: GroupFilter, most: number)
   return Number(counted?.total ?? 0)
 }
 
-/** Returns a page of groups, by creation. */
+/** Returns a page of groups, in the order of creation. */
 export const listGroups = async (
   q: Queries,
   filter: GroupFilter,

@@ -19,7 +19,7 @@ export const findAccount = async (
   key: { provider_id: IdentityProviderId; subject: string },
 ): Promise<ExternalAccount | undefined> => (await bySubject(q, key))[0]
 
-/** Rejects with a unique violation when the subject is linked already. */
+/** Links an account. Rejects with a unique violation when the subject is linked already. */
 export const insertAccount = async (tx: Transaction, account: ExternalAccount): Promise<void> => {
   await tx.insert(tx.tables.external_accounts).values(account)
 }

@@ -7,7 +7,7 @@ import type { IdentityProvider } from './types.ts'
 export const entryPath = ({ type, alias }: Pick<IdentityProvider, 'type' | 'alias'>): string =>
   type === 'saml' ? `/saml/${alias}/login` : `/oauth/social/${alias}`
 
-/** Providers without a preset whose logo the pages have, by host. */
+/** Icons of providers that have no preset, by host. */
 const hosts: Record<string, string> = {
   'facebook.com': 'facebook',
   'linkedin.com': 'linkedin',

@@ -11,13 +11,13 @@ interface Source {
 type Found = Partial<Pick<SamlSettings, 'entity_id' | 'sso_url' | 'certificates'>>
 
 const texts: Partial<Record<SamlError['reason'], string>> = {
-  bad_xml: 'The document is not well-formed XML of at most 3,000 elements without a DTD.',
+  bad_xml: 'The document must be well-formed XML of at most 3,000 elements, without a DTD.',
   too_costly: 'The document takes more than a second to read.',
 }
 
 /**
- * Reads the settings from the metadata document in the body or at `metadata_url`. Returns a detail of the
- * field when it cannot be read.
+ * Reads the settings from the metadata document in the body or at `metadata_url`. `problems` has a detail of
+ * the field when the document cannot be read.
  */
 export const settingsFrom = async (
   context: Core,

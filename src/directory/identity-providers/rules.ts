@@ -30,7 +30,7 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
   return { settings: result.data, whole, problems }
 }
 
-/** Plain http is allowed only for hosts that the server's settings name. */
+/** Returns a problem for each plain http address whose host and port `outbound_allow` does not name. */
 export const addressProblems = ({ config }: Core, organization: CalledFor, given: GivenSettings): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
     const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
@@ -64,8 +64,8 @@ export const fieldProblems = (type: Type, given: GivenSettings): Detail[] => {
 const SECRET_RECEIVERS = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
 
 /**
- * Requires the secret again when an address that receives it changes: redirecting the provider must not
- * reveal it.
+ * Requires the secret again when an address that receives it changes: a caller who redirects the provider
+ * must not learn the stored secret.
  */
 export const secretProblems = (
   provider: IdentityProvider,

@@ -33,14 +33,14 @@ const alias = z
 const common = {
   alias: alias.describe('Unique in the instance; part of the callback URL.'),
   name: line(128, 1).describe('Shown on the login page.'),
-  enabled: flag.describe('Whether users may sign in through it.'),
+  enabled: flag.describe('Whether users may sign in through the provider.'),
   allow_registration: flag.describe(
-    'Whether a first login creates the user, who waits where `settings.registration` is `approval`.',
+    'Whether the first login of a person creates a user, who waits for approval if `settings.registration` is `approval`.',
   ),
-  trust_email: flag.describe('Whether its e-mail addresses count as verified.'),
+  trust_email: flag.describe('Whether addresses that the provider states as verified count as verified.'),
   default_roles: set(line(128), 50)
     .overwrite(names => names.toSorted())
-    .describe('Names of the roles that its new users get, sorted.'),
+    .describe('Names of the roles that new users of the provider get, sorted.'),
   attribute_mapping: z
     .strictObject(
       Object.fromEntries(
@@ -58,13 +58,13 @@ const secret = lines(8192).describe(
   'Secret of the client registered at the provider. It cannot be read again.',
 )
 
-/** In place of `entity_id`, `sso_url` and `certificates`. */
+/** Fields that replace `entity_id`, `sso_url` and `certificates`. */
 const metadata = {
   metadata_xml: z
     .string('A metadata document.')
     .max(1_000_000, 'At most 1,000,000 characters.')
     .describe('Metadata of the provider, in place of `entity_id`, `sso_url` and `certificates`.'),
-  metadata_url: address.describe('Address of its metadata, which is read once.'),
+  metadata_url: address.describe('Address of the metadata of the provider, which is read once.'),
 }
 
 const created = {
@@ -135,7 +135,7 @@ export const UpdateIdentityProvider = z
     ...z.object({ ...writable, ...metadata }).partial().shape,
     preset: oneOf(['', 'google', 'microsoft', 'apple', 'github', 'gitlab', 'discord'])
       .optional()
-      .describe('A well-known provider of the same type; empty: none.'),
+      .describe('A well-known provider of the same type; empty for none.'),
     ...readOnlyStored,
     type: readOnly(z.string()),
   })
@@ -154,7 +154,7 @@ const ShownCertificate = z
     subject: z.string().describe('Distinguished name of its subject.'),
     fingerprint: z.string().describe('SHA-256 of the certificate in hexadecimal digits.'),
     expires_at: time.describe('Time of its expiry (ISO 8601, UTC).'),
-    expired: flag.describe('Whether it has expired. It is still accepted: its key is trusted.'),
+    expired: flag.describe('Whether the certificate has expired. Its key is still trusted.'),
   })
   .meta({ id: 'Certificate', description: 'A certificate of a SAML provider.' })
 
@@ -193,7 +193,10 @@ const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCerti
   }
 }
 
-/** Certificates that expired before `now` (ms) are marked. */
+/**
+ * Returns a provider in the form of the admin API's answer; certificates that expired by `now` (ms) are
+ * marked.
+ */
 export const providerAnswer = (
   provider: ProviderWithRoles,
   now: number,

@@ -43,7 +43,7 @@ import {
 } from './store.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
 
-/** By id or alias. */
+/** Returns a provider of the caller's organizations by id or alias, or throws 404. */
 export const getProvider = async (q: Queries, caller: Caller, ref: string): Promise<ProviderWithRoles> => {
   const row = await readProvider(q, ref, within(caller))
   const [provider] = row ? await withRoles(q, [row]) : []
@@ -51,13 +51,13 @@ export const getProvider = async (q: Queries, caller: Caller, ref: string): Prom
   return provider
 }
 
-/** Returns the permissions that a role mapping gives: all of them, since it can give any role to any user. */
+/** Returns the permissions that a mapping of roles can give: all, because it can give any role. */
 const granted = (mapping: { roles?: string | undefined } | undefined): string[] =>
   mapping?.roles ? ['*'] : []
 
 /**
- * Returns a provider for a change. Users linked to it count too: an administrator who redirects the provider
- * could sign in as one of them.
+ * Returns a provider for a change. The permissions of linked users count too, because an administrator who
+ * redirects the provider could sign in as one of them.
  *
  * @throws AppError 404 when unknown or of another organization, 403 when its new or linked users have
  * permissions that the caller lacks
@@ -108,6 +108,7 @@ const NO_DOCUMENT: Document = { found: {}, problems: [] }
 /**
  * Returns the new provider and its problems. Fields may be missing while the metadata document is unread or
  * unreadable.
+ *
  * @throws AppError 403 for roles that the caller may not grant, 422 for an unknown organization
  */
 const judgeNew = async (
@@ -198,7 +199,7 @@ const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
   client_secret: openSecret(context, provider),
 })
 
-/** Returns the provider after the change, and its problems. Errors: 403, 404. */
+/** Returns the provider after the change, and its problems. Throws 403 and 404. */
 export const judgeChange = async (
   context: Core,
   q: Queries,
@@ -233,7 +234,7 @@ export const judgeChange = async (
   }
 }
 
-/** Changes the given fields, if the result is valid. Errors: 403, 404, 409, 422. */
+/** Changes the given fields, if the result is valid. Throws 403, 404, 409 and 422. */
 export const updateProvider = async (
   context: Core,
   ref: string,

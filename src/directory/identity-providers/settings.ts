@@ -23,7 +23,7 @@ const oauth = {
   scopes: set(scope, 50).describe('Scopes that are requested.'),
 }
 
-const PRESET = 'A well-known provider, which fixes the settings that it needs; empty: none.'
+const PRESET = 'A well-known provider, whose settings are filled in where they are left out; empty for none.'
 
 export const oidcSettings = {
   ...oauth,
@@ -44,7 +44,7 @@ export const oauth2Settings = {
   userinfo_endpoint: address.describe('Returns the profile of the user as JSON.'),
   emails_endpoint: z
     .union([z.literal(''), address], 'An https address, or an empty text.')
-    .describe('Returns the e-mail addresses of the user, as GitHub does; empty: none.'),
+    .describe('Returns the e-mail addresses of the user, as GitHub does; empty for none.'),
 }
 
 const parseCertificate = (pem: string): X509Certificate | undefined => {

@@ -19,7 +19,9 @@ const select = prepared((q, { identity_providers: t }) =>
     ),
 )
 
-/** Reads a provider by id or alias (an alias has no underscore), limited to the organization if present. */
+/**
+ * Reads a provider by id or alias; with `within` only one of that organization. An alias has no underscore.
+ */
 export const readProvider = async (
   q: Queries,
   ref: string,
@@ -63,20 +65,20 @@ export const withRoles = async (q: Queries, providers: IdentityProvider[]): Prom
   }))
 }
 
-/** Rejects with a unique violation when the alias is taken. */
+/** Stores a new provider. Rejects with a unique violation when the alias is taken. */
 export const insertProvider = async (tx: Transaction, provider: IdentityProvider): Promise<void> => {
   await tx.insert(tx.tables.identity_providers).values(provider)
   tx.changed('identity_providers')
 }
 
-/** Rejects with a unique violation when the alias is taken. */
+/** Stores the columns of a provider. Rejects with a unique violation when the alias is taken. */
 export const saveProvider = async (tx: Transaction, { id, ...columns }: IdentityProvider): Promise<void> => {
   const { identity_providers: t } = tx.tables
   await tx.update(t).set(columns).where(eq(t.id, id))
   tx.changed('identity_providers')
 }
 
-/** Removes a provider; its linked accounts follow in batches. */
+/** Removes a provider; its linked accounts are removed later, in batches. */
 export const removeProvider = async (tx: Transaction, id: IdentityProviderId, now: number): Promise<void> => {
   const { identity_providers: t } = tx.tables
   await tx.delete(t).where(eq(t.id, id))
@@ -128,7 +130,7 @@ export interface ProviderFilter {
 const matching = ({ identity_providers: t }: Tables, { organization_id, type }: ProviderFilter) =>
   and(organization_id && eq(t.organization_id, organization_id), type && eq(t.type, type))
 
-/** Returns a page of identity providers, by creation. */
+/** Returns a page of identity providers, in the order of creation. */
 export const listProviders = async (
   q: Queries,
   filter: ProviderFilter,

@@ -33,13 +33,13 @@ interface Job extends JobMessage {
   reject(error: Error): void
 }
 
-// Run from source and in the testing package, the worker is a separate file; the executable has a command for
-// it.
+// The worker is a separate file when run from source and in the testing package; the executable has a command
+// for it.
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
 /**
- * Returns the resident memory in bytes; undefined except on Linux: elsewhere only the limits of
- * protocol/saml/scan.ts apply.
+ * Returns the resident memory of a process in bytes. It is undefined on systems other than Linux, where only
+ * the limits of protocol/saml/scan.ts apply.
  */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
@@ -99,8 +99,8 @@ const openQueue = () => {
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
 /**
- * Checks the worker periodically while it works, and keeps the process alive. `check` gets the number of
- * checks.
+ * Checks the worker periodically while it works, and keeps this process alive. `check` gets the number of
+ * checks so far.
  */
 const openWatch = (check: (checks: number) => void) => {
   let checks = 0
@@ -126,10 +126,10 @@ const finish = (job: Job, message: JobAnswer): void => {
 }
 
 /**
- * Reads XML from other parties in a separate process, which the first message starts. It is killed after a
- * second of work or when it uses too much memory; the next message starts another. A thread is not enough:
- * JavaScriptCore cannot stop one that is inside a regular expression. Organizations take turns; each has a
- * share of the queue, and each network a share of that.
+ * Reads XML from other parties in a separate process, which the first message starts. That process is killed
+ * after a second of work or when it uses too much memory; the next message starts another. A thread is not
+ * enough: JavaScriptCore cannot stop a thread that is inside a regular expression. Organizations take turns;
+ * each has a share of the queue, and each network a share of that.
  */
 export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } => {
   const queue = openQueue()

@@ -94,7 +94,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       method: 'POST',
       path: '/invitations/:invitation_id/resend',
       permission: 'users:create',
-      summary: 'Send an invitation again with a new link; the former one ends',
+      summary: 'Send an invitation again with a new link; the former link stops working',
       status: 200,
       answer: SentInvitation,
       errors: [404, 409, 429],

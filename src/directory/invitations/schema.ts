@@ -10,14 +10,15 @@ import type { Invitation } from './store.ts'
 
 /**
  * Default lifetime of an invitation in milliseconds. A week covers a person who is away for some days. The
- * link gives an account to the reader of a mailbox, so a maker has to ask for more (30 days at most).
+ * link gives an account to anyone who reads the mailbox, so a longer lifetime (at most 30 days) has to be
+ * asked for.
  */
 export const INVITATION_TTL = 7 * DAY
 
 const deliveries = ['mail', 'link'] as const
 
 const groups = set(line(64, 1), 20).describe(
-  'Ids of the groups that the person joins; the maker needs `groups:update`.',
+  'Ids of the groups that the person joins; the inviting caller needs `groups:update`.',
 )
 
 const shared = {
@@ -37,10 +38,10 @@ export const CreateInvitation = z
     groups: groups.default([]),
     max_uses: integer(1, 1000)
       .default(1)
-      .describe('Number of people who may accept. A link for several gives only the role `user`.'),
+      .describe('Number of people who may accept. A link for several people gives only the role `user`.'),
     expires_in: integer((10 * MINUTE) / SECOND, (30 * DAY) / SECOND)
       .default(INVITATION_TTL / SECOND)
-      .describe('Seconds until it ends.'),
+      .describe('Lifetime of the invitation in seconds.'),
     locale: oneOf(locales).optional().describe('Language of the mail; default: that of the request.'),
     organization_id: owner,
   })
@@ -66,7 +67,7 @@ const fields = {
   id,
   organization_id,
   status: oneOf(['pending', 'accepted', 'expired', 'withdrawn']).describe(
-    '`accepted`: it was used as often as it may be.',
+    '`accepted`: `max_uses` people have accepted.',
   ),
   delivery: oneOf(deliveries).describe('`mail` or `link`, as chosen when the invitation was made.'),
   user_id: z
@@ -80,9 +81,12 @@ const fields = {
   groups,
   max_uses: integer(1, 1000).describe('Number of people who may accept.'),
   uses: count.describe('Number of people who have accepted.'),
-  created_by: z.string().nullable().describe('Id of the user or client that made it; null: the server.'),
+  created_by: z
+    .string()
+    .nullable()
+    .describe('Id of the user or client that made the invitation; null for the server.'),
   created_at,
-  expires_at: time.describe('Time after which it no longer works (ISO 8601, UTC).'),
+  expires_at: time.describe('Time after which the invitation no longer works (ISO 8601, UTC).'),
 }
 
 const shown = {
@@ -120,7 +124,7 @@ export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
   },
 })
 
-/** Maximum number of acceptances that an answer lists: the answer is no longer than a page of a list. */
+/** Maximum number of acceptances that an answer lists, the same as of a page of a list. */
 export const MAX_ACCEPTED = 100
 
 export const InvitationDetail = z
@@ -128,7 +132,7 @@ export const InvitationDetail = z
     ...fields,
     accepted_by: z
       .array(z.object({ user_id: z.string(), accepted_at: time }))
-      .describe(`Users that it has made, the latest ${MAX_ACCEPTED} first.`),
+      .describe(`Users that the invitation has created: the latest ${MAX_ACCEPTED}, newest first.`),
   })
   .meta({
     id: 'InvitationDetail',

@@ -193,7 +193,7 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
   `${config.url}${INVITATION_PATH}?token=${token}`
 
 /**
- * Sends an invitation again with its original lifetime; the former link ends.
+ * Sends an invitation again and restarts its lifetime; the former link stops working.
  *
  * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
  * withdrawn, 429
@@ -204,7 +204,7 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
     // The answer may have the link, with which the caller could join the groups, or become the user.
     mayInviteInto(by.caller, before.groups)
     if (before.delivery === 'link' && before.user_id && !by.caller.permissions.has('users:update'))
-      throw forbidden('A new link to a user needs the permission users:update.')
+      throw forbidden('A new link for a user needs the permission users:update.')
     mayActOn(by.caller, await givenBy(tx, before))
     const now = context.clock.now()
     const token = newSecret()
@@ -250,11 +250,11 @@ const recordInvitation = (
   })
 
 /**
- * Returns the maker of an invitation as the caller of its acceptance, with the current permissions, so that
- * an invitation by a dismissed administrator grants nothing.
+ * Returns the user or client that made an invitation as the caller of its acceptance. The permissions are the
+ * current ones, so that an invitation by a dismissed administrator grants nothing.
  *
- * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users there or add
- *   members to its groups
+ * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
+ *   organization or add members to the groups
  */
 export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
   const { created_by, organization_id } = invitation

@@ -23,7 +23,7 @@ const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.i
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
   and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))
 
-/** Returns an invitation by id, limited to the organization if present. */
+/** Returns an invitation by id; with `within` only one of that organization. */
 export const findInvitation = async (
   q: Queries,
   id: string,
@@ -37,7 +37,7 @@ export const findInvitation = async (
   return found
 }
 
-/** Returns the invitation of a link that may still be accepted. */
+/** Returns the invitation of a link, if it may still be accepted. */
 export const findOpenInvitation = async (
   q: Queries,
   link_hash: SecretHash,
@@ -86,7 +86,10 @@ export const useInvitation = async (
   return true
 }
 
-/** Replaces the link of an invitation, which may have expired; the former link ends. */
+/**
+ * Replaces the link of an invitation, even of an expired one; the former link stops working. False when the
+ * invitation was withdrawn or is used up.
+ */
 export const replaceInvitationLink = async (
   tx: Transaction,
   id: InvitationId,
@@ -123,7 +126,7 @@ export const listAccepted = (q: Queries, id: InvitationId, limit: number) => {
     .limit(limit)
 }
 
-/** Returns a page of invitations, by creation. */
+/** Returns a page of invitations, in the order of creation. */
 export const listInvitations = (
   q: Queries,
   organization_id: OrganizationId | undefined,

@@ -1,6 +1,6 @@
 /**
- * Maximum bytes of an organization's CSS. The built-in style sheet of all pages has about as much, so 32 KiB
- * can restyle each of them. The sheet is kept in memory, and a person's first page loads it.
+ * Maximum bytes of an organization's CSS. The built-in style sheet of all pages is about as large, so 32 KiB
+ * can restyle every page. The CSS is kept in memory, and a person's first page loads it.
  */
 export const STYLE_LIMIT = 32 * 1024
 

@@ -29,9 +29,8 @@ const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): As
 const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
 
 /**
- * Separates assets from the settings to store. A setting may be sent back as its own URL.
- *
- * @throws AppError 422 for any other URL
+ * Separates assets from the settings to store. A setting may be sent back as its stored URL; any other URL is
+ * a problem.
  */
 export const takeAssets = (
   organization_id: OrganizationId,
@@ -53,8 +52,8 @@ export const takeAssets = (
 }
 
 /**
- * Returns the URL to store for a picture or stylesheet, and the new asset. Its own URL may be sent back.
- * `field` of the problem is the kind.
+ * Returns the URL to store for a picture or stylesheet, and the new asset. The stored URL may be sent back;
+ * any other URL is a problem, whose `field` is the kind.
  */
 export const takeAsset = (
   organization_id: OrganizationId,

@@ -43,11 +43,11 @@ export const LooksPreview = z
   })
   .meta({
     id: 'LooksPreview',
-    description: 'A preview of looks, for a minute.',
+    description: 'A preview of looks, valid for a minute.',
     example: { looks: 'q3l5Xc0e9Rr' },
   })
 
-/** Returns a stylesheet as an address. */
+/** Returns the URL of a stylesheet: that of the stored one, or a data URI. */
 const sheetOf = (css: string): string =>
   isAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
 

@@ -55,7 +55,7 @@ const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 
 const THEME =
-  'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other is default.'
+  'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other name shows default.'
 const theme = z.string(THEME).regex(THEME_NAME, THEME)
 
 export const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; the server fetches no pictures.`
@@ -114,9 +114,9 @@ const Terms = z
         .optional()
         .describe('Page with the terms.'),
     },
-    'An object of version, and text or url.',
+    'An object with version, and with text or url.',
   )
-  .refine(({ text, url }) => text?.trim() || url, 'Terms have a text or a url.')
+  .refine(({ text, url }) => text?.trim() || url, 'Terms need a text or a url.')
   .meta({ id: 'Terms', description: 'Terms of use that people accept.' })
 
 const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
@@ -131,7 +131,7 @@ const PasswordPolicy = z
       require_uppercase: nullable(flag).describe('Whether an upper-case letter is required.'),
       require_lowercase: nullable(flag).describe('Whether a lower-case letter is required.'),
       require_digit: nullable(flag).describe('Whether a digit is required.'),
-      require_special: nullable(flag).describe('Whether another character is required.'),
+      require_special: nullable(flag).describe('Whether a special character is required.'),
       refuse_common: nullable(flag).describe('Whether common passwords are refused.'),
       max_age_days: nullable(integer(1, 3650)).describe('Days after which a password must be replaced.'),
     },
@@ -145,20 +145,20 @@ export const Settings = z
     {
       theme: nullable(theme).describe(THEME),
       session_ttl: nullable(session_ttl).describe(
-        'Lifetime of a login, a day by default, and longest life of a session, without a limit by default.',
+        'Lifetime of a login (default: a day), and maximum lifetime of a session (default: no limit).',
       ),
       mfa_required: nullable(flag).describe('Whether each user needs a second factor.'),
       passkey_required: nullable(flag).describe(
         'Whether each user needs a passkey at every login, alone or after another way in; authenticator apps do not suffice. Needs https and a host name.',
       ),
       email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
-        'Whether a code sent by mail is a way to sign in, as one factor: `users`: for users without permissions beyond `profile:*`; `all`: for all; default `off`. The address must be verified. Needs a mail server.',
+        'Users who may sign in with a code sent by mail, as one factor: `users`: users without permissions beyond `profile:*`; `all`: all users; default `off`. The address must be verified. Needs a mail server.',
       ),
       remember_browser_days: nullable(integer(1, 30)).describe(
-        'Days for which people may spare themselves the second factor in a browser, at most 30; by default never. `acr` stays `1`; `passkey_required`, `acr_values`, requests for permissions and changes of the account still ask. Its removal ends all.',
+        'Days for which a user may have a browser remembered, which then does not ask for the second factor; at most 30, by default never. `acr` stays `1`; `passkey_required`, `acr_values`, requests for permissions and changes of the account still ask. Removing the setting forgets all browsers.',
       ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
-      /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
+      /** Large settings are stored apart from the others (assets.ts); answers contain their URLs. */
       logo: nullable(picture).describe(`${PICTURE} Answers contain its URL.`),
       logo_dark: nullable(picture).describe(`The logo on dark pages. ${PICTURE}`),
       accent_color: nullable(color).describe('Colour of buttons and links, such as `#2b50d8`.'),
@@ -171,7 +171,7 @@ export const Settings = z
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
       registration: nullable(oneOf(['off', 'open', 'domains', 'approval'])).describe(
-        'Whether people may register themselves: `open`: with any address; `domains`: with an address of `allowed_domains`, which must not be empty; `approval`: an administrator approves each; default `off`. Needs a mail server. `allowed_domains` holds for all.',
+        'Whether people may register themselves: `open`: with any address; `domains`: with an address of `allowed_domains`, which must not be empty; `approval`: an administrator approves each person; default `off`. Needs a mail server. `allowed_domains` applies in each case.',
       ),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
         'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can set it.',
@@ -180,20 +180,20 @@ export const Settings = z
         '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default only in the console.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
-        'Authentication context class that a login to the console needs: `2`: two factors; `phr`: a passkey, which needs https and a host name. Who lacks the factor adds it at the next login.',
+        'Authentication context class that a login to the console needs: `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
-        '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the others.',
+        '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       client_metadata_documents: nullable(oneOf(['off', 'allowlist', 'any'])).describe(
-        '`any`: applications whose client_id is the URL of their metadata document may log in its users; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the others.',
+        '`any`: applications whose client_id is the URL of their metadata document may log in its users; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       allowed_metadata_documents: nullable(set(documentId, 1000)).describe(
-        'URLs of metadata documents that the policy `allowlist` lets in, compared as they are; by default those of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
+        'URLs of metadata documents that the policy `allowlist` allows, compared exactly; by default those of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
       ),
       blocked_clients: nullable(set(line(MAX_DOCUMENT_ID, 1), 1000)).describe(
-        'Ids of blocked applications among those that no administrator registered. Adding an id ends the sessions of its application.',
+        'Ids of blocked applications; only applications that no administrator registered can be blocked. Adding an id ends the sessions of its application.',
       ),
       user_attributes: nullable(UserAttributes).describe(
         'Attributes that its users may have, in the order of the account pages; replaced as a whole.',
@@ -207,7 +207,7 @@ export const Settings = z
   })
 export type Settings = z.output<typeof Settings>
 
-/** An organization's rules for new passwords, with the defaults of the specification filled in. */
+/** An organization's rules for new passwords, with all defaults filled in. */
 export interface PasswordPolicy {
   min_length: number
   /** Replaces `min_length` for a user with a second factor. */
@@ -260,7 +260,7 @@ export const UpdateOrganization = z
   })
 export type UpdateOrganization = z.output<typeof UpdateOrganization>
 
-/** Without `user_count`, which only lists have. */
+/** An organization without `user_count`, which only lists have. */
 export const OrganizationAnswer = z
   .object({ id: stored.id, ...writable, ...times })
   .meta({ id: 'Organization', description: 'A tenant of the instance.', example: acmeAnswer })

@@ -126,8 +126,8 @@ const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void
 }
 
 /**
- * Forgets browsers that an earlier withdrawal of `remember_browser_days` has left, because the process ended
- * or a login was under way: they must not count again once the setting comes back.
+ * Forgets remembered browsers that are left from before `remember_browser_days` was removed, because the
+ * process ended or a login was under way. They must not count again when the setting returns.
  */
 const forgetLeftBrowsers = async (
   context: Core,
@@ -203,7 +203,7 @@ export const judgeChange = async (
   )
   const settings = mergeSettings(organization.settings, given.settings)
   const moved = !Bun.deepEquals(loginDomainsIn(settings), loginDomainsIn(organization.settings))
-  // With the domain of others a tenant could lead them to its own login page.
+  // With a domain of other people, a tenant could lead them to its own login page.
   if (moved && within(by.caller)) throw forbidden('Only the default organization sets login domains.')
   const fields = changedFields(organizationItem(organization), { ...change, settings })
   return {
@@ -237,7 +237,7 @@ export const updateOrganization = async (
     throwProblems(problems)
     if (fields.length === 0) return { before: organization, organization, request_id: undefined }
     const { name = organization.name, slug = organization.slug } = change
-    // With this slug a tenant could call the hosts that the operator allowed for it.
+    // `outbound_allow` names this slug: a tenant that takes it could call hosts that are not meant for it.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
       throw valueTaken('slug', SLUG_TAKEN)
     const { display_name = organization.display_name } = change

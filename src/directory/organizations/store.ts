@@ -61,7 +61,10 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
-/** The key is the name of a setting and the values for which the result is true, separated by spaces. */
+/**
+ * True when an organization has one of these values in a setting. The key has the name of the setting and the
+ * values, separated by spaces.
+ */
 const readPolicy = async (q: Queries, key: string): Promise<boolean> => {
   const { organizations } = q.tables
   const [name, ...values] = key.split(' ')
@@ -77,19 +80,22 @@ const anyPolicy = cached('organizations', readPolicy)
 const REGISTRATION = 'client_registration'
 
 /**
- * True when an organization allows clients that register themselves: by this policy, or by any if none is
- * given.
+ * True when an organization allows clients that register themselves: under this policy, or under any policy
+ * if none is given.
  */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
   anyPolicy(store, `${REGISTRATION} ${policy ?? 'open initial_access_token'}`)
 
-/** True for each kind of client that an organization allows: registered by itself, with a document. */
+/**
+ * The kinds of dynamic clients that an organization allows: those that register themselves, those with a
+ * document.
+ */
 export interface AcceptedClients {
   registers: boolean
   documents: boolean
 }
 
-/** Returns the kinds of dynamic clients that an organization allows. The key is empty. */
+/** Returns the kinds of dynamic clients that an organization allows. The cache key is ''. */
 export const acceptedClients = cached(
   'organizations',
   async (q): Promise<AcceptedClients> => ({
@@ -191,7 +197,7 @@ export const usedThemes = async (q: Queries): Promise<string[]> => {
   return [...new Set(rows.flatMap(row => settingsOf(row).theme ?? []))].sort()
 }
 
-/** Adds the search columns to the given columns. */
+/** Adds the column for the search to the given columns. */
 const searchable = <T extends Pick<Organization, 'name' | 'slug' | 'display_name'>>(organization: T) => ({
   ...organization,
   search_text: fold([organization.name, organization.slug, organization.display_name].join('\n')),
@@ -199,13 +205,13 @@ const searchable = <T extends Pick<Organization, 'name' | 'slug' | 'display_name
 
 export type NewOrganization = Omit<Organization, 'user_count' | 'search_text'>
 
-/** Rejects with a unique violation when the slug is taken. */
+/** Stores a new organization. Rejects with a unique violation when the slug is taken. */
 export const insertOrganization = async (tx: Transaction, organization: NewOrganization): Promise<void> => {
   await tx.insert(tx.tables.organizations).values(searchable(organization))
   tx.changed('organizations')
 }
 
-/** Rejects with a unique violation when the slug is taken. */
+/** Stores the columns of an organization. Rejects with a unique violation when the slug is taken. */
 export const saveOrganization = async (tx: Transaction, organization: Organization): Promise<void> => {
   const { organizations } = tx.tables
   const { id, user_count: _, ...columns } = searchable(organization)
@@ -213,7 +219,10 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
   tx.changed('organizations')
 }
 
-/** Rejects with a unique violation when a domain belongs to another organization. */
+/**
+ * Replaces the login domains of an organization. Rejects with a unique violation when a domain belongs to
+ * another organization.
+ */
 export const replaceLoginDomains = async (
   tx: Transaction,
   organization_id: OrganizationId,
@@ -239,8 +248,8 @@ const contains = ({ organizations }: Tables, search: string | undefined) =>
     : undefined
 
 /**
- * Returns a page of organizations whose name, slug or display name contains `search`, by creation.
- * Administrators know a tenant by any of the three.
+ * Returns a page of organizations whose name, slug or display name contains `search`, in the order of
+ * creation. Administrators know a tenant by any of the three.
  */
 export const listOrganizations = (q: Queries, search: string | undefined, range: Range) => {
   const { organizations } = q.tables

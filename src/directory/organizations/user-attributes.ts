@@ -35,7 +35,7 @@ const withDefaults = ({
   ...attribute
 }: Given): UserAttribute => ({ ...attribute, required, searchable, visible, editable })
 
-/** Conditions that a definition must fulfil: field, broken when true, message. */
+/** Rules of a definition: the field, whether it breaks the rule, and the message. */
 const rules = ({ name, type, required, searchable, visible, editable }: UserAttribute) =>
   [
     [
@@ -43,13 +43,17 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
       visible === 'user' && type === 'object',
       'Pages cannot show objects: use administrator or nobody.',
     ],
-    ['visible', editable === 'user' && visible !== 'user', 'Users must see what they edit: user.'],
+    ['visible', editable === 'user' && visible !== 'user', 'Users must see what they edit: use user.'],
     [
       'visible',
       editable === 'administrator' && visible === 'nobody',
-      'Administrators must see what they edit: administrator or user.',
+      'Administrators must see what they edit: use administrator or user.',
     ],
-    ['required', required && editable !== 'user', 'Users are asked for it, so editable must be user.'],
+    [
+      'required',
+      required && editable !== 'user',
+      'Users are asked for a required attribute, so editable must be user.',
+    ],
     [
       'searchable',
       searchable && (visible === 'nobody' || type === 'object'),
@@ -58,7 +62,7 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
     [
       'editable',
       editable === 'user' && (type === 'array' || name.endsWith('_verified')),
-      'Users edit no lists and nothing that ends in _verified: administrator or nobody.',
+      'Users cannot edit lists, or names that end in _verified: use administrator or nobody.',
     ],
   ] as const
 
@@ -77,17 +81,21 @@ const UserAttributeSchema = z
       required: flag
         .optional()
         .describe(
-          'Whether users are asked for it at their next login. The admin API accepts users without it.',
+          'Whether users are asked for the value at their next login. The admin API accepts users without a value.',
         ),
       searchable: flag
         .optional()
-        .describe(`Whether \`listUsers\` finds its values; at most ${MAX_SEARCHABLE} attributes.`),
+        .describe(`Whether \`listUsers\` can filter by the value; at most ${MAX_SEARCHABLE} attributes.`),
       visible: oneOf(readers)
         .optional()
-        .describe('Who sees it: administrators, users too, or nobody (claims only).'),
+        .describe(
+          '`administrator`: administrators see the value; `user`: the user too; `nobody`: only claims have it.',
+        ),
       editable: oneOf(readers)
         .optional()
-        .describe('Who changes it: administrators, users too, or nobody but the seed file.'),
+        .describe(
+          '`administrator`: administrators change the value; `user`: the user too; `nobody`: only the seed file.',
+        ),
     },
     'The definition of an attribute.',
   )

@@ -26,7 +26,7 @@ const columns = ({ waiting_users: t, users }: Tables) => ({
 
 export type WaitingUser = Awaited<ReturnType<typeof listWaiting>>[number]
 
-/** Returns a page of disabled users who wait for approval, by registration. */
+/** Returns a page of disabled users who wait for approval, in the order of registration. */
 export const listWaiting = (q: Queries, organization_id: OrganizationId | undefined, range: Range) => {
   const { waiting_users: t, users } = q.tables
   const { joined, where } = waiting(q, organization_id)

@@ -18,7 +18,7 @@ import { iso } from '#src/lib/text.ts'
 import type { Role as Row } from './store.ts'
 
 /** Applications, mappings and seed files name the role, so the name is fixed. */
-const name = line(128, 1).describe('Unique in the organization; it never changes.')
+const name = line(128, 1).describe('Unique in the organization. It cannot be changed.')
 const description = lines(1000).describe('Shown to administrators.')
 const PERMISSIONS = 'Permissions that the role grants.'
 const Permission = oneOf(permissions).meta({ id: 'Permission', description: 'A permission of a role.' })
@@ -68,7 +68,7 @@ export const RoleAnswer = z
     description,
     permissions: z.array(z.string()).describe(PERMISSIONS),
     built_in: flag.describe('Whether the role is built in: every organization has it, and it never changes.'),
-    user_count: count.describe('Number of users that hold it directly.'),
+    user_count: count.describe('Number of users that hold the role directly.'),
   })
   .meta({
     id: 'Role',

@@ -16,15 +16,15 @@ const select = prepared((q, { roles }) =>
     .where(and(eq(roles.id, placeholder('id')), isWithin(roles.organization_id))),
 )
 
-/** Returns a role by id, limited to the organization if present. */
+/** Returns a role by id; with `within` only one of that organization. */
 export const findRole = async (q: Queries, id: string, within?: OrganizationId): Promise<Role | undefined> =>
   (await select(q, { id, within: within ?? null }))[0]
 
 const ADMIN: RoleId = 'role_admin'
 
 /**
- * Counts users with the role `admin` of the default organization, directly or by a group: 0, 1, or 2 for
- * more.
+ * Counts users with the role `admin` of the default organization, directly or by a group. It returns 0, 1, or
+ * 2 for two and more.
  */
 export const countAdmins = async (q: Queries): Promise<number> => {
   const { group_members, group_roles, user_roles } = q.tables
@@ -62,7 +62,7 @@ export const hasAdmin = async (q: Queries, organization_id: OrganizationId): Pro
   return inherited.length > 0
 }
 
-/** Rejects with a unique violation when the organization has a role of this name. */
+/** Stores a new role. Rejects with a unique violation when the organization has a role of this name. */
 export const insertRole = async (tx: Transaction, role: Omit<Role, 'user_count'>): Promise<void> => {
   await tx.insert(tx.tables.roles).values(role)
   tx.changed('roles')
@@ -102,7 +102,7 @@ export const saveRole = async (
   tx.changed('roles')
 }
 
-/** Removes a role; its assignments follow in batches. */
+/** Removes a role; its assignments are removed later, in batches. */
 export const removeRole = async (tx: Transaction, id: RoleId, now: number): Promise<void> => {
   const { roles } = tx.tables
   await tx.delete(roles).where(eq(roles.id, id))
@@ -111,7 +111,7 @@ export const removeRole = async (tx: Transaction, id: RoleId, now: number): Prom
   tx.changed('users')
 }
 
-/** Returns a page of roles, by creation. */
+/** Returns a page of roles, in the order of creation. */
 export const listRoles = (
   q: Queries,
   organization_id: OrganizationId | undefined,

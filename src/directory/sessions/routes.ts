@@ -113,7 +113,8 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
       const filter = {
         user_id: query.user_id as UserId | undefined,
         client_id: query.client_id,
-        // Sessions have the organization of their user, so filters of another organization match nothing.
+        // A session belongs to the organization of its user, so an id from another organization matches
+        // nothing.
         organization_id: scopeOf(caller, query.organization_id),
       }
       return revokedAnswer(

@@ -16,7 +16,7 @@ const textOf = (value: unknown): string =>
 /**
  * Returns the form fields of the attributes that users see.
  *
- * @param form the refused form, whose values are shown again
+ * @param refused the refused form, whose values are shown again, and its errors
  */
 export const attributeFields = (
   definitions: readonly UserAttribute[],
@@ -49,7 +49,7 @@ const readValue = ({ type }: UserAttribute, text: string | undefined): unknown =
 }
 
 /**
- * Reads the attributes that users edit from a form. Its field `attributes` names the attributes that the page
+ * Reads the attributes that users edit from a form. The field `attributes` names the attributes that the page
  * showed, because browsers do not send an unticked box.
  */
 export const readAttributes = (
@@ -71,7 +71,7 @@ export const readAttributes = (
     if (value === undefined && required) errors[id] = 'required'
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
-  // Attributes above this size could not be sent back through the admin API.
+  // Attributes above the size limit could not be sent back through the admin API.
   if (freeAttributesProblem({ ...attributes, ...changes }))
     for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
   return { changes, errors }

@@ -86,7 +86,8 @@ const planFor = async (
 }
 
 /**
- * Refuses an attribute that the organization does not index. Each organization has its own list.
+ * Refuses an attribute that the organization does not index. A search in all organizations is not checked,
+ * because each organization has its own list of indexed attributes.
  *
  * @throws AppError 422
  */
@@ -104,7 +105,7 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 
 /**
  * Returns a page of users that have these values. The index finds up to 10,000 matches, which are sorted for
- * the page. With more matches, walking the list in its order fills a page soon.
+ * the page. With more matches, a walk through the list in its order soon fills a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

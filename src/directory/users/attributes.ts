@@ -24,7 +24,7 @@ const schemas: Record<UserAttribute['type'], z.ZodType> = {
 export const attributeProblem = ({ type }: UserAttribute, value: unknown): string | undefined =>
   schemas[type].safeParse(value).error?.issues[0]?.message
 
-/** Returns the value of an own key. */
+/** Returns the value of an attribute; undefined for a name that objects inherit, such as `constructor`. */
 export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
 
@@ -32,7 +32,7 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
  * Checks new attributes against the definitions of the organization. An unchanged value is always accepted. A
  * change by an administrator keeps the attributes that it leaves out if administrators cannot change them.
  *
- * @param isCaller true for a change through the admin API, false for the server's own (seed file)
+ * @param isCaller true for a change through the admin API, false for one by the server itself (seed file)
  */
 export const judgeAttributes = (
   definitions: readonly UserAttribute[],

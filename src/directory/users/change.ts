@@ -14,22 +14,22 @@ import { domainProblems, organizationById, rolesToGive } from './rules.ts'
 import { type UpdateUser, userAnswer, writable } from './schema.ts'
 import { findUser, roleNames, type UserRow } from './store.ts'
 /**
- * The actor of a change. The permissions of `caller` (admin API) limit it; without a caller the server itself
- * acts.
+ * The actor of a change. The permissions of `caller` (admin API) limit the change; without a caller, the
+ * server or the user acts.
  */
 export interface UserChangedBy {
   actor: Actor
   client_info: ClientInfo
   caller?: Caller
-  /** The name with which the caller gives up the last administrator. */
+  /** The name with which the caller confirms that the organization loses its last administrator. */
   confirmed?: string | undefined
 }
 
 /**
  * Returns a user for a change.
  *
- * @throws AppError 404 when unknown or of another organization, 403 when it has permissions that the caller
- * lacks
+ * @throws AppError 404 when unknown or of another organization, 403 when the user has permissions that the
+ * caller lacks
  */
 export const getUserToChange = async (
   q: Queries,
@@ -52,7 +52,7 @@ export const getUser = async (q: Queries, caller: Caller | undefined, id: string
   return user
 }
 
-/** Fields that a PUT may change, and what the user's own pages change. */
+/** Fields that a PUT may change, and fields that the user's own pages change. */
 export type UserChange = UpdateUser & {
   /** The address that awaits verification. */
   pending_email?: string | null

@@ -4,7 +4,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Wrong tries after which a code ends: a guess succeeds for one code in 200,000. */
+/** Wrong tries after which a code becomes invalid: guesses succeed for one code in 200,000. */
 const MAX_TRIES = 5
 
 /** Stores the code of a user in place of an earlier one. */

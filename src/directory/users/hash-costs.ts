@@ -5,7 +5,7 @@ import { cached } from '#src/storage/cache.ts'
 import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
-/** Setting of the server: the costs of all hashes that were ever stored. */
+/** Name of the server's setting that lists the costs of all hashes ever stored. */
 const NAME = 'password_costs'
 /**
  * Maximum number of different costs: a login computes one hash of each, so each further cost makes every
@@ -20,7 +20,9 @@ export type HashSettings = { config: Pick<Config, 'argon2_memory' | 'argon2_time
 export const configuredCost = ({ config }: HashSettings): string =>
   `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
 
-/** Returns the parameters of a PHC string, up to the salt; the variants of bcrypt cost the same. */
+/**
+ * Returns the parameters of a hash up to its salt. The variants of bcrypt cost the same and count as `$2b`.
+ */
 export const costOf = (hash: string): string =>
   /^\$argon2\w+\$v=19\$[^$]+\$/.exec(hash)?.[0] ?? `$2b$${hash.slice(4, 6)}$`
 
@@ -31,7 +33,7 @@ export const dummyOf = (cost: string): string =>
 /** Returns the costs of the stored hashes. */
 export const readCosts = async (q: Queries): Promise<string[]> => (await getSetting<string[]>(q, NAME)) ?? []
 
-/** Returns the same, cached because each login needs them. */
+/** Returns the costs of the stored hashes, cached because each login needs them. */
 export const findCosts = cached('settings', readCosts)
 
 /**
@@ -42,7 +44,7 @@ export const findCosts = cached('settings', readCosts)
 export const rememberCost = async (context: Core, tx: Transaction, cost: string): Promise<void> => {
   const costs = await readCosts(tx)
   if (costs.includes(cost)) return
-  // Raising the settings is always allowed.
+  // The configured cost is always accepted, so that the settings can be raised.
   if (costs.length >= MAX_COSTS && cost !== configuredCost(context))
     throw invalid({
       field: 'password_hash',

@@ -50,7 +50,7 @@ export const consumeSignInLink = async (
   return link
 }
 
-/** Deletes a user's sign-in links, within the organization if present. */
+/** Deletes a user's sign-in links; with `organization_id` only those of that organization. */
 export const removeSignInLinks = async (
   tx: Transaction,
   user_id: UserId,

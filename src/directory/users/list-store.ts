@@ -7,9 +7,10 @@ import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
 /**
- * Filters of a list, without searches, in terms of the indexes. A list is read in index order and never
- * sorted: one range for each matching pair of `enabled` and `email_verified`, merged. The cost of a page does
- * not depend on the filter, the sort or the number of users.
+ * Filters of a list except searches, as columns of the indexes. A list is read in the order of an index and
+ * never sorted: each pair of `enabled` and `email_verified` that the filter allows is one range of the index,
+ * and the ranges are merged. The cost of a page does not depend on the filter, the sort or the number of
+ * users.
  */
 export interface Facets {
   organization_id?: OrganizationId | undefined
@@ -18,7 +19,7 @@ export interface Facets {
   /** A role of one organization. Lists of all organizations filter by `role_name` instead. */
   role_id?: RoleId | undefined
   role_name?: string | undefined
-  /** True while rows of deleted resources remain. Otherwise the indexes answer lists and counts. */
+  /** True while rows of deleted resources remain, which lists and counts then exclude by a condition. */
   purging: boolean
 }
 
@@ -59,7 +60,7 @@ type Listed = ReturnType<typeof listed>
 
 const either = (value: boolean | undefined): boolean[] => (value === undefined ? [true, false] : [value])
 
-/** Splits the filter into parts that one run of an index answers each. */
+/** Splits the filter into parts, each of which one run of an index answers. */
 export const rangesOf = (facets: Facets): Facets[] =>
   either(facets.enabled).flatMap(enabled =>
     either(facets.email_verified).map(email_verified => ({ ...facets, enabled, email_verified })),
@@ -86,8 +87,8 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
 }
 
 /**
- * Returns the same condition for rows of `users` that another index finds. `coalesce` hides the columns from
- * the query planner, which therefore keeps that index.
+ * Returns the condition of `within` for rows of `users` that another index finds. `coalesce` hides the
+ * columns from the query planner, which therefore keeps that index.
  */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
@@ -157,13 +158,15 @@ export const readRun = (
     .limit(page.limit)
 }
 
-/** Returns a page of the list; `condition` applies to a row of `listed`. */
+/**
+ * Returns the queries whose rows `fetchUsers` merges into a page; `condition` applies to a row of `listed`.
+ */
 export const readList = (q: Queries, facets: Facets, page: PageQuery, condition?: SQL): Numbers[] =>
   rangesOf(facets).flatMap(range =>
     runsOf(listed(q, facets), page).map(run => readRun(q, range, run, page, condition)),
   )
 
-/** Merges pages of numbers into the page of users. */
+/** Merges the `seq` of several queries into a page of users. */
 export const fetchUsers = (q: Queries, page: PageQuery, lists: Numbers[]): Promise<UserRow[]> => {
   const { users } = q.tables
   const numbers = sql.join(

@@ -14,8 +14,8 @@ import { lowerHashThreads } from './hash-threads.ts'
 export const MAX_PASSWORD_BYTES = 1024
 
 /**
- * Returns the password in NFC (NIST SP 800-63B section 3.1.1.2), so that another keyboard types the same
- * password.
+ * Returns the password in NFC (NIST SP 800-63B section 3.1.1.2), so that the password is the same on every
+ * keyboard.
  */
 export const normalizePassword = (password: string): string => normalize(password, 'NFC')
 
@@ -43,7 +43,7 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
     ],
     [policy.require_digit && !/\p{Nd}/u.test(text), 'require_digit', 'At least one digit is needed.'],
     [
-      // A special character is neither a letter nor a digit in any script. The space is one.
+      // A special character is neither a letter nor a digit in any script. A space counts as special.
       policy.require_special && !/[^\p{L}\p{N}]/u.test(text),
       'require_special',
       'At least one character that is neither letter nor digit is needed.',
@@ -54,8 +54,8 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the same details, and one for a common password, with or without digits or symbols after it, for a
- * password that a user chooses (NIST SP 800-63B section 3.1.1.2,
+ * Returns the details of `checkPolicy` for a password that a user chooses, and one for a common password,
+ * even with digits or symbols after it (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
@@ -71,8 +71,8 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the queue of one of `workers` processes, which share all cores but one. 128 jobs may wait for each
- * core, a few seconds of work.
+ * Returns the hash queue of one of `workers` processes, which share all cores but one. 128 jobs may wait for
+ * each core, a few seconds of work.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)
@@ -112,7 +112,7 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 
 /**
  * Accepts PHC argon2 and bcrypt hashes, including those of other systems, with parameters up to the maximum
- * of the settings: each login computes them.
+ * of the settings, because each login computes them.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
@@ -159,7 +159,7 @@ export const verifyPassword = async (
   })
 }
 
-/** True when the configured cost exceeds that of the hash: hash again while the password is available. */
+/** True when the configured cost exceeds that of the hash: the login then hashes the password again. */
 export const needsRehash = ({ config }: HashSettings, hash: string): boolean => {
   const [, memory, time] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(hash) ?? []
   return Number(memory ?? 0) < config.argon2_memory || Number(time ?? 0) < config.argon2_time

@@ -12,7 +12,7 @@ import { saveUser } from './store.ts'
 const address = /^\/assets\/people\/([0-9a-f]{32})\.(png|jpg|webp)$/
 
 /**
- * Replaces the picture of a user, or removes it. Its path has a hash that includes the user, so it does not
+ * Replaces the picture of a user, or removes it. The path has a hash over user id and picture, so it does not
  * reveal who else has the same picture.
  *
  * @throws AppError 404, 403 for a user with permissions that the caller lacks

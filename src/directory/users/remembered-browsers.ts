@@ -35,7 +35,7 @@ export const forgetBrowsers = async (
 const RememberedBrowser = z
   .object({
     id: stored.id,
-    ip_address: z.string().describe('Address from which the user chose it.'),
+    ip_address: z.string().describe('IP address from which the user chose to remember the browser.'),
     user_agent: z.string().describe('`User-Agent` of the browser.'),
     created_at: stored.created_at,
     expires_at: time.describe('Time at which the second factor is asked for again.'),

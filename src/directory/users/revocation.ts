@@ -15,7 +15,7 @@ const BATCH = 500
 
 /**
  * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
- * address, within `organization_id` if present. Called by every change of the user's credentials or access.
+ * address. Called by every change of the user's credentials or access.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
@@ -51,9 +51,9 @@ export const revokeUser = async (
 }
 
 /**
- * Revokes the sessions of a filter that matches any number, in writes of bounded size; a filter by user
- * without client means everything of `revokeUser`. Only the first write checks the caller: it may end the
- * caller's own session.
+ * Revokes all sessions that match a filter, in writes of bounded size. A filter by user without client does
+ * all that `revokeUser` does. Only the first write checks the caller, because it may end the caller's own
+ * session.
  */
 export const revokeAllSessions = async (
   context: Core,

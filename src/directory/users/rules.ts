@@ -56,7 +56,7 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
         {
           field: 'email',
           code: 'domain_not_allowed',
-          message: `The organization allows addresses at ${allowed_domains.join(', ')} only.`,
+          message: `The organization allows only addresses at ${allowed_domains.join(', ')}.`,
         },
       ]
 
@@ -110,7 +110,13 @@ export const judgeNew = async (
   const problems = [
     ...judged.problems,
     ...(isLacking && !bad.has('password') && !bad.has('invite')
-      ? [{ field: 'password', code: 'required', message: 'A password, or an invitation (`invite`).' }]
+      ? [
+          {
+            field: 'password',
+            code: 'required',
+            message: 'A password or an invitation (`invite`) is required.',
+          },
+        ]
       : []),
     ...(password !== undefined && good.invite !== undefined
       ? [{ field: 'invite', code: 'not_allowed', message: 'An invited user chooses the password.' }]

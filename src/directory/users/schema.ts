@@ -18,7 +18,10 @@ import { iso, isPlain } from '#src/lib/text.ts'
 import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
 import type { UserWithRoles } from './store.ts'
 
-/** ASCII, because look-alike letters would make two people seem one; no `@`, so no name is an address. */
+/**
+ * User names are ASCII, because look-alike letters would make two people seem one. They have no `@`, so that
+ * no user name is an address.
+ */
 const Username = z
   .string('A user name of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._-]{3,128}$/, '3 to 128 letters (a-z), digits, dots, hyphens and underscores.')
@@ -42,21 +45,25 @@ const Password = z
 
 const RoleNames = set(line(128), 100)
   .overwrite(names => names.sort())
-  .describe('Names of the roles that the user holds directly, sorted; those of groups are additional.')
+  .describe('Names of the roles that the user holds directly, sorted; roles of groups come in addition.')
 
 /**
  * Maximum bytes of attributes as JSON: they are read with their user, and a page of 100 users then has at
  * most 6.4 MiB.
  */
 const ATTRIBUTES_BYTES = 64 * 1024
-/** Maximum levels, far below the 64 of a body, so that an answer with the user stays within them. */
+/**
+ * Maximum levels of attributes, far below the 64 of a body, so that an answer with the user has fewer than
+ * 64.
+ */
 const ATTRIBUTES_DEPTH = 16
-/** Maximum values: each takes at least two bytes, including its comma. */
+/** Maximum values in attributes: each takes at least two bytes, including its comma. */
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
 /**
- * Returns why a JSON value cannot be attributes. It does not recurse, since an attacker chooses the depth.
+ * Returns why a JSON value is refused as attributes. It does not recurse, because an attacker chooses the
+ * depth.
  */
 export const freeAttributesProblem = (root: unknown): string | undefined => {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
@@ -80,7 +87,7 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
   return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
 }
 
-/** Free key-value pairs. Not `z.record`, which copies key by key and loses some. */
+/** Free key-value pairs. `z.record` does not fit: it copies key by key and loses some keys. */
 export const FreeAttributes = z
   .custom<Record<string, unknown>>()
   .superRefine((value, issues) => {
@@ -131,7 +138,7 @@ export const CreateUserBody = CreateUser.extend({
   invite: oneOf(['mail', 'link'])
     .optional()
     .describe(
-      'In place of a password: the user chooses one, or a passkey, behind a link that is mailed or in the answer.',
+      'Instead of `password`: the user chooses a password or passkey behind a link, which is mailed (`mail`) or in the answer (`link`).',
     ),
 }).meta({
   id: 'CreateUser',
@@ -255,7 +262,7 @@ export const ListUsers = listQuery({
     .refine(values => Object.keys(values).length <= MAX_FILTERS, `At most ${MAX_FILTERS} attributes.`)
     .optional()
     .describe(
-      'Only users with exactly this value, or with a list that has it: `attribute.NAME=value`, for each searchable attribute.',
+      'Only users with exactly this value, or with a list that contains it: `attribute.NAME=value`, for each searchable attribute.',
     ),
 })
 export type ListUsers = z.output<typeof ListUsers>

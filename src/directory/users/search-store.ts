@@ -2,9 +2,10 @@
  * Over 300 lines on purpose: the strategies of a search are chosen in one place.
  *
  * Lists of users with a search among their filters. `find` takes the first strategy of this table that
- * applies. `base`: users that the other filters leave. `all`: users whom the index finds for the term, in the
- * organization for terms of three characters and more, in all organizations for shorter ones. Costs are rows
- * read for a page; a range is one of up to four runs of an index (`rangesOf`).
+ * applies. `base` is the number of users that match the other filters. `all` is the number of users that the
+ * search index finds for the term: in the organization for a term of three or more characters, in all
+ * organizations for a shorter one. Costs are rows read for a page. A range is one of up to four runs of an
+ * index (`rangesOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
@@ -19,22 +20,22 @@
  * | beginning           | sort `username` or `email`, three characters or   | a page of one run of the index, and the others    |
  * |   + sortedPage      | more, no @; matches that do not begin with the    | once                                              |
  * |                     | term <= 10,000                                    |                                                   |
- * | meet                | a page is filled, or a range of up to 4,000 users | 4,000 for each run of a range                     |
- * |                     | ends, within 4,000 rows of each range             |                                                   |
+ * | meet                | the first 4,000 rows of each range fill a page,   | 4,000 for each run of a range                     |
+ * |                     | or are the whole range                            |                                                   |
  * | walk                | a term of one or two characters                   | rows up to the last of the page                   |
  * | beginning + collect | else                                              | all matches that do not begin with the term,      |
  * |                     |                                                   | sorted for each page: the most expensive case,    |
  * |                     |                                                   | for many matches that are far apart in the order  |
  *
  * The totals behind `base` and `all` stop at 10,001 and are kept until users change. `test/bench/lists.ts`
- * measures each.
+ * measures each strategy.
  *
  * Three searches cost more than twice as much at 1,000,000 users as at 1,000:
  *
- * - `collect`, at most 10,000 matches by last login, 13 ms: each login changes the order, so none is kept.
- * - `meet`, 1 to 3 ms: up to eight runs of an index, each a statement of its own, where a thousand users are
- *   one. The cost does not grow further.
- * - A search that finds more users than at 1,000 fills its page: 20 rows cost 0.3 ms more than one.
+ * - `collect`, at most 10,000 matches by last login, 13 ms: each login changes the order, which is not kept.
+ * - `meet`, 1 to 3 ms: it reads up to eight runs of an index, each by a statement of its own; a list of a
+ *   thousand users needs one statement. The cost does not grow further.
+ * - A search that finds one user at 1,000 and fills a page at 1,000,000: 20 rows cost 0.3 ms more than one.
  */
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
@@ -84,7 +85,7 @@ type Name = 'username' | 'email'
 
 /** Number of users that every page can scan: reading 1,000 rows takes a few milliseconds. */
 const FEW = 1000
-/** Rows of a range that a walk scans before it gives up. */
+/** Rows of a range that `meet` scans before it gives up. */
 const WALK = 4000
 
 const isShort = (term: string): boolean => !isIndexedTerm(term)
@@ -120,7 +121,7 @@ const termOf = ({ facets, search, unless }: Search) => ({
   unless,
 })
 
-/** Condition for a row of `listed`. */
+/** Condition that a row of `listed` contains the search term. */
 export const contains = (q: Queries, search: Search): SQL => {
   const { user_roles, users } = q.tables
   const condition = containsTerm(q, termOf(search))
@@ -129,7 +130,7 @@ export const contains = (q: Queries, search: Search): SQL => {
     : condition
 }
 
-/** Condition for `matches` joined to `users`. */
+/** Condition that joins `matches` to the users that fit the filters. */
 const isFound = (q: Queries, search: Search): SQL | undefined =>
   and(sql`${q.tables.users.seq} = ${matchSeq}`, fits(q, search.facets))
 
@@ -254,7 +255,10 @@ const sortedPage = async (
   return start < 0 ? [] : inOrder.slice(start, start + page.limit).map(({ seq }) => seq)
 }
 
-/** Returns the users whose user name or address begins with the term: in that order they are adjacent. */
+/**
+ * Returns the users whose user name or address begins with the term. They are adjacent in the order of that
+ * field.
+ */
 const beginning = (
   q: Queries,
   { facets, search }: Search,
@@ -295,8 +299,8 @@ const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: 
     const numbers = name && (await sortedPage(store, search, name, page))
     return q => (numbers ? numbered(q, numbers) : [collect(q, search, page)])
   }
-  // An address is indexed as given and sorted in its canonical form; only the parts before the domain are
-  // equal.
+  // The search index has an address as given, the order its canonical form. They agree only before the `@`,
+  // so a term with `@` cannot use `beginning`.
   const others = { ...search, unless: term.includes('@') || isShort(term) ? undefined : name }
   const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
   if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {

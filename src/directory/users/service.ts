@@ -154,13 +154,14 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // A rebuild of the index may have passed the new name.
+    // A rebuild of the index reads users in the order of names, and may be past the new name already.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
     await keepAdmin?.()
     if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
-    // Enabling approves too: a user who is disabled later must not wait for an approval again.
+    // Enabling a user who waits is an approval: a user who is disabled later must not wait for approval
+    // again.
     if (changed.includes('enabled')) await endWaiting(tx, user.id)
     if (is_moved) {
       const { email } = row

@@ -21,7 +21,7 @@ const selectUser = prepared((q, { users }) =>
     .where(and(eq(users.id, placeholder('id')), notPurged(q, users.organization_id))),
 )
 
-/** Reads a user by id, limited to the organization if present. */
+/** Reads a user by id; with `organization_id` only a user of that organization. */
 export const findUser = async (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -101,7 +101,7 @@ const selectTaken = prepared((q, { users }) =>
     ),
 )
 
-/** Returns which of user name and address another user of the organization has. */
+/** Returns which name of the user is taken in the organization: the user name or the e-mail address. */
 export const takenName = async (
   q: Queries,
   user: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,
@@ -138,7 +138,10 @@ const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
   search_text: searchText(user),
 })
 
-/** Rejects with a unique violation when user name or e-mail address are taken in the organization. */
+/**
+ * Stores a new user with roles. Rejects with a unique violation when user name or e-mail address are taken in
+ * the organization.
+ */
 export const insertUser = async (
   tx: Transaction,
   user: Omit<UserRow, Derived | 'active_at' | 'passkey_declined_at'>,
@@ -172,7 +175,7 @@ const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): P
   await tx.insert(user_roles).values(rows)
 }
 
-/** Rejects with a unique violation as `insertUser` does. */
+/** Stores the columns of a user. Rejects with a unique violation as `insertUser` does. */
 export const saveUser = async (tx: Transaction, { seq, ...user }: UserRow): Promise<void> => {
   await tx.update(tx.tables.users).set(derived(user)).where(eq(tx.tables.users.seq, seq))
   tx.changed('users')
@@ -238,7 +241,7 @@ export const markActive = async (
   return { active_users: 1, daily_users: Number(isFirst(DAY)) }
 }
 
-/** Cancels a pending change of address, within the organization if present. */
+/** Cancels a pending change of address; with `organization_id` only of a user of that organization. */
 export const cancelPendingEmail = async (
   tx: Transaction,
   id: UserId,

@@ -21,7 +21,7 @@ export const TermsList = z
           accepted_at: time.describe('Time of the acceptance (ISO 8601, UTC).'),
         }),
       )
-      .describe('The latest first, at most 100.'),
+      .describe('The accepted versions, the latest first, at most 100.'),
   })
   .meta({
     id: 'AcceptedTerms',
@@ -29,7 +29,7 @@ export const TermsList = z
     example: { data: [{ version: '2026-01', accepted_at: example.time }] },
   })
 
-/** Returns the accepted versions as answers and downloads have them. */
+/** Returns the accepted versions in the form of answers and downloads. */
 export const acceptedTerms = async (
   q: Queries,
   user_id: UserId,

@@ -31,6 +31,6 @@ export const listWaysIn = async (
   ]
 }
 
-/** True when the user has a way in, and none that `isGone` spares. */
+/** True when the user has ways in, and `isGone` holds for all of them. */
 export const isOnlyWayIn = (ways: readonly WayIn[], isGone: (way: WayIn) => boolean): boolean =>
   ways.length > 0 && ways.every(isGone)

@@ -19,9 +19,11 @@ const Factor = z
   .object({
     id: stored.id,
     type: z.enum(['totp', 'passkey']).describe('Authenticator app or passkey.'),
-    name: z.string().describe('Name that its owner gave it.'),
+    name: z.string().describe('Name of the factor, which the user can change.'),
     created_at: stored.created_at,
-    last_used_at: time.nullable().describe('Time of the last login with it; null before the first one.'),
+    last_used_at: time
+      .nullable()
+      .describe('Time of the last login with the factor; null before the first one.'),
   })
   .meta({
     id: 'Factor',
@@ -48,7 +50,9 @@ const ListFactors = listQuery({})
 const RemoveFactors = z.object({
   only_way_in: switched
     .optional()
-    .describe('`true` removes the only way in of a user too, who then needs a sign-in link.'),
+    .describe(
+      '`true` removes the factor even if the user has no other way in; the user then needs a sign-in link.',
+    ),
 })
 const LOCKED_OUT =
   'The user has no other way in: add ?only_way_in=true, and give the user a sign-in link afterwards.'

@@ -16,7 +16,7 @@ export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
-/** A new factor; `name` is its maker's, if known. */
+/** A new factor; `name` is the name of its maker, if known. */
 export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
 
 const bare = {
@@ -33,7 +33,7 @@ const bare = {
 
 const fields = ['factors']
 
-/** Returns the client that a notice names; undefined when an administrator made the change. */
+/** Returns the client info for a notice; only the language when an administrator made the change. */
 const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>) =>
   actor.id === id ? client_info : { locale: client_info.locale }
 
@@ -77,8 +77,8 @@ const endSessions = async (
 }
 
 /**
- * Removes a factor and returns it; undefined when the user has none of this id. Removing the last one also
- * deletes the recovery codes. `login_id` is the login that continues: the one that removes the factor.
+ * Removes a factor and returns it; undefined when the user has no factor with this id. Removing the last one
+ * also deletes the recovery codes. `login_id` is the login that continues: the one that removes the factor.
  */
 export const removeFactor = async (
   context: Core,

@@ -45,7 +45,7 @@ const selectPasskey = prepared((q, { factors }) =>
 export const findPasskey = async (q: Queries, credential_id: string): Promise<Factor | undefined> =>
   (await selectPasskey(q, { credential_id }))[0]
 
-/** Rejects with a unique violation when the passkey is already registered. */
+/** Stores a factor. Rejects with a unique violation when the passkey is already registered. */
 export const insertFactor = async (tx: Transaction, factor: Factor): Promise<void> => {
   await tx.insert(tx.tables.factors).values(factor)
 }
@@ -96,7 +96,8 @@ export const consumeStep = async (
 
 /**
  * Stores the counter of a passkey. Returns `copied` when it has not increased, and `gone` for a deleted
- * passkey. Passkeys without a counter always send 0. `alone`: it has logged in alone. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
+ * passkey. Passkeys without a counter always send 0. `alone` marks a passkey that has logged in alone.
+ * https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
   tx: Transaction,
