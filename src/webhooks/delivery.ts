@@ -30,10 +30,11 @@ const BATCH = 200
 const WINDOW = 1_000
 /** Milliseconds after which a webhook with more events yields to other webhooks. */
 const TURN = 5 * SECOND
-/** Milliseconds that a sender has for its turn: longer than `TURN` and the timeout of the last attempt. */
+/** Milliseconds that a sender has for its turn: longer than `TURN` plus the timeout of the last attempt. */
 const LEASE = 2 * MINUTE
-/** Poll interval for new events in ms, and the longest pause of a webhook without new events. */
+/** Milliseconds between two polls for new events. */
 const POLL = 250
+/** Milliseconds after which a webhook takes a turn even if no new event has woken it. */
 const IDLE = 10 * MINUTE
 /**
  * Milliseconds without a delivery after which a webhook is switched off: a receiver may be down for a night.
@@ -46,12 +47,12 @@ const GIVEN_UP = DAY
  */
 const TOLD = 20
 /**
- * Pauses after failures:
+ * Pauses after failures, in milliseconds:
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#deliverability-and-reliability
  */
 const PAUSES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR]
 
-/** Returns the event types that a filter fits. */
+/** Returns the event types that match a filter. */
 const typesOf = (events: readonly string[]): ReadonlySet<EventRow['type']> => {
   const globs = events.map(globOf)
   return new Set(eventTypes.filter(type => globs.some(glob => glob.test(type))))
@@ -86,7 +87,7 @@ const retryAfter = (text: string | null, now: number): number => {
   return Number.isFinite(wait) ? Math.min(Math.max(wait, 0), DAY) : 0
 }
 
-/** Switches a webhook off, with an event and a mail to the administrators of webhooks. */
+/** Records that a webhook was switched off, and tells the administrators of webhooks by mail. */
 const switchOff = async (
   context: Context,
   tx: Transaction,
@@ -103,19 +104,19 @@ const switchOff = async (
     metadata: { name, reason, failure },
   })
   tx.changed('webhooks')
-  // Mail programs make links of addresses in names.
+  // The mail has the id instead of a name with an address, which mail programs would turn into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const { id: user_id } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
 }
 
-/** Stores a failed attempt and either the time of the next one or the end of the webhook. */
+/** Stores a failed attempt, and either sets the time of the next one or switches the webhook off. */
 const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> =>
   context.store.write(async tx => {
     const now = context.clock.now()
     const failing_since = hook.failing_since ?? now
     const failure = log.failure ?? ''
-    // 410 Gone: the receiver wants no more (Standard Webhooks, "Deliverability and reliability").
+    // 410 Gone: the receiver wants no more events (Standard Webhooks, "Deliverability and reliability").
     const reason = log.status === 410 ? 'gone' : now - failing_since >= GIVEN_UP ? 'failing' : null
     const pause = (PAUSES[hook.attempts] ?? (PAUSES.at(-1) as number)) * (0.8 + 0.4 * Math.random())
     const wait = Math.max(pause, retryAfter(retry_after, now))
@@ -151,7 +152,7 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     await trimDeliveries(tx, hook.id)
   })
 
-/** Lets requests run between two reads, which SQLite answers without a pause. */
+/** Lets requests run between two reads, because a read on SQLite does not yield to the event loop. */
 const othersRun = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /** Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. */
@@ -194,7 +195,7 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
 
 const queue: Queue<Webhook> = {
   topic: 'webhook_turns',
-  // Receivers may take 15 seconds to answer, so one organization has a few of the calls only.
+  // Receivers may take 15 seconds to answer, so one organization gets only a few of the calls.
   at_once: 64,
   at_once_each: 4,
   lease: LEASE,
@@ -210,7 +211,10 @@ export const deliverWebhooks = async (context: Context): Promise<number> => {
   return deliverDue(context, queue)
 }
 
-/** Wakes the webhooks that want an event after `seen`; returns the `seq` of the last event that was read. */
+/**
+ * Wakes the webhooks that want an event after `seen`, or all webhooks when `seen` is undefined. Returns the
+ * `seq` of the last event that was read.
+ */
 const wakeFor = async (context: Context, seen: number | undefined): Promise<number | undefined> => {
   const { clock, store } = context
   const wanted = await wantedEvents(store, '')
@@ -248,7 +252,10 @@ export const startWebhookDelivery = (context: Context): (() => void) => {
     try {
       seen = await wakeFor(context, seen)
     } catch (error) {
-      context.log.error({ event: 'webhook', err: error }, 'new events cannot be read and will be tried again')
+      context.log.error(
+        { event: 'webhook', err: error },
+        'new events cannot be read: trying again at the next poll',
+      )
     }
     isPolling = false
   }

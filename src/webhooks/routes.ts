@@ -59,7 +59,10 @@ const listAttempts = async (context: Context, caller: Caller, id: string, query:
   })
 }
 
-/** A webhook sends the events of the organization away, so its maker must be allowed to read them. */
+/**
+ * A webhook sends the events of the organization to another server, so the caller must be allowed to read
+ * them.
+ */
 const changes = { permission: 'webhooks:update', also: 'events:read' } as const
 
 /** Returns the admin routes of webhooks. */
@@ -150,7 +153,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'replayWebhook',
     method: 'POST',
     path: '/webhooks/:webhook_id/replay',
-    summary: 'Deliver the events from a time on again, in order',
+    summary: 'Deliver all events since a given time again, in order',
     body: ReplayWebhook,
     status: 200,
     answer: WebhookAnswer,
@@ -177,7 +180,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'sendWebhookEvent',
     method: 'POST',
     path: '/webhooks/:webhook_id/deliveries',
-    summary: 'Send one event now, also once more',
+    summary: 'Send one event now, even if it was sent before',
     body: SendWebhookEvent,
     status: 201,
     answer: WebhookDelivery,

@@ -23,7 +23,7 @@ import type { DeliveryRow, Webhook } from './store.ts'
 
 const URI = 'An absolute https URL without fragment or credentials, of at most 2048 characters.'
 
-/** Returns a test of event types for a pattern in which `*` stands for any text. */
+/** Returns an expression that tests event types for a pattern in which `*` stands for any text. */
 export const globOf = (pattern: string): RegExp =>
   new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
 
@@ -31,21 +31,21 @@ const pattern = z
   .string()
   .max(64, 'At most 64 characters.')
   .regex(/^[a-z_.]*(?:\*[a-z_.]*){0,2}$/, 'An event type such as user.created; `*` stands for any text.')
-  .refine(text => eventTypes.some(type => globOf(text).test(type)), 'No event type fits it.')
+  .refine(text => eventTypes.some(type => globOf(text).test(type)), 'No event type matches this pattern.')
 
 export const writable = {
   name: line(128, 1).describe('Shown to administrators, unique in the organization.'),
   url: z.string(URI).max(2048, URI).refine(isTarget, URI).describe('Receiver of the events.'),
   events: set(pattern, 50)
     .refine(list => list.length > 0, 'At least one event type.')
-    .describe('Event types that it gets; `*` stands for any text: `user.*`.'),
+    .describe('Event types that the webhook gets; `*` stands for any text: `user.*`.'),
   all_organizations: flag.describe(
-    'Whether it gets the events of all organizations; only in the default organization.',
+    'Whether the webhook gets the events of all organizations; allowed only in the default organization.',
   ),
-  enabled: flag.describe('Whether events are delivered. Events wait for it while it is false.'),
+  enabled: flag.describe('Whether events are delivered; while they are not, they wait.'),
 }
 
-const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. It never changes.')
+const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. A change is refused.')
 
 const shop = { name: 'Shop', url: 'https://shop.example.com/events', events: ['user.*', 'session.revoked'] }
 
@@ -61,12 +61,15 @@ export const CreateWebhook = z
 export type CreateWebhook = z.output<typeof CreateWebhook>
 
 const state = {
-  public_key: z.string().nullable().describe('Key that verifies `v1a`, beginning `whpk_`; null for `v1`.'),
+  public_key: z
+    .string()
+    .nullable()
+    .describe('Public key that verifies `v1a` signatures, beginning with `whpk_`; null for `v1`.'),
   disabled_reason: z
     .enum(['gone', 'failing'])
     .nullable()
-    .describe('Why the server switched it off: the receiver answered 410, or failed for 24 hours.'),
-  failing_since: time.nullable().describe('First failure since the last delivery.'),
+    .describe('Why the server switched the webhook off: the receiver answered 410, or failed for 24 hours.'),
+  failing_since: time.nullable().describe('Time of the first failure since the last delivery.'),
   failure: z.string().nullable().describe('Reason of the last failed attempt.'),
   next_attempt_at: time.nullable().describe('When the failed event is tried again.'),
 }
@@ -111,7 +114,12 @@ export const WebhookAnswer = z.object({ ...stored, ...writable, signature, ...st
 })
 
 export const WebhookWithSecret = WebhookAnswer.extend({
-  secret: z.string().nullable().describe('Key that verifies `v1`, beginning `whsec_`, shown only now.'),
+  secret: z
+    .string()
+    .nullable()
+    .describe(
+      'Key that verifies `v1` signatures, beginning with `whsec_`; only this answer shows it. Null for `v1a`.',
+    ),
 }).meta({
   id: 'WebhookWithSecret',
   description: 'A webhook with its new secret.',
@@ -149,15 +157,19 @@ export const RotateWebhookSecret = z
       .default(DAY / SECOND)
       .describe('Seconds for which the old secret signs too.'),
   })
-  .meta({ id: 'RotateWebhookSecret', description: 'A rotation.', example: { overlap: 3600 } })
+  .meta({ id: 'RotateWebhookSecret', description: 'The rotation of a secret.', example: { overlap: 3600 } })
 
 export const ReplayWebhook = z
   .strictObject({
     from: z.iso
       .datetime({ offset: true, error: 'A time such as 2026-01-31T08:00:00Z.' })
-      .describe('Time of the first event to deliver (again).'),
+      .describe('Events from this time on are delivered, even if they were delivered before.'),
   })
-  .meta({ id: 'ReplayWebhook', description: 'A replay.', example: { from: example.time } })
+  .meta({
+    id: 'ReplayWebhook',
+    description: 'The repeated delivery of events.',
+    example: { from: example.time },
+  })
 
 export const SendWebhookEvent = z
   .strictObject({ event_id: line(64, 1).describe('Event to send now, even if it was sent before.') })
@@ -174,7 +186,7 @@ export const WebhookDelivery = z
     attempted_at: time.describe('Time of the attempt (ISO 8601, UTC).'),
     duration: z.int().describe('Milliseconds until the answer.'),
     status: z.int().nullable().describe('Status of the answer; null without one.'),
-    failure: z.string().nullable().describe('Why the attempt failed; null for a delivery.'),
+    failure: z.string().nullable().describe('Why the attempt failed; null when the event was delivered.'),
     answer: z.string().describe('The first 2 KiB of the body of the answer.'),
   })
   .meta({

@@ -15,7 +15,8 @@ const ANSWER = 64 * 1024
 const SHOWN = 2048
 
 /**
- * An attempt for the webhook's log, the `Retry-After` of its answer, and an error for the server's log alone.
+ * The result of an attempt: the row for the webhook's log, the `Retry-After` of the answer, and an error that
+ * only the server's log shows.
  */
 export interface Attempt {
   log: Omit<DeliveryRow, 'number'>

@@ -33,7 +33,7 @@ import {
   type Webhook,
 } from './store.ts'
 
-/** Maximum number of webhooks of an organization: each one reads the audit log by itself. */
+/** Maximum number of webhooks of an organization: each one reads the audit log separately. */
 const MAX = 100
 
 /**
@@ -91,7 +91,7 @@ export const createWebhook = (
     const { organization_id, problems } = await judgeNewWebhook(tx, input, by)
     throwProblems(problems)
     if ((await countWebhooks(tx, organization_id)) >= MAX)
-      throw conflict(`The organization has ${MAX} webhooks, the most that one may have.`)
+      throw conflict(`The organization already has ${MAX} webhooks, which is the maximum.`)
     const now = context.clock.now()
     const id = input.id ?? newId('hook', now)
     const secret = input.secret ?? newWebhookSecret()
@@ -218,7 +218,7 @@ export const rotateWebhookSecret = (
   })
 
 /**
- * Delivers the events from a time on, in order, even if they were delivered before, and enables the webhook.
+ * Enables the webhook and delivers all events since `from` (ms) in order, even if they were delivered before.
  */
 export const replayWebhook = (context: Core, id: string, from: number, by: ChangedBy): Promise<Webhook> =>
   writeAs(context, by.caller, async tx => {
@@ -234,7 +234,7 @@ export const replayWebhook = (context: Core, id: string, from: number, by: Chang
 /**
  * Sends one event now, even if the webhook is disabled or got it before. The outcome changes only the log.
  *
- * @throws AppError 404 for a webhook or event that is unknown or that the webhook may not get
+ * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of another organization
  */
 export const sendWebhookEvent = async (context: Context, id: string, event_id: string, by: ChangedBy) => {
   const { hook, event } = await context.store.read(async q => {

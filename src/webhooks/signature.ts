@@ -21,11 +21,11 @@ const labelOf = ({ id }: Pick<Webhook, 'id'>): string => `webhook:${id}`
 /** Returns a new secret: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
 export const newWebhookSecret = (): Buffer => randomBytes(BYTES)
 
-/** Returns a secret as text, which begins `whsec_` or `whsk_`. */
+/** Returns a secret as text, which begins with `whsec_` or `whsk_`. */
 export const secretText = (signature: Signature, secret: Buffer): string =>
   PREFIXES[signature] + secret.toString('base64')
 
-/** Returns the bytes of a secret as text; undefined for a text of another kind. */
+/** Returns the bytes of a secret as text; undefined for a text in another form. */
 export const secretOfText = (signature: Signature, text: string): Buffer | undefined => {
   const prefix = PREFIXES[signature]
   const bytes = Buffer.from(text.slice(prefix.length), 'base64')
@@ -33,7 +33,7 @@ export const secretOfText = (signature: Signature, text: string): Buffer | undef
   return isGood && secretText(signature, bytes) === text ? bytes : undefined
 }
 
-/** Returns the public key of an Ed25519 seed as text, which begins `whpk_`. */
+/** Returns the public key of an Ed25519 seed as text, which begins with `whpk_`. */
 const publicText = (seed: Buffer): string => {
   const { x = '' } = createPublicKey(keyOf(seed)).export({ format: 'jwk' })
   return `whpk_${Buffer.from(x, 'base64url').toString('base64')}`
@@ -43,7 +43,10 @@ const publicText = (seed: Buffer): string => {
 export const sealWebhookSecret = ({ master }: Core, hook: Pick<Webhook, 'id'>, secret: Buffer): Buffer =>
   master.seal(secret, labelOf(hook))
 
-/** Decrypts the current secret, or a sealed one of the same webhook. Throws when it was sealed otherwise. */
+/**
+ * Decrypts the current secret, or an earlier one that is given as `sealed`. Throws when it was sealed for
+ * another webhook.
+ */
 export const openWebhookSecret = (
   { master }: Pick<Core, 'master'>,
   hook: Pick<Webhook, 'id' | 'secret'>,

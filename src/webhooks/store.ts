@@ -29,7 +29,7 @@ export type DeliveryRow = Tables['webhook_deliveries']['$inferSelect']
  */
 const KEPT = 500
 
-/** Returns a webhook by id, limited to the organization if present. */
+/** Returns a webhook by id; with `within` only one of that organization. */
 export const findWebhook = async (
   q: Queries,
   id: string,
@@ -60,7 +60,7 @@ export const findWebhookNamed = async (
 const ofOrganization = ({ tables: { webhooks } }: Queries, id: OrganizationId | undefined) =>
   id && eq(webhooks.organization_id, id)
 
-/** Returns a page of webhooks, by creation. */
+/** Returns a page of webhooks, in the order of creation. */
 export const listWebhooks = (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -91,7 +91,7 @@ const changed = (tx: Transaction): void => {
   tx.changed('webhook_turns')
 }
 
-/** Rejects with a unique violation when the organization has a webhook of this name. */
+/** Stores a new webhook. Rejects with a unique violation when the organization has a webhook of this name. */
 export const insertWebhook = async (tx: Transaction, webhook: Webhook): Promise<void> => {
   await tx.insert(tx.tables.webhooks).values(webhook)
   changed(tx)
@@ -134,7 +134,7 @@ export const troubledWebhooks = async (q: Queries, limit: number): Promise<strin
   return rows.map(row => row.name)
 }
 
-/** Maximum ids in one statement: PostgreSQL and SQLite limit its parameters. */
+/** Maximum ids in one statement: PostgreSQL and SQLite limit the number of parameters. */
 const IDS = 500
 
 /** Makes idle webhooks due. */
@@ -142,7 +142,7 @@ export const wakeWebhooks = async (tx: Transaction, now: number, ids: WebhookId[
   for (let start = 0; start < ids.length; start += IDS) await wakeAll(tx, now, ids.slice(start, start + IDS))
 }
 
-/** Makes idle webhooks due; all of them without `ids`. */
+/** Makes idle webhooks due: those with `ids`, or all without `ids`. */
 export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): Promise<void> => {
   const { webhooks } = tx.tables
   const { enabled, id, idle } = webhooks
@@ -154,7 +154,7 @@ export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): 
   if (woken.length > 0) tx.changed('webhook_turns')
 }
 
-/** Returns the due webhooks, the longest waiting first, without those of some organizations. */
+/** Returns the due webhooks, the longest waiting first, without those of the organizations `busy`. */
 export const listDueWebhooks = (
   q: Queries,
   now: number,
@@ -187,7 +187,7 @@ export const saveTurn = async (
   return rows.length > 0
 }
 
-/** Makes due the webhooks whose next attempt is between two times. */
+/** Makes each webhook due whose next attempt is between `now` and `until`. */
 export const releaseWebhooks = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { webhooks } = tx.tables
   const { next_attempt_at: next } = webhooks
@@ -206,7 +206,7 @@ export const insertDelivery = async (
   return row as DeliveryRow
 }
 
-/** Removes all but the latest attempts of a webhook. */
+/** Removes all attempts of a webhook except the latest KEPT. */
 export const trimDeliveries = async (tx: Transaction, id: WebhookId): Promise<void> => {
   const { webhook_deliveries } = tx.tables
   const { number, webhook_id } = webhook_deliveries
@@ -221,7 +221,7 @@ export const trimDeliveries = async (tx: Transaction, id: WebhookId): Promise<vo
   await tx.delete(webhook_deliveries).where(and(own, lte(number, sql`${oldest}`)))
 }
 
-/** Lists the attempts of a webhook by number. */
+/** Lists the attempts of a webhook in the order of their numbers. */
 export const listDeliveries = (
   q: Queries,
   id: string,
@@ -237,7 +237,7 @@ export const listDeliveries = (
     .limit(limit)
 }
 
-/** Lists the latest attempts of all webhooks, newest first, with their names. */
+/** Lists the latest attempts of all webhooks, newest first, with names and URLs of the webhooks. */
 export const latestDeliveries = (q: Queries, limit: number) => {
   const { webhook_deliveries, webhooks } = q.tables
   return q
