@@ -67,8 +67,8 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
 
 /**
  * Opens a stream of the events that are written from now on:
- * https://html.spec.whatwg.org/multipage/server-sent-events.html. It ends when the caller's token, session or
- * permission does, with an event `error` that has the refusal.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html. When the caller's token, session or
+ * permission ends, the stream sends the refusal as an event `error` and ends.
  *
  * @throws AppError 429 for too many streams
  */
@@ -76,9 +76,13 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
   const { tails, store } = context
   const own = [...tails.open].filter(({ caller_id }) => caller_id === caller.id)
   if (own.length >= EACH || tails.open.size >= ALL)
-    throw new AppError('rate_limited', `At most ${EACH} streams are open for a caller, ${ALL} in all.`, {
-      headers: { 'retry-after': String(BEAT / SECOND) },
-    })
+    throw new AppError(
+      'rate_limited',
+      `A caller may have at most ${EACH} open streams, all callers together ${ALL}.`,
+      {
+        headers: { 'retry-after': String(BEAT / SECOND) },
+      },
+    )
   const isWanted = matcher(caller, query)
   const utf8 = new TextEncoder()
   let out: ReadableStreamDefaultController<Uint8Array> | undefined

@@ -8,7 +8,9 @@ import { addCounts, type Counts } from './statistics-store.ts'
 import { insertEvent } from './store.ts'
 import type { EventType, TargetType } from './types.ts'
 
-/** The user or client that caused an event; null for failed logins and for the server itself. */
+/**
+ * The user or client that caused an event. Both fields are null for a failed login and for the server itself.
+ */
 export interface Actor {
   id: string | null
   email: string | null
@@ -23,7 +25,7 @@ export const hostActor: { actor: Actor; client_info: ClientInfo } = {
   client_info: { ip_address: '', user_agent: '' },
 }
 
-/** An event to record. Id, time and MAC are added. */
+/** An event to record. `record` adds id, time and MAC. */
 export interface NewEvent {
   type: EventType
   actor: Actor
@@ -33,7 +35,7 @@ export interface NewEvent {
   client_info: ClientInfo
   metadata?: Record<string, unknown>
   /**
-   * The user whom the event concerns: its actor, its target, the owner of its session or a user of its
+   * The user whom the event concerns: its actor, its target, the owner of its session or a user in its
    * metadata. The event is deleted with this user.
    */
   subject_id?: UserId | null
@@ -41,7 +43,7 @@ export interface NewEvent {
   active?: Pick<Counts, 'active_users' | 'daily_users'> | undefined
 }
 
-/** The count of the statistics that an event adds to. */
+/** The count of the statistics to which each event of a type adds one. */
 const counted: Partial<Record<EventType, keyof Counts>> = {
   'user.login': 'logins',
   'user.login_failed': 'failed_logins',
@@ -74,8 +76,8 @@ export type EventText = [
 ]
 
 /**
- * Returns the HMAC-SHA-256 of an event, base64url. Changes by a writer of the database without the key are
- * detected.
+ * Returns the HMAC-SHA-256 of an event, base64url. It reveals a change by someone who can write to the
+ * database but does not have the key.
  */
 export const macOf = (master: MasterKey, event: EventText): string =>
   new Bun.CryptoHasher('sha256', master.derive('event')).update(JSON.stringify(event)).digest('base64url')
@@ -90,7 +92,8 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
     else if (event.type === 'token.refreshed') metrics.count(TOKENS, 'refresh_token')
   })
   const row = {
-    // The id carries this exact millisecond even after the clock has stepped back: findEvent searches by it.
+    // The id has the millisecond of `timestamp`, even after the clock has stepped back: `findEvent` searches
+    // by it.
     id: `evt_${Bun.randomUUIDv7('hex', now)}`,
     type: event.type,
     actor_id: event.actor.id,
@@ -102,7 +105,7 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
     user_agent: event.client_info.user_agent,
     timestamp: now,
     metadata: event.metadata ?? {},
-    // Actor and target have their own indexes: a third entry for the same user has no use.
+    // A subject that is the actor or the target is found by the index of that column.
     subject_id:
       event.subject_id === event.actor.id || event.subject_id === event.target_id
         ? null

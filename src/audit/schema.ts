@@ -30,7 +30,7 @@ export const AuditEvent = z
     ip_address: z.string().describe('Address that the request came from.'),
     user_agent: z.string().describe('User agent that the request came from.'),
     timestamp: z.iso.datetime().describe('Time of the change (ISO 8601, UTC).'),
-    metadata: z.record(z.string(), z.unknown()).describe('More facts, by event type.'),
+    metadata: z.record(z.string(), z.unknown()).describe('Further facts, which depend on the event type.'),
   })
   .meta({
     id: 'AuditEvent',
@@ -90,8 +90,12 @@ export type FollowEvents = z.output<typeof FollowEvents>
 
 export const ListEvents = listQuery({
   ...filters,
-  from: moment('00:00:00').optional().describe('Not before this time, or this day (UTC).'),
-  to: moment('23:59:59.999').optional().describe('Not after this time, or this day (UTC).'),
+  from: moment('00:00:00')
+    .optional()
+    .describe('Only events at this time or later; a day begins at 00:00 UTC.'),
+  to: moment('23:59:59.999')
+    .optional()
+    .describe('Only events at this time or earlier; a day ends at 24:00 UTC.'),
 })
 export type ListEvents = z.output<typeof ListEvents>
 
@@ -116,11 +120,13 @@ const point = {
 
 const StatisticsPoint = z
   .object({
-    start: z.iso.datetime().describe('Begin of the hour or day (UTC).'),
+    start: z.iso.datetime().describe('Beginning of the hour or day (UTC).'),
     logins: count('Logins at clients and at the account pages.'),
     failed_logins: count('Failed logins.'),
     new_users: count('Users who were created.'),
-    active_users: count('Users who logged in at a client or whose application refreshed a token, each once.'),
+    active_users: count(
+      'Users who logged in at a client or whose application refreshed a token, each counted once.',
+    ),
     tokens: count('Issued access tokens.'),
   })
   .meta({
@@ -132,7 +138,9 @@ const StatisticsPoint = z
 export const Statistics = z
   .object({
     interval: z.enum(['hour', 'day']).describe('Length of a point.'),
-    data: z.array(StatisticsPoint).describe('One for each hour or day, oldest first, also without events.'),
+    data: z
+      .array(StatisticsPoint)
+      .describe('One point for each hour or day, oldest first, including those without events.'),
   })
   .meta({
     id: 'Statistics',
@@ -144,7 +152,7 @@ export const ReadStatistics = z.strictObject({
   interval: z.enum(['hour', 'day']).default('day').describe('Length of a point.'),
   from: moment('00:00:00')
     .optional()
-    .describe('Begin; by default 30 days before `to`, and 2 days with `interval=hour`.'),
+    .describe('Beginning; by default 30 days before `to`, or 2 days with `interval=hour`.'),
   to: moment('23:59:59.999').optional().describe('End; by default now.'),
   organization_id: ofOrganization,
 })
@@ -170,7 +178,7 @@ export const pointsOf = (
         {
           field: 'from',
           code: 'custom',
-          message: `At most ${POINTS} points before \`to\`, and not after it.`,
+          message: `Not after \`to\`, and at most ${POINTS} hours or days before it.`,
         },
       ],
     })

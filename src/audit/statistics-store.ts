@@ -6,7 +6,7 @@ import { prepared, type Queries, type Sum, type Transaction } from '#src/storage
 
 const names = ['logins', 'failed_logins', 'new_users', 'active_users', 'daily_users', 'tokens'] as const
 
-/** Counts of an hour and organization. */
+/** Counts of one hour in one organization or in the instance. */
 export type Counts = Record<(typeof names)[number], number>
 
 const none = Object.fromEntries(names.map(name => [name, 0])) as Counts
@@ -47,7 +47,7 @@ const writeCounts: Sum = (tx, key, counts) => {
 
 /**
  * Adds to the counts of the hour of `now` (ms), in the transaction of the event that they count. A later
- * deletion takes nothing away: a report must read the same a month later.
+ * deletion does not lower them: a report must read the same a month later.
  */
 export const addCounts = (
   tx: Transaction,
@@ -58,7 +58,7 @@ export const addCounts = (
 
 /**
  * Returns the counts of an organization, or of the instance, from one hour to another, both inclusive (ms).
- * `start` is the beginning of an hour or day; those without counts are left out.
+ * `start` is the beginning of an hour or day. Hours and days without counts are left out.
  */
 export const readCounts = (
   q: Queries,

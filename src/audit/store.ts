@@ -85,7 +85,7 @@ export const visibleEvents = async (q: Queries): Promise<SQL | undefined> => {
 
 type Equal = 'type' | 'actor_id' | 'target_id' | 'ip_address' | 'organization_id'
 
-/** The leading columns of the indexes; the timestamp follows in each. */
+/** The leading columns of each index; the timestamp follows them. */
 const indexes: Equal[][] = [
   ['target_id'],
   ['actor_id'],
@@ -95,7 +95,7 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** Latest matches to skip: the older the next one is, the fewer match. 1,000 cost less than a wrong index. */
+/** Latest matches that `sample` skips; skipping 1,000 costs less than reading by the wrong index. */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
@@ -112,7 +112,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Returns the timestamp of the event before the latest SAMPLE: the older it is, the rarer the events are. */
+/** Returns the time of the match before the latest SAMPLE: the older it is, the fewer events match. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q
@@ -249,10 +249,10 @@ export const findEvent = async (
   return event
 }
 
-/** Milliseconds by which undelivered events outlive their time: a slow webhook must not stop retention. */
+/** Milliseconds for which retention waits for webhooks at most: a slow webhook must not stop it. */
 const KEPT_FOR_WEBHOOKS = 7 * DAY
 
-/** Returns events with a timestamp below `before` that no webhook waits for, the oldest first. */
+/** Returns events older than `before`, oldest first; KEPT_FOR_WEBHOOKS later if a webhook waits for them. */
 export const eventsBefore = async (q: Queries, before: number, limit: number): Promise<EventRow[]> => {
   const { events, webhooks } = q.tables
   const waiting = q
@@ -272,7 +272,7 @@ export const eventsBefore = async (q: Queries, before: number, limit: number): P
     .limit(limit)
 }
 
-/** Removes events and returns how many were there. */
+/** Removes events and returns how many still existed. */
 export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[]): Promise<number> => {
   const { events } = tx.tables
   tx.changed('events')

@@ -4,14 +4,15 @@ import type { Queries, Store } from '#src/storage/store.ts'
 import { type EventRow, visibleEvents } from './store.ts'
 
 /**
- * `seq` up to which no further event can appear, and the next one with the transaction that must end first.
+ * `seq` is the number up to which no further event can appear. `next.seq` takes its place when all
+ * transactions with an id below `next.before` have ended.
  */
 interface Horizon {
   seq: number
   next?: { seq: number; before: bigint } | undefined
 }
 
-/** Its key among the caches of a store. */
+/** Key of the horizon among the caches of a store. */
 const HORIZON = { name: 'horizon' }
 
 const horizonOf = ({ caches }: Store): Horizon => {
@@ -33,9 +34,10 @@ export const lastSeq = async (q: Queries): Promise<number> => {
 
 /**
  * Returns the `seq` up to which all events are known: no transaction that is still open has a smaller one. A
- * reader of {@link eventsUpTo} goes no further, and so skips no event. On PostgreSQL a transaction has its id
- * before it takes a `seq` (a trigger), so each `seq` below the last one that a snapshot shows belongs to a
- * transaction below its `xmax`; all of these have ended once `xmin` has reached it:
+ * reader of {@link eventsUpTo} goes no further, and so skips no event. On PostgreSQL a trigger gives a
+ * transaction its id before its first `seq`, so each `seq` up to the last one in a snapshot belongs to a
+ * transaction with an id below the `xmax` of the snapshot. All of these have ended when the `xmin` of a later
+ * snapshot has reached that `xmax`:
  * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
  */
 export const settledSeq = async (store: Store): Promise<number> => {
@@ -70,7 +72,7 @@ const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
 /**
  * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations.
- * With `wanted` it leaves out other types, and other organizations if `wanted` names one.
+ * `wanted` limits them to its types, and to its organization if it names one.
  */
 export const eventsUpTo = async (
   q: Queries,
