@@ -41,9 +41,10 @@ export const authenticate = async (context: Context, request: Request): Promise<
 }
 
 /**
- * True for a fresh token. A user's token is fresh for five minutes after its `auth_time`; later proofs of the
- * browser's login do not count. Other tokens are always fresh, unless the organization demands step-up of
- * all.
+ * True when the token may make a call that needs a fresh authentication. A client's own token always may. A
+ * user's token may for five minutes after its `auth_time`; a later authentication in the browser does not
+ * extend this. The limit applies to the console, and to all clients when the organization sets `step_up` to
+ * `all`.
  */
 const isFreshCaller = async (
   context: Context,
@@ -66,8 +67,8 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
 }
 
 /**
- * Returns no permissions when the client was deleted, or when another client of this id was created after the
- * token.
+ * Returns no permissions when the client was deleted, or when another client with this id was created after
+ * the token.
  */
 const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])

@@ -17,7 +17,7 @@ const ErrorAnswer = z
     error: z.string().describe('Kind of the refusal, such as `validation_failed`.'),
     error_description: z.string().describe('The reason as a sentence.'),
     status: z.int().describe('Status of the answer.'),
-    request_id: z.string().describe('Also in the header `x-request-id` and in the log.'),
+    request_id: z.string().describe('Id of the request, also in the header `x-request-id` and in the log.'),
     details: z
       .array(ErrorDetail)
       .optional()
@@ -26,7 +26,9 @@ const ErrorAnswer = z
     confirm: z
       .string()
       .optional()
-      .describe('The name that, as the parameter `confirm`, confirms the change (409 `last_administrator`).'),
+      .describe(
+        'Name to send as the parameter `confirm`, which confirms the change (409 `last_administrator`).',
+      ),
   })
   .meta({
     id: 'Error',
@@ -54,7 +56,7 @@ const override = ({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; json
   jsonSchema.discriminator = { propertyName, mapping: Object.fromEntries(mapping) }
 }
 
-/** Converts schemas by key. Those with an id become `$defs`. */
+/** Converts schemas by key. Schemas with an id become `$defs`. */
 const convert = (schemas: Record<string, z.ZodType>, io: 'input' | 'output') => {
   const converted = z.toJSONSchema(z.object(schemas), { io, unrepresentable: 'any', override })
   const text = JSON.stringify(converted).replaceAll('"#/$defs/', '"#/components/schemas/')

@@ -17,7 +17,7 @@ export const tags: Record<string, string> = {
   'initial-access-tokens': 'Tokens with which applications register themselves (RFC 7591).',
   apis: 'Services that accept tokens of their own (RFC 8707).',
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
-  sessions: 'Users at clients.',
+  sessions: 'Sessions of users at clients.',
   events: 'The audit log. No route changes or deletes an event.',
   webhooks: 'Addresses that get the audit events of an organization (Standard Webhooks 1.0).',
   statistics: 'Counts of logins, users and tokens.',
@@ -58,7 +58,7 @@ export const headerTexts: Record<string, string> = {
 export const successes: Record<number, string> = {
   200: 'Done.',
   201: 'Created.',
-  202: 'Begun.',
+  202: 'Started.',
   204: 'Done; no body.',
 }
 
@@ -75,7 +75,7 @@ export const refusals: Record<number, Refusal> = {
   400: { name: 'InvalidRequest', description: 'The body is not JSON, or the cursor is invalid.' },
   401: {
     name: 'InvalidToken',
-    description: 'The bearer token is missing or not valid, or too old for this call (RFC 9470).',
+    description: 'The bearer token is missing, not valid or too old for this call (RFC 9470).',
     header: 'www-authenticate',
   },
   403: { name: 'Forbidden', description: 'The caller or its token lacks the permission.' },
@@ -87,7 +87,7 @@ export const refusals: Record<number, Refusal> = {
   409: { name: 'Conflict', description: 'The change conflicts with stored data.' },
   412: {
     name: 'PreconditionFailed',
-    description: 'The object has changed since it was read; `current` is the object as it is.',
+    description: 'The object has changed since it was read; `current` is the object as it is stored.',
     header: 'etag',
   },
   413: { name: 'PayloadTooLarge', description: 'The body is larger than 1 MiB.' },
@@ -95,12 +95,12 @@ export const refusals: Record<number, Refusal> = {
   422: { name: 'ValidationFailed', description: 'A field or parameter is not valid; `details` names each.' },
   429: {
     name: 'RateLimited',
-    description: 'Too much mail for this mailbox or organization.',
+    description: 'Too many mails for this mailbox or organization, or too many open streams.',
     header: 'retry-after',
   },
   503: {
     name: 'TemporarilyUnavailable',
-    description: 'Overloaded or unable to write.',
+    description: 'The server is overloaded or cannot write.',
     header: 'retry-after',
   },
 }

@@ -30,7 +30,7 @@ const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] 
     in: 'query',
     required: (required as string[]).includes(name),
     description,
-    // Its properties are parameters of their own, such as `attribute.department`.
+    // Each property of an object is a parameter of its own, such as `attribute.department`.
     ...(schema.type === 'object'
       ? { style: 'form', explode: true, schema: { type: 'object', additionalProperties: { type: 'string' } } }
       : { schema }),
@@ -52,7 +52,7 @@ const operation = (route: AdminRoute, { bodies, answers, queries }: Components, 
     operationId: id,
     tags: [path.split('/')[1]],
     summary: route.summary,
-    description: `Needs the permission \`${permission}\`${route.also ? ` and \`${route.also}\`` : ''}${route.instance_only ? ', and a caller of the default organization' : ''}.${route.fresh ? ` A user has to have authenticated in the last ${FRESH} seconds, in the console or where \`settings.step_up\` says so (RFC 9470).` : ''}`,
+    description: `Needs the permission \`${permission}\`${route.also ? ` and \`${route.also}\`` : ''}${route.instance_only ? ', and a caller of the default organization' : ''}.${route.fresh ? ` A user must have authenticated in the last ${FRESH} seconds: always in the console, in other applications where \`settings.step_up\` requires it (RFC 9470).` : ''}`,
     'x-permission': permission,
     ...(route.fresh && { 'x-max-authentication-age': FRESH }),
     security: [{ oauth2: route.also ? [permission, route.also] : [permission] }, { bearer: [] }],

@@ -14,7 +14,7 @@ export interface ReferencePage {
 const style = Object.values(embed('templates', ['themes/default.css', 'reference.css'])).join('\n')
 const text = Bun.escapeHTML
 
-/** Escapes a text, with its Markdown code as code. */
+/** Escapes a text and renders its Markdown code spans as `<code>`. */
 const prose = (about: unknown): string => text(String(about ?? '')).replace(/`([^`]+)`/g, '<code>$1</code>')
 
 const nameOf = (part: Json): string => String(part.$ref).split('/').at(-1) ?? ''
@@ -109,7 +109,7 @@ ${body ? `<h4>Body</h4>${sample(body.content as Json)}` : ''}
 </article>`
   }
 
-  // `identity-providers` is the tag of programs.
+  // A tag such as `identity-providers` is written for programs, a title for people.
   const titleOf = (tag: string) => text(tag.charAt(0).toUpperCase() + tag.slice(1).replaceAll('-', ' '))
   const sections = (tags as unknown as Json[]).map(({ name, description }) => {
     const own = operations.filter(({ operation }) => (operation.tags as string[]).includes(String(name)))
@@ -136,7 +136,7 @@ ${sections.map(({ items }) => items).join('\n')}
 </details></nav>
 <main>
 <h1>${text(String(info?.title))}</h1>
-<p>Version ${text(String(info?.version))}. The same as <a href="openapi.json">OpenAPI document</a>.</p>
+<p>Version ${text(String(info?.version))}. Also available as an <a href="openapi.json">OpenAPI document</a>.</p>
 ${String(info?.description)
   .split('\n\n')
   .map(part => `<p>${prose(part)}</p>`)

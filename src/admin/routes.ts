@@ -31,7 +31,7 @@ import { meRoutes } from './me.ts'
 
 export const ADMIN_PREFIX = '/api/v1/admin'
 
-/** Returns all routes of the admin API, in the order of the specification. */
+/** Returns all routes of the admin API, in the order of the OpenAPI document. */
 export const adminRoutes = (context: Context): AdminRoute[] => [
   ...userRoutes(context, inviteUser),
   ...factorRoutes(context),
