@@ -32,8 +32,8 @@ export interface Found {
 }
 
 /**
- * Returns the invitation of a link, by its hash. It is refused when its maker may no longer grant its roles
- * and groups, or when its user can log in otherwise or has another address.
+ * Returns the invitation with this `link_hash`. An invitation is refused when its creator may no longer grant
+ * its roles and groups, or when the invited user already has a credential or another address.
  *
  * @throws PageError 410
  */
@@ -60,7 +60,9 @@ const isWithoutCredential = async (
 ): Promise<boolean> =>
   password_hash === null && last_login === null && (await listFactors(q, id)).length === 0
 
-/** Turns a refusal of the maker's rights into the page of a link that no longer works. */
+/**
+ * Throws the page of a link that no longer works when the creator of the invitation lacks permissions (403).
+ */
 export const refuse = (error: unknown): never => {
   throw error instanceof AppError && error.status === 403 ? gone() : error
 }
@@ -68,7 +70,10 @@ export const refuse = (error: unknown): never => {
 /** Changes made in the write that stores the user. */
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
-/** Charges the hash of a password: a refused address leaves the link open, so it may be tried again. */
+/**
+ * Charges the hash of a password: a link stays valid when the address is refused, so the form may be sent
+ * often.
+ */
 const chargeHash = async (
   context: Context,
   call: Call,
@@ -78,7 +83,7 @@ const chargeHash = async (
   if (password !== undefined) await chargeBrowser(context, call, { organization_id, kind: 'hash' })
 }
 
-/** Creates the user of an invitation with the rights of its maker. */
+/** Creates the user of an invitation with the permissions of its creator. */
 export const createInvited = async (
   context: Context,
   call: Call,
@@ -108,8 +113,8 @@ export const createInvited = async (
 }
 
 /**
- * Sets a password of the user who was created with the invitation, or calls `also`, which adds another
- * credential.
+ * Sets the password of the user who was created with the invitation, then runs `also` in the same write.
+ * Without a password, `also` adds another credential.
  */
 export const completeUser = async (
   context: Context,

@@ -36,7 +36,8 @@ export const recognizeDevice = async (
 }
 
 /**
- * True when the user has signed in with this browser before. An unknown user ('') costs the same statement.
+ * True when the user has signed in with this browser before. The same statement runs for an unknown user
+ * (`''`), so that the response time does not reveal who exists.
  */
 export const isKnownDevice = async (
   q: Queries,
@@ -55,7 +56,7 @@ type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
 
 /**
  * Charges work to the client's network. If the network has no budget left, a known browser pays from its own
- * bucket, so others cannot lock it out.
+ * budget, so others in the network cannot lock it out.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -71,7 +72,7 @@ export const chargeBrowser = async (context: Core, client_info: ClientInfo, work
  * Charges work to a browser in which a user of the organization has signed in, after its network was refused.
  *
  * @throws `refusal` in any other browser; AppError 429 `rate_limited` when the browser has spent its own
- * bucket
+ * budget
  */
 export const chargeDevice = async (
   context: Core,

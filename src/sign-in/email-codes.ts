@@ -11,18 +11,19 @@ import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkThrottle, countFailure, type Limit } from './throttle.ts'
 
-/** Digits of a code: people type it, six are common, and five tries at each code bound the guesses. */
+/** Digits of a code. Six are common and quickly typed; a code allows five tries, which bounds the guesses. */
 const DIGITS = 6
 /** Milliseconds for which a code is valid: NIST SP 800-63B allows ten minutes for a code out of band. */
 export const CODE_LIFETIME = 10 * MINUTE
 
 /**
- * Counted for all organizations together: an address that many ask for is probably being flooded. Codes asked
- * for in the user's known browsers are counted apart, by organization, so strangers cannot use them up.
+ * Limit of codes for one mailbox, counted over all organizations: a mailbox that gets more is probably being
+ * flooded. Codes for the user's known browsers are counted apart, by organization, so strangers cannot use up
+ * that limit.
  */
 const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
 
-/** Hashes a code with a key: the six digits of a plain digest could be found from a copy of the database. */
+/** Hashes a code with a key: a plain digest in a copy of the database would reveal six digits by trial. */
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
   createHmac('sha256', master.derive('email-codes'))
     .update(`${request_hash}\0${user_id}\0${code}`)
@@ -39,8 +40,9 @@ export const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
 }
 
 /**
- * Makes the code of a user for a request; an earlier one ends. Returns undefined when the user may not use a
- * code, or the mailbox has had too many. `is_known` tells that a known browser of the user asks.
+ * Creates the code of a user for a request; an earlier code becomes invalid. Returns undefined when the user
+ * may not use a code, or the mailbox has had too many. `is_known` is true when the request comes from a known
+ * browser of the user.
  */
 export const createEmailCode = async (
   context: Context,

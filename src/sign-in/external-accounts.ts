@@ -54,7 +54,10 @@ export const unlinkAccounts = async (
   }
 }
 
-/** Records `user.updated` for a link that was created or removed, and forgets the user's browsers. */
+/**
+ * Records `user.updated` for a link that was created or removed, and forgets the remembered browsers of the
+ * user.
+ */
 export const recordLink = async (
   context: Context,
   tx: Transaction,

@@ -9,13 +9,13 @@ import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
- * Attempts that one network has at one account after the account's shared budget is spent: an owner who
- * mistypes the password still gets in.
+ * Attempts a day that one network has at one account after the account's shared budget is spent, so that an
+ * owner who mistypes the password still gets in.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
- * Attempts that all networks together have after the shared budget is spent: NIST SP 800-63B section 3.2.2
- * allows at most 100 consecutive failures.
+ * Attempts a day that all networks together have after the shared budget is spent: NIST SP 800-63B section
+ * 3.2.2 allows at most 100 consecutive failures.
  */
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
@@ -45,13 +45,13 @@ export interface Budget {
   concurrent: number
   /** Keys that count a failure. */
   failed: ThrottleKey[]
-  /** Keys that count a success: a correct password from an unknown browser must not bypass them. */
+  /** Keys that count a success too: a correct password from an unknown browser also uses up an attempt. */
   passed: ThrottleKey[]
 }
 
 /**
  * An attempt is allowed if one budget of each list is free. The client learns the wait of `name` but not of
- * `user`: a shared wait would show that two names belong to one account. Names of no user are counted in
+ * `user`: a shared wait would show that two names belong to one account. A name without a user is counted in
  * the same way.
  */
 export interface Budgets {
@@ -107,7 +107,8 @@ export const budgetsOf = async (
 
 /**
  * Updates the budgets after a success: removes consecutive failures and counts the attempt against `passed`.
- * A success in a known browser keeps the shared count: others could detect the owner's login by it.
+ * A success in a known browser keeps the shared count, because a reset would show others that the owner has
+ * logged in.
  */
 export const countSuccess = async (
   context: Core,

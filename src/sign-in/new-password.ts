@@ -25,7 +25,9 @@ const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 're
 /** Rules that passwords rarely break; shown only when broken. */
 const rarelyBroken = [{ rule: 'too_long', count: MAX_PASSWORD_BYTES }, { rule: 'control' }] as const
 
-/** Returns the rules that a page shows for a new password, marking those that the refused one broke. */
+/**
+ * Returns the rules that a page shows for a new password, and marks those that the refused password broke.
+ */
 export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] = []): PasswordRule[] => {
   const isBroken = ({ rule }: Pick<PasswordRule, 'rule'>) => broken.some(({ code }) => code === rule)
   const rules: PasswordRule[] = [
@@ -54,8 +56,8 @@ interface Retry {
 type ChosenPassword = { password_hash: string; retry?: never } | { password_hash?: never; retry: Retry }
 
 /**
- * Checks and hashes the new password of a form (`password`, `password_repeat` unless the page let the user
- * see what they type, and `current_password` with `ask_current`). Returns the hash, or the page with the
+ * Checks and hashes the new password of a form: `password`, `password_repeat` (absent when the page showed
+ * the typed password) and, with `ask_current`, `current_password`. Returns the hash, or the page with the
  * error.
  */
 export const chooseNewPassword = async (
@@ -91,12 +93,13 @@ export const chooseNewPassword = async (
   }
   if (broken.length > 0) return retry({ code: 'policy' })
   if (password !== (form.get('password_repeat') ?? password)) return retry({ code: 'mismatch' })
-  // The proof of the current password was charged; a link may be tried again as long as nothing is stored.
+  // `provePassword` has already charged a form with the current password. A link stays valid until a password
+  // is stored, so its form may be sent often and is charged here.
   if (!ask_current)
     await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const
-  // The holder of a link has proven no password: "unchanged" would tell them whether a guess is right,
-  // without a count of guesses, while the second factor still waits.
+  // The holder of a link has proven neither the password nor the second factor. The answer `unchanged` would
+  // confirm a guess of the current password, and no throttle counts these guesses.
   const compares = !by_link && user.password_hash !== null
   if (compares && (await verifyPassword(context, user.password_hash, password, lane)))
     return retry({ code: 'unchanged' })
@@ -118,7 +121,7 @@ export const replaceOwnPassword = async (
   await setPassword(tx, user.id, {
     password_hash,
     password_temporary: false,
-    // Strictly increasing, even within a millisecond: confirmProof detects a change by this time.
+    // This time always increases, even within a millisecond: `confirmProof` detects a change by it.
     password_changed_at: Math.max(now, user.password_changed_at + 1),
     updated_at: now,
   })

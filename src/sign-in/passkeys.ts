@@ -26,7 +26,10 @@ export const challengeOf = (
 ): string =>
   createHmac('sha256', master.derive('passkeys')).update(`${purpose}\0${subject}`).digest('base64url')
 
-/** Milliseconds, 5 minutes: https://www.w3.org/TR/webauthn-3/#sctn-timeout-recommended-range */
+/**
+ * Milliseconds that the user has for an answer, 5 minutes:
+ * https://www.w3.org/TR/webauthn-3/#sctn-timeout-recommended-range
+ */
 const TIMEOUT = 300_000
 
 /**
@@ -56,7 +59,7 @@ const ALGORITHMS = [-8, -7, -257]
 /**
  * Returns creation options as JSON:
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson `need` is `required` for a
- * passkey that is to be the only way in: discoverable, with user verification.
+ * passkey that becomes the user's only credential: discoverable, with user verification.
  */
 export const creationOptions = (
   config: Config,
@@ -117,7 +120,7 @@ const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined
 
 /** Loads the WebAuthn library on first use: it takes longer to load than the rest of the server. */
 const library = async () => {
-  // Its certificate library requires this module but does not load it in the executable.
+  // The certificate library that it uses needs this module, but does not load it in the executable.
   await import('reflect-metadata')
   return import('@simplewebauthn/server')
 }

@@ -18,7 +18,7 @@ import { failLogin } from './failed-login.ts'
 import { type Budget, budgetsOf, countSuccess } from './login-throttle.ts'
 import { checkThrottle, passwordsFrom, type ThrottleKey } from './throttle.ts'
 
-/** A try to authenticate as the user of a name. */
+/** An attempt to log in under a name. */
 export interface LoginAttempt {
   organization_id: OrganizationId
   /** Username or e-mail address. */
@@ -59,14 +59,16 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal 
  * parts of an address (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
  */
 export const MAX_IDENTIFIER = 320
-/** Wait in milliseconds when all seats of the hash queue are taken: they turn over within a second or two. */
+/**
+ * Wait in milliseconds when all seats of the hash queue are taken: seats become free within a second or two.
+ */
 const BUSY = 2 * SECOND
 
 /**
  * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
  * wrong passwords get the same refusal, with the same hashes computed and the same rows counted; only the
- * audit log has the reason. A user with too many failures under all names gets this refusal too, even for the
- * correct password.
+ * audit log has the reason. A user with too many failures, counted over all their names, gets this refusal
+ * too, even for the correct password.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
   proveByName(context, credentials, {
@@ -80,10 +82,13 @@ export const provePassword = (context: Context, credentials: Credentials): Promi
     passed: (user, isKnown) => rehash(context, user, credentials, laneOf(credentials, isKnown)),
   })
 
-/** A way to prove a user who is named. */
+/** A means by which the user of a name authenticates, such as a password. */
 interface Means {
   work: ChargeKind
-  /** Returns why the proof fails. It does the same work for an unknown user, and for one who is throttled. */
+  /**
+   * Returns why the proof fails; undefined when it succeeds. It does the same work for an unknown user, and
+   * for one who is throttled.
+   */
   check(user: UserRow | undefined, isKnown: boolean): Promise<string | undefined>
   /** Returns a further change for the write that counts the success. */
   passed?(user: UserRow, isKnown: boolean): Promise<((tx: Transaction) => Promise<unknown>) | undefined>
@@ -146,8 +151,8 @@ export const proveByName = async (
 }
 
 /**
- * Returns the lane of an attempt. Known browsers have their own, so strangers who fill an organization's
- * seats leave some to them.
+ * Returns the lane of the hash queue for an attempt. Known browsers have a lane of their own, so strangers
+ * cannot take all seats of an organization.
  */
 const laneOf = ({ organization_id, client_info }: LoginAttempt, isKnown: boolean): HashLane =>
   isKnown
@@ -160,8 +165,8 @@ const failureOf = (user: UserRow | undefined, wrong: string | undefined): string
 }
 
 /**
- * Confirms inside the write that the user is still enabled and still has the proven password. Without it, a
- * login with the old password could survive a concurrent reset.
+ * Confirms inside the write that the user is still enabled and still has the proven password. Without this
+ * check, a login with the old password could survive a concurrent reset.
  *
  * @throws PageError 400 `expired`
  */
@@ -176,8 +181,8 @@ export const confirmProof = async (
 }
 
 /**
- * Returns the throttle name of an account, existing or not. Hashed: users may type a password into the name
- * field.
+ * Returns the throttle name of an account, existing or not. The name is hashed, because users may type a
+ * password into its field.
  */
 export const accountName = ({
   organization_id,
@@ -202,8 +207,8 @@ const isWithin = (context: Context, budgets: readonly Budget[], { key }: Slot): 
 }
 
 /**
- * Occupies a slot in the first free budget. Slots are few: concurrent attempts start before failures are
- * counted.
+ * Occupies a slot in the first free budget; undefined when no budget is free. Slots are few, because
+ * concurrent attempts start before the failures of the others are counted.
  */
 const acquireSlot = (context: Context, budgets: readonly Budget[]): Slot | undefined => {
   const { attempts: counts } = context

@@ -82,8 +82,8 @@ const useLink = async (
   const link = await consumeSignInLink(tx, link_hash, context.clock.now())
   if (!link) throw new PageError('link', 410)
   await checkMaker(tx, link, user.id)
-  // Anybody can come by a provider with an address of others, and choose a password: the person
-  // who did must not keep a way in beside the owner of the address.
+  // Someone else may have signed up with this address through a provider. That person must not keep a way in
+  // beside the owner of the address, who holds the link.
   if (link.kind === 'reset_password' && !user.email_verified)
     await unlinkAccounts(context, tx, user, client_info)
   await confirmOwner(context, tx, user, client_info)
@@ -91,7 +91,8 @@ const useLink = async (
 
 /**
  * Adds the passkey that the holder of a link has chosen, ends the user's sessions and logins, and returns new
- * recovery codes. It runs at once, not as a post-login action: without a factor nothing is left to prove.
+ * recovery codes. It runs at once instead of as a post-login action: a user without a factor has nothing left
+ * to prove.
  *
  * @throws PageError 400 `expired` when the user has a factor by now, 410 `link`
  */

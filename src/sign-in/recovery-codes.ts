@@ -13,7 +13,10 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 const COUNT = 10
 const GROUPS = 3
 const LETTERS = 4
-/** Excludes i, l, o and u, as they are easily confused: https://www.crockford.com/base32.html */
+/**
+ * Characters of a code, without i, l, o and u, which are easily confused:
+ * https://www.crockford.com/base32.html
+ */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /** Generates a code of 60 random bits: `k3vq-8zt2-m0ax`. */
@@ -30,7 +33,7 @@ const normalize = (typed: string): string | undefined => {
     : undefined
 }
 
-/** Hashes a code with a key: with a plain digest, 60 bits could be recovered from a copy of the database. */
+/** Hashes a code with a key: a plain digest in a copy of the database would reveal 60 bits by trial. */
 const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
   createHmac('sha256', master.derive('recovery-codes')).update(`${user_id}\0${code}`).digest('base64url')
 
@@ -58,7 +61,7 @@ export const isRecoveryCode = async (
   typed: string,
 ): Promise<boolean> => hasRecoveryCode(q, user_id, hashOf(context, user_id, normalize(typed) ?? ''))
 
-/** True once for each code. */
+/** Uses up a code; true once for each code of the user. */
 export const redeemRecoveryCode = async (
   context: Core,
   tx: Transaction,
@@ -68,7 +71,7 @@ export const redeemRecoveryCode = async (
   const code = normalize(typed)
   if (code === undefined || !(await consumeRecoveryCode(tx, user_id, hashOf(context, user_id, code))))
     return false
-  // A remembered browser may be lost, too.
+  // The user may have lost a remembered browser too.
   await removeRemembered(tx, user_id)
   return true
 }

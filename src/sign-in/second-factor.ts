@@ -20,14 +20,14 @@ import { removeThrottle } from './store.ts'
 import { checkThrottle, type Limit, passwordsFrom, type ThrottleKey } from './throttle.ts'
 import { redeemTotp } from './totp.ts'
 
-/** The second factor that the user entered or signed. */
+/** The second factor that the user presents: a typed code, or the signature of a passkey. */
 export type Presented =
   | { code: string }
   | { recovery_code: string }
   /** `proven` is undefined when the signature is invalid. */
   | { passkey: Factor | undefined; proven: ProvenPasskey | undefined }
 
-/** The methods of a proven factor, or the refusal to show. */
+/** `acr` and `amr` of a proven factor, or the refusal to show. */
 export type FactorProof = { acr: string; amr: string[]; refusal?: never } | { refusal: ProofRefusal }
 
 /** Limits guesses at six digits to about a hundred a day (NIST SP 800-63B section 3.2.2). */

@@ -57,7 +57,7 @@ const deviceOf = prepared((q, { devices }) =>
     ),
 )
 
-/** Returns the stored browser of a user with this device cookie. */
+/** True when the user has a stored browser with this device cookie. */
 export const findDevice = async (
   q: Queries,
   device: { user_id: string; device_hash: SecretHash },

@@ -39,11 +39,14 @@ export const ROW = {
   forget_after: DAY,
 } satisfies Limit
 /**
- * People in one office may mistype at the same time; a guesser of many accounts gets about ten tries a
- * minute.
+ * Limit of wrong passwords from one network: people in one office may mistype at the same time, and a guesser
+ * of many accounts gets about ten tries a minute.
  */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
-/** Programs repeat a wrong secret in a loop; correct secrets are served meanwhile. */
+/**
+ * Limit of wrong client secrets from one network: programs repeat them in a loop. Correct ones are served
+ * meanwhile.
+ */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
 
 /** Returns the throttle of wrong passwords from one network. */

@@ -11,7 +11,7 @@ import type { Transaction } from '#src/storage/store.ts'
  * https://www.rfc-editor.org/rfc/rfc6238#section-5.2
  */
 const PERIOD = 30
-/** The recommended length: https://www.rfc-editor.org/rfc/rfc4226#section-4 (R6) */
+/** Bytes of a secret, as recommended: https://www.rfc-editor.org/rfc/rfc4226#section-4 (R6) */
 const SECRET_BYTES = 20
 
 const base32 = new ScureBase32Plugin()
@@ -42,7 +42,7 @@ export const openTotpSecret = (
   { user_id, secret }: { user_id: string; secret: Uint8Array },
 ): string => master.open(secret, labelOf(user_id)).toString()
 
-/** Returns the time step of a currently valid code; undefined for any other. */
+/** Returns the time step of a currently valid code; undefined for any other code. */
 export const stepOf = (secret: string, typed: string, now: number): number | undefined => {
   const token = typed.replace(/\s/g, '')
   if (!/^\d{6}$/.test(token)) return undefined
