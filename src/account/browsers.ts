@@ -73,7 +73,7 @@ export const postLogins =
     return seeOther('/account?notice=login_ended')
   }
 
-/** Ends every login and session of the user except this browser's. */
+/** Ends all logins and sessions of the user except those of this browser. */
 export const postOtherLogins =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -10,9 +10,8 @@ import { recordLogin } from '#src/sign-in/log-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Continues, once, the form that waited for its user to confirm who they are. Only the browser that posted
- * the form can continue it, and only as the same user: the form was checked against cross-site posts when it
- * arrived.
+ * Continues a form after its user has confirmed who they are, once. Only the browser that posted the form can
+ * continue it, and only as the same user, because the CSRF token was checked when the form was posted.
  *
  * @param forms the handlers by path
  */
@@ -34,7 +33,7 @@ export const getContinue =
       if (isProven(flow)) await recordLogin(context, tx, { ...login, id: login.user_id }, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
-    // Runs under the form's own path, because the form may store that path for another confirmation.
+    // Runs under the form's own path, because the handler may store that path for another confirmation.
     return form(withRequest(call, path, postOf(context, call, fields)), {})
   }
 

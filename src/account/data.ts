@@ -28,8 +28,8 @@ import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 const PAGE = '/account/data'
 
 /**
- * Allows deletion if the organization does. Administrators cannot delete themselves: another one has to do
- * it, so that one remains.
+ * Returns whether the user may delete the account; undefined when the organization does not offer it.
+ * Administrators cannot delete themselves: another administrator has to do it, so that one remains.
  */
 const deletionOf = ({ organization, permissions }: Viewer): AccountDataPage['deletion'] => {
   if (!settingsOf(organization).self_deletion) return undefined

@@ -13,7 +13,7 @@ const PAGE = '/account/history'
 /** Sign-ins on one page, the default page size of the admin API. */
 const SHOWN = 20
 
-/** The shown methods by `amr` value: https://www.rfc-editor.org/rfc/rfc8176#section-2 */
+/** Methods as the page names them, by `amr` value: https://www.rfc-editor.org/rfc/rfc8176#section-2 */
 const methods: Record<string, SignInMethod> = {
   pwd: 'password',
   fed: 'provider',
@@ -74,5 +74,5 @@ export const getHistory =
 const clientOf = ({ client_id }: Record<string, unknown>): string[] =>
   typeof client_id === 'string' && client_id !== '' ? [client_id] : []
 
-/** No row stores the console's client. Any other client without a name was deleted. */
+/** Returns the name of a client without a row: the console's, or the id of a client that was deleted. */
 const nameless = (client_id: string): string => (client_id === CONSOLE_CLIENT ? CONSOLE_NAME : client_id)

@@ -42,8 +42,8 @@ export const toProvider = async (
 }
 
 /**
- * Returns the path that continues the request that led to the registration; in another browser, the path of
- * the account page.
+ * Returns the stored request that led to the registration; in another browser, a new request for the account
+ * page.
  */
 export const flowAfter = async (
   context: Context,

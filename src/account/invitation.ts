@@ -43,9 +43,7 @@ import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
-/**
- * An invitation as a page shows it. `user_id` is the id that a new user will have, which a new passkey names.
- */
+/** An invitation as a page shows it. A new passkey contains `user_id` before the user is stored. */
 interface Opened extends Found {
   token: string
   link_hash: SecretHash
@@ -65,9 +63,7 @@ const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): Ne
   last_name,
 })
 
-/**
- * Opens an invitation from its link. Opening it does not use it up: mail scanners and previews open links.
- */
+/** Shows the form of an invitation. Mail scanners and previews open links, so this does not use it up. */
 export const getInvitationPage =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -177,7 +173,7 @@ const errorsOf = async (
   return isReserved ? { username: 'taken', ...errors } : errors
 }
 
-/** Takes the fields of the person, then a passkey or a password; then the user is created and signed in. */
+/** Handles the form with the person's fields, then the form with a credential, which creates the user. */
 export const postInvitation =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -250,10 +246,10 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // Counts as a login, though a second factor may be due: nobody verified the address, and the login of its
-    // owner at a provider must not be linked without the password.
+    // The user counts as logged in, even while a second factor is due: before the first login, an account at
+    // a provider may be linked by the unverified address, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The page has offered a passkey.
+    // The user has declined the passkey that the page offered.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }
@@ -266,7 +262,7 @@ const accept = async (
       ? completeUser(context, call, opened, password, also)
       : createInvited(context, call, opened, values, password, also))
   } catch (error) {
-    // The same form was sent before: that request created the user and may have used up the invitation.
+    // If the form was sent twice, the first request created the user and may have used up the invitation.
     await context.store.read(q => findInvited(context, q, opened.link_hash))
     if (!opened.user && (await context.store.read(q => findUser(q, organization.id, user_id))))
       throw new PageError('expired', 400, { retry_url: invitationUrl(context, opened.token) })

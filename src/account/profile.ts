@@ -29,7 +29,7 @@ interface Refused {
   seconds?: number
 }
 
-/** Renders the page of the profile, with what was refused. */
+/** Renders the profile page, with the values and errors of a refused form. */
 export const profilePage = (
   context: Context,
   call: Call,
@@ -44,7 +44,7 @@ export const profilePage = (
   const attributes = attributeFields(definitions, user.attributes, again)
   const { values = user, errors, seconds } = refused ?? {}
   const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
-  // The form shows the pending address with the same words.
+  // The form already says that the pending address waits for its link.
   const notice = given || (told === 'verification_sent' && user.pending_email) ? undefined : told
   return render(
     'account-profile',
@@ -72,8 +72,8 @@ export const profilePage = (
 
 /**
  * Shows the form of names, e-mail address and the attributes that the organization shows. It requires a
- * recent authentication, because the address allows a password reset. A new address takes effect once its
- * verification link is opened; until then it is no login name and gets no other mail.
+ * recent authentication, because the owner of the address can reset the password. A new address takes effect
+ * once its verification link is opened; until then it is no login name and gets no other mail.
  */
 export const getProfile =
   (context: Context) =>
@@ -113,7 +113,7 @@ export const postProfile =
       await updateUser(context, user.id, change, by, async (tx, before, changed) => {
         if (!changed.includes('pending_email')) return
         const wait = await sendVerification(context, tx, before, email, call)
-        if (wait > 0) throw retryLater('rate_limited', 'Too many addresses were asked for.', wait)
+        if (wait > 0) throw retryLater('rate_limited', 'Too many verification mails were requested.', wait)
         await enqueueNotice(context, tx, 'email_change', before, call, { email, to: before.email })
       })
     } catch (error) {

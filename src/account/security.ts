@@ -149,7 +149,9 @@ export const postRemoveFactor =
     return seeOther(`${PAGE}?notice=factor_removed`)
   }
 
-/** Forgets a remembered browser. It needs no recent authentication: it only makes logins stricter. */
+/**
+ * Forgets a remembered browser. This needs no recent authentication, because it only makes logins stricter.
+ */
 export const postForgetBrowser =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

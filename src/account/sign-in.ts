@@ -27,8 +27,8 @@ interface LinkUser {
   user: UserRow
   organization: Organization
   /**
-   * The user has no factor, and may choose a passkey instead of a password: behind an administrator's link,
-   * and without a password to replace.
+   * True when the user may choose a passkey instead of a password: a user without a factor who has an
+   * administrator's link or no password.
    */
   takes_passkey: boolean
 }
@@ -122,7 +122,8 @@ export const postSignIn =
       client_info: call,
     })
     if (retry) {
-      // Two copies of the form arrived at the same time: the second one finds the new password in place.
+      // If two copies of the form arrive at the same time, the first one uses up the link, and this check
+      // refuses the second.
       await context.store.read(opened.check)
       return linkPage(context, call, opened, holder, retry)
     }

@@ -3,7 +3,7 @@ import type { Keyset } from '#src/lib/cursor.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 
-/** Maximum events of the download of one's own data: about 5 MB, which are built in memory. */
+/** Maximum events in a user's download of their data: about 5 MB, which are built in memory. */
 const MAX_EVENTS = 10_000
 
 const shown = ({ events }: Queries['tables']) => ({
@@ -30,8 +30,8 @@ export const listOwnEvents = (q: Queries, user_id: UserId) => {
 }
 
 /**
- * Maximum number of events that one page of sign-ins reads: a user may have thousands of other events, and
- * the next page continues there.
+ * Maximum number of events that one page of sign-ins reads: a user may have thousands of other events. The
+ * next page continues after them.
  */
 const SCANNED = 500
 

@@ -44,7 +44,7 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
   return { user, organization, is_pending: user.email !== link.email }
 }
 
-/** True when the user is signed in in this browser. */
+/** True when this browser has a login of the user. */
 const isHere = async (context: Context, call: Call, user: UserRow): Promise<boolean> => {
   const hash = loginHash(context, call.request)
   const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []

@@ -35,9 +35,8 @@ export interface Viewer {
 }
 
 /**
- * Returns the user of the latest login of this browser, or of its login in the organization of
- * `?organization=` (slug). Without a login, or when the login owes a step, it returns that step's page
- * instead.
+ * Returns the user of the latest login of this browser; with `?organization=` (slug), of a login in that
+ * organization. Without a login, or when the login owes a step, it returns the page of the next step.
  *
  * @param back path on which a login ends
  * @param cancel path to which the user may go back, for a page that requires a recent authentication
@@ -63,15 +62,18 @@ export const requireViewer = async (
 }
 
 /**
- * True when a login proves enough for a change of the account: it is recent, and has the second factor that a
- * remembered browser may have spared.
+ * True when a login proves enough for a change of the account: it is recent, and has a second factor if the
+ * user has one. A remembered browser does not replace that factor.
  */
 const provesChange = (
   login: Pick<StepUser, 'acr' | 'auth_time'> & { factors: readonly FactorType[] },
   now: number,
 ): boolean => isFresh(login, now) && (login.factors.length === 0 || levelOf(login.acr) >= levelWith('totp'))
 
-/** Asks the logged-in user to confirm who they are; ends on `back`, or continues with the intent. */
+/**
+ * Asks the logged-in user to confirm who they are; afterwards the browser goes to `back`, or the form in
+ * `intent` continues.
+ */
 const confirmUser = async (
   context: Context,
   browser: BrowserSession,
