@@ -18,9 +18,11 @@ const UserApplication = z
     client_id: z.string().describe('Client that the user has used.'),
     name: z.string().describe('Name of the client.'),
     scopes: z.array(z.string()).describe('Scopes that the user has consented to.'),
-    granted_at: time.nullable().describe('Time of the first consent; null: none was needed or asked for.'),
+    granted_at: time
+      .nullable()
+      .describe('Time of the first consent; null when none was needed or asked for.'),
     sessions: count.describe(`Number of active sessions, among the ${MOST} newest of the user.`),
-    last_active_at: time.nullable().describe('Time when the latest of these sessions was used.'),
+    last_active_at: time.nullable().describe('Time of the latest use of one of these sessions.'),
   })
   .meta({
     id: 'UserApplication',
@@ -37,7 +39,9 @@ const UserApplication = z
 type UserApplication = z.output<typeof UserApplication>
 
 const UserApplications = z
-  .object({ data: z.array(UserApplication).describe('Those with consent first, latest first.') })
+  .object({
+    data: z.array(UserApplication).describe('Clients with consent first, the latest consent first.'),
+  })
   .meta({
     id: 'UserApplications',
     description: 'Clients with consent or sessions of a user.',

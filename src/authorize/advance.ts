@@ -55,7 +55,7 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const { flow, next } = await settle(context, browser, opened, logins)
-  // Without a consent, the redirect URI of a dynamic client may be an attacker's.
+  // A dynamic client gets no error: without a consent, its redirect URI may be an attacker's.
   if (next.step === 'refuse' && flow.client && isDynamic(flow.client)) throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
@@ -90,7 +90,7 @@ const pages = {
   consent: consentPage,
 }
 
-/** Returns the step that is due for the stored state. */
+/** Returns the step that is due, by the flow and the logins of the browser. */
 export const decide = async (
   context: Context,
   browser: BrowserSession,
@@ -100,8 +100,8 @@ export const decide = async (
   decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
 /**
- * Like {@link decide}, but with the client as its metadata document describes it, once the next step concerns
- * the client. Only this decision determines the answer to the client.
+ * Like {@link decide}, but reads the metadata document of the client when the next step concerns the client.
+ * Only this decision determines the answer to the client.
  */
 export const settle = async <F extends Flow>(
   context: Context,
@@ -146,9 +146,9 @@ export const decideAmong = (
 }
 
 /**
- * True when the login may count as proven in this flow. Single sign-on at a provider may be older than the
- * flow. It suffices for a user without factors to add one: some providers never report the time, and their
- * users could not log in otherwise.
+ * True when the login may count as proven in this flow: its authentication is recent or newer than the flow,
+ * which single sign-on at a provider may not be. An older one lets a user without factors add the first one,
+ * because some providers never report the time, and their users could not log in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login

@@ -27,7 +27,7 @@ export const answerClient = (
   { request, client, organization }: Addressee,
   parameters: Record<string, string>,
 ): Response => {
-  // The URI of the request, not the registered one: a native application listens on any port
+  // Uses the redirect URI of the request, not the registered one: a native application listens on any port
   // (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
   const { redirect_uri, state, response_mode } = request
   const all = { ...parameters, state, iss: context.config.url }

@@ -12,17 +12,18 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 
 /**
  * Limits of mails that unauthenticated clients request: per recipient and network (a person asks again once
- * or twice), per recipient from all networks, and per network for all recipients (an office shares one). The
- * wait is never longer than a link is valid, so the owner has a working link even if others use up the limit.
+ * or twice), per recipient from all networks, and per network for all recipients (an office shares a
+ * network). The wait is never longer than a link is valid, so the owner has a working link even if others use
+ * up the limit.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
 const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 * MINUTE }
 
 /**
- * Returns the named user when this is one of their known browsers. The work is the same for every name. Only
- * they pass the limits of their network: a person with an account could otherwise make any number of browsers
- * known, and flood other people from each.
+ * Returns the user of this name when the request comes from one of the user's known browsers. The work is the
+ * same for every name. A known browser passes the limits of its network only for its own user: otherwise a
+ * person with an account could make many browsers known, and flood other people with mail from each.
  */
 export const knownOwner = (
   { store }: Context,
@@ -36,10 +37,10 @@ export const knownOwner = (
   })
 
 /**
- * Puts a mail requested by an unauthenticated client into the outbox, and charges it. Work and answer do not
- * depend on whether `recipient` has reached its limit.
+ * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. Work and answer do
+ * not depend on whether `recipient` has reached its limit.
  *
- * @param owner the recipient in a known browser: the limits of the network do not apply
+ * @param owner the recipient, when asking from a known browser: the limits of the network do not apply
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of network and organization is spent
  */

@@ -7,7 +7,7 @@ import { advance, decide, isStale } from './advance.ts'
 import { attributesPage, findMissing } from './attributes-page.ts'
 import { chooseLogin, openStep } from './flow.ts'
 
-/** Stores required attributes. It needs no permission, since the organization asks for them. */
+/** Stores required attributes. This needs no permission, because the organization asks for them. */
 export const postAttributes =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -20,7 +20,7 @@ interface AuthenticationMethod {
   amr: string[]
 }
 
-/** The login (or first factor) that the flow chooses, and the login when a new one began. */
+/** The login or first factor that the flow chooses; `login` is set when a new login began. */
 interface Outcome {
   kind: 'accepted'
   chosen: ChosenLogin & Partial<Pick<Pending, 'enrolled' | 'recovered_by'>>
@@ -32,12 +32,12 @@ interface Outcome {
 interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
   /**
-   * Checks in the same write that the proof still holds, and uses it up. Must not change the account; that is
-   * for `action`.
+   * Checks in the same write that the proof still holds, and uses it up. It must not change the account:
+   * `action` does that.
    */
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction
-  /** Time of the authentication in milliseconds; undefined for now, 0 when it is not known. */
+  /** Time of the authentication in milliseconds; undefined means now, 0 unknown. */
   auth_time?: number | undefined
   /** Start of the login in milliseconds, for a login that continues. */
   signed_in_at?: number
@@ -45,7 +45,7 @@ interface AuthenticationResult extends AuthenticationMethod {
   until?: number | undefined
   /** The user proved a recovery code in place of a lost passkey, and has to add a new passkey. */
   recovers?: true
-  /** Answers instead of the next step, once the login has begun. */
+  /** Returns the answer in place of the next step, once the login has begun. */
   show?: () => Promise<Response>
 }
 
@@ -71,7 +71,7 @@ export const proceedAs = (
   return applyResult(context, browser, flow, begin, show)
 }
 
-/** Returns the flow of a user for whom a recovery code stands in for a lost passkey. */
+/** Returns the flow after the user has proven a recovery code in place of a lost passkey. */
 export const recoveredBy = (flow: StoredFlow, recovered_by: UserId): StoredFlow => ({
   ...flow,
   pending: { ...flow.pending, recovered_by },
@@ -104,7 +104,7 @@ const completeAuthentication = async (
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
-  // A change of the account is never spared the second factor.
+  // A remembered browser never spares the second factor for a change of the account.
   const isSpared =
     !action && isFirstFactor({ amr }) && (await rememberedIn(context, tx, call, flow)).has(user_id)
   const { factor_due, enrol_due } = owedBy(context, flow, { acr, user_id }, factors, isSpared)
@@ -132,8 +132,8 @@ const completeAuthentication = async (
 }
 
 /**
- * Adds a further factor for the user of this step: starts the login, or raises the existing one to the new
- * level.
+ * Continues after the user of this step has proven a further factor: starts the login, or raises the existing
+ * one to the new level.
  */
 export const completeWithFactor = async (
   context: Context,
@@ -171,14 +171,15 @@ export const completeWithFactor = async (
   return { kind: 'accepted', chosen, login }
 }
 
-/** Leaves the flow unchanged; the write is committed with the events that it recorded. */
+/** A refused proof. The flow stays unchanged; the write is committed, because it has recorded events. */
 interface Refused {
   kind: 'refused'
   answer(): Promise<Response>
 }
 
 /**
- * Runs `begin` in a write, stores the chosen login and answers with `show`, or answers its refusal.
+ * Runs `begin` in a write, stores the chosen login and answers with `show`. When `begin` refuses, its answer
+ * is sent.
  */
 export const applyResult = async (
   context: Context,

@@ -88,8 +88,8 @@ export const getStoredPost =
   }
 
 /**
- * Answers errors as pages until the redirect URI is verified, and redirects them to the client afterwards.
- * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+ * Handles an authorization request. Errors are pages until the redirect URI is verified; afterwards the
+ * client gets them by a redirect. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 export const handleAuthorizationRequest = async (
   context: Context,
@@ -112,7 +112,9 @@ export const handleAuthorizationRequest = async (
   })
 }
 
-/** Returns client and redirect URI of a request (raw query strings and forms); refusals are pages. */
+/**
+ * Returns client and redirect URI of a request, given as raw query strings and forms. A refusal is a page.
+ */
 const readTarget = async (context: Context, call: Call, sources: readonly string[]) => {
   const refuse = (...why: Refusal) => refuseRequest(context, call, ...why)
   const parameters = read(() => parseParameters(...sources))
@@ -154,8 +156,8 @@ const hintedUser = async (
 }
 
 /**
- * Sends the errors of https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1 to the client, server errors
- * included.
+ * Runs `body` and sends its errors to the client, server errors included:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 const redirectingErrors = async (
   context: Context,

@@ -11,8 +11,8 @@ import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from '
 import { exitOf, show } from './step-pages.ts'
 
 /**
- * Returns a client as the consent page shows it. A dynamic client with a misleading name is shown without the
- * name.
+ * Returns a client as the consent page shows it. A dynamic client with a misleading name is shown by its
+ * host.
  */
 const consentClient = async (context: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }

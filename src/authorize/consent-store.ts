@@ -19,15 +19,16 @@ const consentsOf = prepared((q, { consents, logins }) =>
     .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
 )
 
-/**
- * Lists the scopes that the users of this browser have granted to the client since a time in milliseconds.
- */
+/** Lists the scopes that the users of this browser have granted to the client since `since` (ms). */
 export const listConsents = (
   q: Queries,
   key: { browser_hash: SecretHash; client_id: string; since: number },
 ): Promise<{ user_id: UserId; scopes: readonly string[] }[]> => consentsOf(q, key)
 
-/** Adds the scopes to those that the user has granted to the client since a time in milliseconds. */
+/**
+ * Adds the scopes to those that the user has granted to the client since `since` (ms). An older consent is
+ * replaced.
+ */
 export const grantConsent = async (
   tx: Transaction,
   grant: {

@@ -36,7 +36,7 @@ const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolea
 }
 
 /**
- * Normalizes as browsers post hidden fields: each line break as CRLF, NUL as U+FFFD. `state` may hold both
- * (O-25).
+ * Normalizes a text for a comparison with a posted hidden field, in which browsers replace line breaks by
+ * CRLF and NUL by U+FFFD. `state` may hold both (O-25).
  */
 const asPosted = (text: string): string => text.replace(/\r\n?|\n/g, '\n').replaceAll('\0', '\ufffd')

@@ -33,7 +33,7 @@ import { consentsSince, listConsents } from './consent-store.ts'
 import { type BrowserSession, consentScopes, type Flow, type SubjectId } from './flow.ts'
 import type { FirstFactorProof } from './store.ts'
 
-/** The user of a step: a login, or a first factor whose login begins with the second. */
+/** The user of a step: a login, or a proven first factor whose login begins with the second factor. */
 export type StepUser = Pick<
   Login,
   | 'user_id'
@@ -56,7 +56,7 @@ export type StepUser = Pick<
   expires_at: number | undefined
 }
 
-/** True for a login, which can be issued a code; false for a first factor that waits for the second. */
+/** True for a login, for which a code can be issued; false for a first factor that waits for the second. */
 export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & CodeLogin =>
   subject.id !== 'proof'
 
@@ -140,7 +140,7 @@ const rolesFor = async (
   return new Set(roles.map(({ name }) => name))
 }
 
-/** True when a new password was chosen in this flow: it takes effect when the login begins. */
+/** True when the user has chosen a new password in this flow, which takes effect when the login begins. */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
@@ -165,7 +165,7 @@ const mayEnrol = async (
 const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean> =>
   permissionsOf(await store.read(q => effectiveRoles(q, user_id))).has('profile:update')
 
-/** Milliseconds without an offer after "Not now": people would dismiss an offer at each login unread. */
+/** Milliseconds without an offer after "Not now": people would dismiss it unread if it came at each login. */
 const OFFER_AGAIN = 30 * DAY
 
 /**
@@ -227,8 +227,8 @@ export const owedBy = (
   })
 
 /**
- * Returns the days for which this browser may be remembered in this flow. Returns undefined where no factor
- * is spared: for requests that name a permission, changes of the account, and the console.
+ * Returns the days for which this browser may be remembered in this flow. Returns undefined where the second
+ * factor is always asked for: for requests that name a permission, changes of the account, and the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =
@@ -240,8 +240,8 @@ export const rememberDays = ({ request, client, organization }: Flow): number | 
 }
 
 /**
- * True for a first factor beside which a browser may be remembered: not a code or link by mail, and not a
- * recovery code.
+ * True for a first factor with which a browser may be remembered: a password or a provider. A code or link by
+ * mail and a recovery code do not count.
  */
 export const isFirstFactor = ({ amr }: Pick<StepUser, 'amr'>): boolean =>
   amr.includes('pwd') || amr.includes('fed')
@@ -258,16 +258,16 @@ export const rememberedIn = async (
   if (days === undefined || hash === undefined) return new Set()
   const now = context.clock.now()
   const rows = await listRememberedIn(q, hash, now)
-  // The organization may have shortened the time.
+  // The organization may have shortened the time since the browser was remembered.
   return new Set(rows.flatMap(({ user_id, created_at }) => (created_at > now - days * DAY ? user_id : [])))
 }
 
-/** True when a recovery code stood in for this user's lost passkey in this flow. */
+/** True when this user has proven a recovery code in place of a lost passkey in this flow. */
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
- * Returns the user of a proven first factor; undefined when the password was replaced since or the user was
- * disabled.
+ * Returns the user of a proven first factor. The list is empty when the password has been replaced or the
+ * user disabled since.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)

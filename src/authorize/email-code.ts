@@ -73,7 +73,7 @@ export const getEmailCode =
     return page(context, browser, flow)
   }
 
-/** Handles `username`, to which a code is sent, and then `code`. */
+/** Handles two forms: `username`, to which a code is sent, then `code`. */
 export const postEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -123,7 +123,7 @@ const sendCode = async (
     ...(owner && { known_to: owner }),
   }
   const mail = { kind: 'sign_in_code', organization_id, user_id: null, data } as const
-  // Known browsers are counted apart, so strangers who ask for codes of this name do not use up the owner's
+  // Known browsers are counted apart, so strangers who ask for codes for this name do not use up the owner's
   // limit.
   const recipient = `code:${accountName({ organization_id, identifier })}${owner ? ':known' : ''}`
   const wait = await askForMail(context, call, mail, recipient, owner)
@@ -140,7 +140,9 @@ const sendCode = async (
 
 const originFrom = ({ user_agent, ip_address, time_zone }: Call) => ({ user_agent, ip_address, time_zone })
 
-/** Logs in with the code, as one factor, within the budgets of passwords. */
+/**
+ * Logs in with the code, which counts as one factor. Wrong codes use up the same attempts as wrong passwords.
+ */
 const enterCode = async (
   context: Context,
   browser: BrowserSession,

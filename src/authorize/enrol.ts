@@ -20,8 +20,9 @@ import { show } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
 /**
- * Adds a factor: the first `code` of an authenticator app, or the `credential` of a new passkey. It is named
- * by its maker or kind; users rename it on the security page. The factor counts as proven in this login.
+ * Adds a factor: the first `code` of an authenticator app, or the `credential` of a new passkey. The factor
+ * gets the name of its maker or kind; users rename it on the security page. It counts as proven in this
+ * login.
  */
 export const postEnrol =
   (context: Context) =>
@@ -57,7 +58,7 @@ export const postEnrol =
         const { credential_id } = factor
         if (credential_id && (await findPasskey(tx, credential_id)))
           return { kind: 'refused', answer: () => retry('passkey') }
-        // Two copies of the form arrived at the same time, and the first one has enrolled the factor.
+        // If two copies of the form arrive at the same time, the first one enrols the factor.
         if (!(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
         const factors = await listFactors(tx, user.id)

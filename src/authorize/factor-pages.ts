@@ -17,13 +17,14 @@ const queryParameter = ({ call }: BrowserSession, name: string): string | null =
 type Method = 'totp' | 'passkey' | 'recovery'
 
 /**
- * True when a recovery code may stand in for a lost passkey, whose user then adds a new one: the organization
- * requires passkeys. A client that asks for a passkey does not accept the code (`acr_values=phr`).
+ * True when the organization requires passkeys: a user who has lost the passkey may then prove a recovery
+ * code instead, and adds a new passkey. The code does not satisfy a client that asks for a passkey
+ * (`acr_values=phr`).
  */
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 
 /**
- * Returns the methods that the user has and that reach the level. A recovery code stands in for an
+ * Returns the user's methods that reach the level of the login. A recovery code stands in for an
  * authenticator app.
  */
 const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[] => {
@@ -33,7 +34,7 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
   return level <= levelWith('totp') || mayRecover(flow) ? [...methods, 'recovery'] : methods
 }
 
-/** Returns the days for which the page offers to remember the browser. */
+/** Returns the days for which the page offers to remember the browser; undefined when it does not. */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)
   const isChange = flow.pending.proof?.action !== undefined
@@ -129,7 +130,7 @@ export const enrolPage = async (
   return show(context, 'enrol-passkey', browser, flow, { ...form, options }, retry as Retry<'enrol-passkey'>)
 }
 
-/** True for a user whose new passkey is to log in alone. */
+/** True for a user without a password, whose new passkey has to log in alone. */
 export const hasNoPassword = async (
   { store }: Context,
   { organization }: StoredFlow,

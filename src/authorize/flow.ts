@@ -51,7 +51,7 @@ export interface Flow {
   readonly pending: Pending | undefined
   /** The client as its metadata document describes it; undefined until the document has been read. */
   readonly document?: DynamicClient
-  /** True when this request approved the consent. */
+  /** True when the current HTTP request carries the user's approval. */
   readonly approved: boolean
 }
 
@@ -59,7 +59,7 @@ export interface Flow {
 export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: string }
 
 /**
- * Loads client and organization of a request again, so that changes since then count.
+ * Loads client and organization of a request, so that changes since the request was stored count.
  *
  * @throws PageError 400 `unknown_client` or `bad_redirect` when client or redirect URI are no longer
  *   registered, `expired` when the client may no longer make this request or the organization was deleted
@@ -109,15 +109,16 @@ const apisToAsk = async (
   return mayAsk ? apis : undefined
 }
 
-/** Returns the scopes of a request without the API scopes that need a role missing from `roles`. */
+/** Returns the scopes of a request without the API scopes that need a role missing from `held`. */
 export const offeredScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
   held: ReadonlySet<string>,
 ): readonly string[] => request.scopes.filter(scope => apisOffering(apis, scope, held)?.length !== 0)
 
 /**
- * Returns the offered scopes of a request as consents store them. A scope of an API is preceded by the id of
- * the API. The id of each named API stands alone too, because a token without scopes may open the API.
+ * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
+ * `API_ID/SCOPE`. The id of each API is stored too, because a token without scopes may give access to the
+ * API.
  */
 export const consentScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
@@ -159,8 +160,8 @@ export const accountRequest = (
 })
 
 /**
- * Form of a handle of a login without a client. It carries the organization that the URL named, so an expired
- * page can link to a new start.
+ * Form of the handle of a login without a client. It contains the slug of the organization that the URL
+ * named, so that the page of an expired request can link to a new login.
  */
 const ownHandle = /^own-(?:([a-z0-9-]+)-)?[\w-]{43}$/
 
@@ -171,7 +172,7 @@ const startOf = (handle: string): { retry_url?: string } => {
 
 /**
  * Generates the handle of a request. Without a client it contains the slug of the organization that the URL
- * named, for the link on an expired page.
+ * named, for the link on the page of an expired request.
  */
 export const newHandle = ({ client, organization, request }: Flow): string => {
   if (client) return newSecret()
@@ -253,8 +254,7 @@ interface PostedStep {
 }
 
 /**
- * Opens the form of a step. Only the CSRF token names the request: the specified consent form has no field
- * for it.
+ * Opens the form of a step. The CSRF token names the request; a field `request` has to agree with it.
  *
  * @throws PageError 403 when the form comes from another origin or without a token of this browser and step,
  * 400 when the request is no longer pending
@@ -275,7 +275,7 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   }
 }
 
-/** Returns the flow with this login chosen, for a page that showed it. */
+/** Returns the flow with this login, which the page showed, as the chosen one. */
 export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
   if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
@@ -287,8 +287,8 @@ export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
   pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 
 /**
- * True when the user authenticated in this flow. Decided by the stored request, because two tabs may log in
- * at once.
+ * True when the user authenticated in this flow. The stored request decides, because two tabs may log in at
+ * once.
  */
 export const isProven = ({ pending }: Flow): boolean =>
   Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected

@@ -58,7 +58,7 @@ export const continueAt = async (
   await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'hash' })
   const { request, ...rest } = flowAt(flow, home)
   const { prompts } = request
-  // An existing login there may belong to another user.
+  // The password is asked for, because an existing login in that organization may belong to another user.
   const asking = { prompts: ['login', ...prompts.filter(prompt => prompt === 'consent')] as const }
   return advance(
     context,
@@ -69,7 +69,7 @@ export const continueAt = async (
 }
 
 const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({
-  // A request that names an API stays with its organization.
+  // A request that names an API never moves to another organization.
   apis: [],
   client,
   organization,

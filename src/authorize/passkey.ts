@@ -62,7 +62,7 @@ export const postPasskey =
     })
   }
 
-/** Rolls the write back, so that the round stays unused and the page that is shown again works. */
+/** Thrown to roll the write back, so that the round stays unused and the page that is shown again works. */
 class CopiedPasskey extends Error {
   override readonly name = 'CopiedPasskey'
 }

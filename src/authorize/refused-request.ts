@@ -58,7 +58,7 @@ export const refuseRequest = async (
     context.log.warn({ event: 'authorization_refused', request_id, reason, ...given, ...why })
     if (client && !isDynamic(client)) await recordRefusal(context, call, client, reason, given.redirect_uri)
   }
-  // `context.login_page` exists in development mode only.
+  // `context.loginPage` exists in development mode only.
   const explanation = context.loginPage && {
     request: { reason, redirect_uri: given.redirect_uri, registered: client?.redirect_uris ?? [] },
   }
@@ -66,8 +66,9 @@ export const refuseRequest = async (
 }
 
 /**
- * Returns the error that the client gets. An `invalid_scope` names the allowed scopes in the log; in
- * development mode also to the client. Elsewhere a stranger could list a client's scopes by its public id.
+ * Returns the error that the client gets. The log names the allowed scopes of an `invalid_scope`. The client
+ * gets them in development mode only: a stranger could otherwise list the scopes of a client by its public
+ * id.
  */
 export const publicError = (
   context: Context,
@@ -92,8 +93,8 @@ const MAX_EVENTS = 20
 const EVENTS: Limit = { kind: 'window', count: MAX_EVENTS, window: HOUR, wait: 0 }
 
 /**
- * Records at most one event an hour for each client, reason and redirect URI. Its `count` includes the
- * refusals since the previous event.
+ * Records at most one event an hour for each client, reason and redirect URI. The `count` of an event
+ * includes the refusals since the previous event.
  */
 const recordRefusal = (
   context: Context,

@@ -84,7 +84,7 @@ const endOnSecurityPage = async (
     : flow
 }
 
-/** Verifies signatures before the write, because they take long. */
+/** Verifies signatures before the write, because verification takes long. */
 const presentedBy = async (
   context: Context,
   flow: StoredFlow,

@@ -10,7 +10,7 @@ import { askForMail } from './ask-for-mail.ts'
 import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
 import { openStepPage, type Retry, show } from './step-pages.ts'
 
-/** Maximum characters: https://www.rfc-editor.org/errata/eid1690 */
+/** Maximum characters of an e-mail address: https://www.rfc-editor.org/errata/eid1690 */
 const MAX_EMAIL = 254
 
 const page = (

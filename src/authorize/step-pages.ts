@@ -56,7 +56,7 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/** Returns the shown name of the client; for a dynamic client before the login the host of its URI. */
+/** Returns the client's name as pages before the login show it; of a dynamic client, the host of its URI. */
 export const clientName = ({ client, request }: StoredFlow) =>
   client && {
     client_name: client.from_document
@@ -238,7 +238,7 @@ export const selectAccountPage = (
 /**
  * Opens the page of a step, whose query names the request.
  *
- * @throws PageError 400 `expired` when it was not stored for this browser, or has expired
+ * @throws PageError 400 `expired` when the request was not stored for this browser, or has expired
  */
 export const openStepPage = async (
   context: Context,

@@ -68,7 +68,7 @@ export const insertPending = async (tx: Transaction, pending: Pending): Promise<
   await tx.insert(tx.tables.authorization_requests).values(pending)
 }
 
-/** True when the request was still pending. */
+/** Stores the choice of a flow; true when the request was still pending. */
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,

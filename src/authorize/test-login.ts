@@ -55,11 +55,11 @@ const TestLogin = z
   .object({
     refusal: z
       .object({
-        error: z.string().describe('Code of OAuth.'),
+        error: z.string().describe('OAuth error code.'),
         error_description: z.string().describe('The reason as a sentence.'),
       })
       .nullable()
-      .describe('Why the application would get no tokens; null: it would get some.'),
+      .describe('Why the application would get no tokens; null when it would get tokens.'),
     scope: z.string().nullable().describe('Scopes of the access token, separated by spaces.'),
     id_token: TestedToken.nullable().describe('Null without the scope `openid`.'),
     access_token: TestedToken.nullable().describe('Null after a refusal.'),
@@ -70,7 +70,9 @@ const TestLogin = z
       ),
     hidden: z
       .array(z.string())
-      .describe('Claims that would have a value which administrators do not see; they are left out above.'),
+      .describe(
+        'Names of claims that the application would get, but whose values administrators may not see.',
+      ),
   })
   .meta({
     id: 'TestLogin',
@@ -116,7 +118,7 @@ const requestOf = async (context: Context, client: Client, user: UserRow, { scop
   return parseAuthorizeRequest({ values, irregular: new Map() }, client, target, apis)
 }
 
-/** Claims that carry the attribute of the same name even when no mapping names them. */
+/** Claims that show the attribute of the same name even without a claim mapping. */
 const OF_ATTRIBUTES = [...profileAttributes, 'phone_number', 'phone_number_verified', 'address']
 
 /** Returns the claims that show an attribute which is visible to nobody. */
@@ -129,7 +131,7 @@ const hiddenClaims = (names: ReadonlySet<string>, mapping: ClaimMapping): string
 ]
 
 /**
- * Composes what the application would get, by the functions that issue it.
+ * Composes the tokens that the application would get, with the functions that issue tokens.
  *
  * @throws OAuthError for a request that would be refused
  */
