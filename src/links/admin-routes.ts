@@ -14,8 +14,8 @@ import { createSignInLink } from './links.ts'
 import { mayReset } from './mail-delivery.ts'
 
 /**
- * Mails that an administrator can send. `field` is their name in the event, `obstacle` the reason why a user
- * cannot get the mail.
+ * Mails that an administrator can send. `field` is the mail's name in the event `user.updated`; `obstacle`
+ * returns the reason why a user cannot get the mail.
  */
 const requests = {
   reset_password: {
@@ -49,7 +49,7 @@ const sendMail = (
   })
 
 const NO_MAIL =
-  'The server sends no mail, or this user cannot receive this one; the description has the reason.'
+  'The server sends no mail, or the user cannot receive this mail; the description has the reason.'
 
 const SignInLink = z
   .object({
@@ -72,7 +72,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/users/:user_id/send-password-reset',
     permission: 'users:update',
-    summary: 'Send a user a link to choose a new password (once, 30 minutes)',
+    summary: 'Send a user a link to choose a new password (single use, 30 minutes)',
     status: 204,
     errors: [404, 409, 429],
     conflict: NO_MAIL,
@@ -83,7 +83,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/users/:user_id/send-verification',
     permission: 'users:update',
-    summary: 'Send a user a link to verify the e-mail address (once, a day)',
+    summary: 'Send a user a link to verify the e-mail address (single use, one day)',
     status: 204,
     errors: [404, 409, 429],
     conflict: NO_MAIL,
@@ -95,7 +95,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     path: '/users/:user_id/sign-in-link',
     permission: 'users:update',
     fresh: true,
-    summary: 'Create a link with which a locked-out user chooses a new password (once, 30 minutes)',
+    summary: 'Create a link with which a locked-out user chooses a new password (single use, 30 minutes)',
     status: 201,
     answer: SignInLink,
     errors: [404, 409],

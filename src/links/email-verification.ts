@@ -10,12 +10,13 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Mails of one user: a person asks again once or twice. The addresses are typed, so each mail may go to a
- * stranger.
+ * Mails that one user may ask for: a person asks again once or twice. The user types the address, so each
+ * mail may go to a stranger.
  */
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 /**
- * Mails to one address from all users together: an address that many users claim is probably being flooded.
+ * Mails to one address, asked for by all users together: an address that many users claim is probably being
+ * flooded.
  */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
 
@@ -41,7 +42,7 @@ export const sendVerification = async (
   return 0
 }
 
-/** Returns the reason that the store refused an address; undefined for any other error. */
+/** Returns why the store refused an address; undefined for any other error. */
 export const refusedEmail = (error: unknown): 'taken' | 'domain' | undefined => {
   if (!(error instanceof AppError)) return undefined
   if (error.code === 'conflict') return 'taken'

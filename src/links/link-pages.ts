@@ -37,8 +37,8 @@ const getLink = async (q: Queries, context: Core, kind: Link['kind'], token: str
 }
 
 /**
- * Opens a link from its URL, or from the cookie in which it waited for a login. Returns the browser cookie to
- * set when it is missing, because the form is bound to it.
+ * Opens a link by the token in its URL, or in the cookie that keeps it during a login. The form is bound to
+ * the browser cookie; `cookies` sets one in a browser that has none.
  */
 export const openLink = async (
   context: Core,

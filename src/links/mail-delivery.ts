@@ -42,8 +42,8 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 }
 
 /**
- * True when the address still has to be verified. No mail is sent to an address of another user, so that the
- * page does not reveal who has it.
+ * True when the address still has to be verified. No mail is sent to the address of another user; the page
+ * looks the same, so it does not reveal who has the address.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false
@@ -62,7 +62,8 @@ const urlOf = async (
 }
 
 /**
- * A notice to a former address, or about a webhook, has no link to the account: its recipient may not own it.
+ * Notices without a link to the account's security page. The recipient at a former address may not be the
+ * user, and a webhook is not part of the recipient's account.
  */
 const WITHOUT_BUTTON: ReadonlySet<MailRow['kind']> = new Set(['email_changed', 'webhook_disabled'])
 
@@ -80,7 +81,7 @@ const buttonUrl = (context: Context, kind: MailRow['kind'], organization: Organi
     : securityUrl(context, organization)
 }
 
-/** Sends an invitation that may still be accepted, with a new link. The former link ends. */
+/** Sends an invitation that may still be accepted, with a new link. The former link stops working. */
 const deliverInvitation = async (
   context: Context,
   { kind, locale, organization_id, data }: MailRow,
@@ -204,15 +205,16 @@ const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
 }
 
 /**
- * Renders a queued mail and hands it to the mail server. Its link is created here, so that it is valid from
- * now on and exists only in the mail.
+ * Renders a queued mail and hands it to the mail server. Its link is created here, so that its lifetime
+ * begins now and only the mail contains it.
  */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
   if (kind === 'invitation') return deliverInvitation(context, mail)
   if (kind === 'registration') return deliverRegistration(context, mail)
   if (kind === 'sign_in_code') return deliverCode(context, mail)
-  // One write: otherwise a change of the user in between would leave a link that should have been revoked.
+  // One write reads the user and creates the link: otherwise a change of the user in between would not revoke
+  // the link.
   const { user, url } = await context.store.write(async tx => {
     const user = context.mail && (await recipientOf(tx, mail))
     return { user, url: user && (await urlOf(context, tx, mail, user)) }
@@ -234,7 +236,8 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       ...data,
     },
     is_change: kind === 'verify_email' && user.email !== data.email,
-    // A former address may have been mistyped and belong to a stranger.
+    // Only the current address gets the details: a former one may have been mistyped and belong to a
+    // stranger.
     ...(isNotice(kind) && to === user.email && { details: await originDetails(context, locale, data) }),
     url: url ?? buttonUrl(context, kind, organization),
   })

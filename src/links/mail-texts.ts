@@ -10,7 +10,10 @@ import { viewTools } from '#src/pages/view.ts'
 export const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
-/** False for an organization name that contains an address or a line break; its administrators choose it. */
+/**
+ * False for an organization name that contains an address or a line break. It may hold more than the name of
+ * a user, because administrators choose it.
+ */
 const isBareBrand = (name: string): boolean =>
   !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)
 
@@ -21,7 +24,10 @@ const NEUTRAL_BRAND = 'Gatehouse'
 export const mailBrandOf = ({ display_name }: Organization): string =>
   isBareBrand(display_name) ? display_name : NEUTRAL_BRAND
 
-/** Formats a time in the first zone that exists; users and browsers name zones. */
+/**
+ * Formats a time in the first of `zones` that exists, else in UTC: users and browsers may state unknown
+ * zones.
+ */
 export const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
   const known = zones.find((zone): zone is string => typeof zone === 'string' && isZone(zone))
   return new Intl.DateTimeFormat(locale, {
@@ -51,7 +57,7 @@ const isZone = (zone: string): boolean => {
 const placeOf = (place: string | undefined, ip_address: string): string =>
   place ? `${place} (${ip_address})` : ip_address
 
-/** Returns browser, place and application of the cause of a mail, as the mail shows them. */
+/** Returns browser, place and application of the request that caused a mail, as the mail shows them. */
 export const originDetails = async (
   context: Context,
   locale: string,
