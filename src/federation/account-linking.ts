@@ -45,7 +45,7 @@ export type LinkingResult =
   | { step: 'wait' }
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
-/** Decides how an upstream identity maps to a local user; the one rule for all providers. */
+/** Decides how an upstream identity maps to a local user, by one rule for all providers. */
 export const resolveAccount = async (
   context: Context,
   q: Queries,
@@ -88,9 +88,9 @@ export const newAddressOf = ({
 }: Pick<UpstreamIdentity, 'profile' | 'invited'>): string | undefined => invited?.email ?? profile.email
 
 /**
- * Returns the reason to refuse a new user's e-mail address. When only some domains are allowed, the address
- * grants access, so the provider must have verified it, or an invitation names it: an address that a user
- * typed there or here does not count.
+ * Returns the reason to refuse a new user's e-mail address; undefined when it is accepted. When only some
+ * domains are allowed, the address grants access, so the provider must have verified it or an invitation must
+ * name it. An address that the user typed, here or at the provider, does not count.
  */
 const refusedAddress = (
   organization: Organization,
@@ -104,10 +104,10 @@ const refusedAddress = (
 }
 
 /**
- * True when the provider's assertion alone may identify this user: the provider's `trust_email` is set, it
- * verified the address, and the user has no more permissions than the role `user`. A local address that was
- * never verified counts only while no user has logged in to the account and no provider is linked: a user can
- * set any address as their own and wait for its owner.
+ * True when the provider's assertion alone may identify this user: the provider has `trust_email` and has
+ * verified the address, and the user has no more permissions than the role `user`. An unverified local
+ * address counts only while nobody has logged in as the user and no provider is linked, because a user can
+ * claim an address of another person and wait for that person.
  */
 const maySkipPassword = async (
   q: Queries,

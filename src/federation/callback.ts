@@ -73,8 +73,8 @@ export const handleCallback = async (
 
 /**
  * Returns the `auth_time` of the login in milliseconds, never later than now. A provider that states no time
- * gives 0, which no `max_age` accepts. When the request required a re-authentication, the earliest value is
- * the time of the request, and a provider that states no time is believed: some never state one.
+ * gives 0, which no `max_age` accepts. When the request required a re-authentication, the value is at least
+ * the time of the request, and a missing time counts as now, because some providers never state one.
  */
 const authTimeOf = (
   { clock }: Context,
@@ -95,8 +95,8 @@ const asCallbackError = (cause: unknown): never => {
 }
 
 /**
- * Returns the authorization of the upstream request. Without a state it starts a new one that ends on the
- * account page.
+ * Returns the authorization to which the upstream request belongs. Without a state it starts a new
+ * authorization, which ends on the account page.
  */
 const flowOfRequest = async (
   context: Context,
@@ -148,7 +148,9 @@ export const withRefusals = async (
   }
 }
 
-/** Returns what is recorded of an error; an invitation that has ended keeps its own page. */
+/**
+ * Returns the refusal to record for an error, if it is one. An invitation that has ended keeps its own page.
+ */
 const refusalOf = (error: unknown): CallbackError | undefined => {
   if (error instanceof PageError && error.status === 410)
     return new CallbackError('invitation_ended', { cause: error })
@@ -175,7 +177,7 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  // Runs before a user is created or an account linked: neither confirms the logged-in user.
+  // This check comes before a user is created or an account linked: neither proves who the logged-in user is.
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)

@@ -14,7 +14,7 @@ export const ConnectionCheck = z
   .object({
     name: z.string().describe(`Name of the check: ${names.join(', ')}.`),
     status: oneOf(statuses).describe(
-      'Result: `good`; `bad`, so that a login would fail; `warning`; `unknown`, where only a login can tell; `info` for a value to enter at the provider.',
+      '`good`; `bad`: a login would fail; `warning`; `unknown`: only a login can tell; `info`: a value to enter at the provider.',
     ),
     message: z.string().describe('The finding as a sentence.'),
     value: z.string().optional().describe('The value that was found, or that the provider has to know.'),
@@ -22,7 +22,7 @@ export const ConnectionCheck = z
   .meta({ id: 'ConnectionCheck', description: 'A check of the connection to an identity provider.' })
 export type ConnectionCheck = z.output<typeof ConnectionCheck>
 
-/** Returns a check; the value of another server is left out where it cannot be shown. */
+/** Returns a check; a value of another server is left out when it cannot be shown. */
 export const finding = (
   name: (typeof names)[number],
   status: ConnectionCheck['status'],

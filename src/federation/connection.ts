@@ -18,8 +18,11 @@ const ConnectionTest = z
   })
   .meta({
     id: 'ConnectionTest',
-    description: 'The answer of an identity provider, check by check.',
-    example: { ok: true, checks: [{ name: 'issuer', status: 'good', message: 'It is the expected one.' }] },
+    description: 'Checks of the connection to an identity provider.',
+    example: {
+      ok: true,
+      checks: [{ name: 'issuer', status: 'good', message: 'The document names the expected issuer.' }],
+    },
   })
 
 const checksOf = (
@@ -45,7 +48,7 @@ export const connectionRoutes = (context: Context): AdminRoute[] => [
     method: 'GET',
     path: '/identity-providers/:provider_id/connection',
     permission: 'identity_providers:update',
-    summary: 'Call an identity provider and show each check of its answer; nobody is logged in',
+    summary: 'Check the connection to an identity provider; nobody is logged in',
     query: z.strictObject({
       metadata_url: address
         .optional()

@@ -41,7 +41,7 @@ export const storePost = async (
 }
 
 /**
- * Returns the stored body of the path, once.
+ * Returns the stored body of a POST to the path, once.
  *
  * @throws PageError 400 `expired` for an unknown, used or expired handle
  */

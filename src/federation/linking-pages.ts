@@ -20,7 +20,7 @@ import { type LinkingResult, newAddressOf, resolveAccount, type UpstreamIdentity
 import { completeLogin, FEDERATED, linkAs, withRefusals } from './callback.ts'
 import { findStoredIdentity } from './upstream-request.ts'
 
-/** A user after the callback who has to confirm the link or complete the profile. */
+/** A login after its callback, whose user has to confirm the link or complete the profile. */
 interface PendingLink {
   browser: BrowserSession
   flow: StoredFlow
@@ -37,7 +37,7 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   const provider = stored && (await findProvider(context.store, stored.provider_id))
   if (!stored || !provider?.enabled) throw new PageError('expired', 400)
   const flow = await findFlow(context, browser, stored.handle)
-  // A form that was sent twice: the first request has used up the round.
+  // If the form was sent twice, the first request has used up the round.
   if (stored.round !== flow.pending.round) throw new PageError('expired', 400)
   const { organization } = flow
   return {
@@ -110,8 +110,8 @@ const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] =
 type Reply = (result: LinkingResult) => Promise<Response | undefined>
 
 /**
- * Answers the current decision of {@link resolveAccount}; completes the login when it no longer needs the
- * user.
+ * Answers by the current decision of {@link resolveAccount}; completes the login when `reply` has no page for
+ * it.
  */
 const openLinkingForm = async (
   context: Context,

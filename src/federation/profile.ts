@@ -9,7 +9,7 @@ import { CallbackError } from './refusal.ts'
 export interface UpstreamProfile extends AssertedProfile {
   /** The last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
-  /** The latest time by which the provider wants the user to authenticate again. */
+  /** Time at which the provider wants the login to end at the latest. */
   readonly until?: number | undefined
 }
 

@@ -15,11 +15,14 @@ import { accountOf, newAddressOf, type UpstreamIdentity } from './account-linkin
 import type { UpstreamProfile } from './profile.ts'
 
 /**
- * Creates a user from the upstream profile (just-in-time provisioning) and links it. The user has no
- * password, so the provider is the only way to log in. An invitation is used up in the same write. It adds
- * its roles and groups to those of the provider; an invitation with a user links that user instead of
- * creating one. Without an invitation the user is disabled and waits where the organization approves people
- * who register: a provider that anybody can use must not lead past the approval.
+ * Creates a user from the upstream profile (just-in-time provisioning) and links the account. The user has no
+ * password, so the provider is the only way to log in.
+ *
+ * An invitation is used up in the same write, and adds its roles and groups. If it already has a user, the
+ * account is linked to that user instead.
+ *
+ * A user without an invitation is disabled and waits if the organization approves registrations: a provider
+ * that anyone can use must not bypass the approval.
  *
  * @throws AppError `conflict` when a concurrent request took the name or address, PageError 400 `expired`
  *   when the organization's policy changed meanwhile
@@ -48,7 +51,7 @@ export const provisionUser = async (
   const { username, roles } = await context.store.read(async q => {
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
     // Names without a role are ignored: a provider lists its own groups too, and a role that was renamed or
-    // deleted must not keep people out.
+    // deleted must not lock people out.
     const wanted = [...profile.roles, ...(found?.invitation.roles ?? [])]
     const named = await rolesNamed(q, organization.id, wanted)
     return {
@@ -98,9 +101,9 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 const TRIES = 9
 
 /**
- * Returns the name itself if it is free, else with a number, else with random characters. A name that looks
- * like a reserved one or an administrator's counts as taken, unless the person is invited: anybody may choose
- * it at a public provider, and applications show it.
+ * Returns the base name if it is free, else with a number, else with random characters. A name that looks
+ * like a reserved name or an administrator's counts as taken unless the person is invited, because anyone can
+ * choose such a name at a public provider, and applications show it.
  */
 const freeName = async (
   q: Queries,

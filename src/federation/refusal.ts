@@ -16,7 +16,7 @@ interface CallbackErrorOptions extends ErrorOptions {
   email?: string | undefined
 }
 
-/** The reason that a callback is refused: recorded in the audit log, never shown on the page. */
+/** The reason why a callback is refused. The audit log records it; the page never shows it. */
 export class CallbackError extends Error {
   override readonly name = 'CallbackError'
   readonly reason: string

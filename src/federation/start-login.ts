@@ -56,7 +56,7 @@ export const requireProvider = async <P extends IdentityProvider>(
 
 /**
  * Redirects a browser to a provider. With `request` the login belongs to that authorization, with `client_id`
- * to a new one; with neither it ends on the account page.
+ * to a new authorization; with neither it ends on the account page.
  */
 export const startUpstreamLogin = async <P extends IdentityProvider>(
   context: Context,
@@ -134,8 +134,8 @@ const mustReauthenticate = async (
 const SEPARATOR = '~'
 
 /**
- * Issues the token that lets a flow link the returning account to the user. Only the form on the account page
- * contains it.
+ * Issues the token that lets a flow link the returning account to the user. Only the redirect after a form of
+ * the account page contains it.
  */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)

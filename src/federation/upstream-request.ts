@@ -12,12 +12,12 @@ import {
   type UpstreamRequestRow,
 } from './store.ts'
 
-/** Lifetime in milliseconds, as that of the authorization that it belongs to. */
+/** Lifetime of an upstream request in milliseconds, the same as that of its pending authorization. */
 const LIFETIME = 30 * MINUTE
 
 /**
- * Sealed content of an upstream request: the handle is a secret of the browser, and the profile is personal
- * data.
+ * Content of an upstream request, sealed because the handle is a secret of the browser and the profile is
+ * personal data.
  */
 interface SealedState {
   /** Handle of the pending authorization. */
@@ -112,8 +112,8 @@ export const endUpstreamRequest = async (
 }
 
 /**
- * True when this browser has a pending upstream request with this state. A cross-site POST comes without the
- * browser's cookie, so requests of all browsers count for it.
+ * True when this browser has a pending upstream request with this state. Without `browser_hash` the request
+ * of any browser counts, because a cross-site POST comes without the cookie.
  */
 export const isPendingUpstream = async (
   context: Context,

@@ -78,8 +78,8 @@ test('IDP-07 another issuer is named, a document that cannot be used is bad', as
   const path = '/.well-known/openid-configuration'
   for (const [body, status, text] of [
     [{}, 404, 'status 404'],
-    ['text', 200, 'no discovery document'],
-    [[], 200, 'no discovery document'],
+    ['text', 200, 'not a discovery document'],
+    [[], 200, 'not a discovery document'],
   ] as const) {
     reply(path, body, status)
     const tested = await run('upstream')

@@ -7,7 +7,7 @@ import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 
 /**
- * Days before its expiry from which a certificate is a warning: both sides have to arrange its replacement.
+ * Days before the expiry of a certificate that give a warning: both sides have to arrange its replacement.
  */
 const SOON = 30
 
@@ -58,7 +58,13 @@ const checkMetadata = async (
       : [finding('sign_on', 'bad', 'The metadata has another address for logins.', found.sso_url)]),
     ...(isTrusted
       ? []
-      : [finding('certificate', 'bad', 'The metadata has a certificate that is not stored: read it again.')]),
+      : [
+          finding(
+            'certificate',
+            'bad',
+            'The metadata has a certificate that is not stored here: import the metadata again.',
+          ),
+        ]),
   ]
 }
 
@@ -81,13 +87,13 @@ export const testSaml = async (
     finding(
       'own_metadata',
       'info',
-      'The provider reads the metadata of Gatehouse here.',
+      'Address at which the provider reads the metadata of Gatehouse.',
       samlAddress(context, provider, 'metadata'),
     ),
     finding(
       'redirect_uri',
       'info',
-      'The provider sends its responses here (assertion consumer service).',
+      'Address to which the provider sends its responses (assertion consumer service).',
       samlAddress(context, provider, 'acs'),
     ),
   ]

@@ -18,8 +18,8 @@ import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { signingThread } from '#src/tokens/signing-thread.ts'
 
 /**
- * Returns the URLs of the service provider. Each identity provider has its own entity id and endpoints here,
- * so that a response for one is never valid for another.
+ * Returns a URL of the service provider. Gatehouse has another entity id and other endpoints for each
+ * identity provider, so that a response of one provider is never valid as that of another.
  */
 export const samlAddress = (
   { config }: Context,
@@ -50,13 +50,13 @@ const requestId = (context: Context, relay_state: string): string =>
 
 const SEPARATOR = '.'
 
-/** Returns the state in a RelayState, which is `state.random`. */
+/** Returns the state in a RelayState of the form `state.random`. */
 export const stateOf = (relay_state: string): string => relay_state.split(SEPARATOR, 1)[0] ?? ''
 
 /**
  * Builds the redirect to the provider with an AuthnRequest. The RelayState is the state and 16 random
  * characters: one upstream request may redirect more than once, and providers refuse a request ID that they
- * have seen. It stays within the 80 bytes of section 3.4.3 of
+ * have seen. The RelayState stays within the 80 bytes of section 3.4.3 of
  * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
  */
 export const buildAuthnRequest =
@@ -119,7 +119,7 @@ export const checkResponse = async (
 /**
  * Returns the profile of an assertion and marks the assertion as used.
  *
- * @throws CallbackError `saml_replayed` for an assertion that was used before, or with the reason that its
+ * @throws CallbackError `saml_replayed` for an assertion that was used before, or with the reason why its
  * profile is refused
  */
 export const verifySamlCallback = async (
@@ -151,8 +151,8 @@ const decryptionKey = async (context: Context): Promise<string> =>
   (await context.samlKey()).private_key.export({ format: 'pem', type: 'pkcs8' }).toString()
 
 /**
- * Returns the pinned public keys. The key is trusted, not the certificate: an expired certificate still works
- * and is logged.
+ * Returns the public keys of the pinned certificates. Only the keys are trusted, so an expired certificate
+ * still works; it is logged.
  */
 const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
   settings.certificates.map(pem => {

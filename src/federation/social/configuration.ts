@@ -9,7 +9,8 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signJwt } from '#src/tokens/signature.ts'
 
 /**
- * Maximum bytes of metadata and of a key set. Both are kept parsed, which takes up to 25 times the memory.
+ * Maximum bytes of metadata and of a key set. Both are kept parsed, which takes up to 25 times as much
+ * memory.
  */
 export const MAX_KEPT_BYTES = 64 * 1024
 /** Maximum number of providers whose metadata and keys are kept. */
@@ -30,7 +31,9 @@ export const through =
       ...(signal && { signal }),
     })
 
-/** Allows plain http where the setting `outbound_allow` does; openid-client refuses it otherwise. */
+/**
+ * Returns the option that allows plain http, if `outbound_allow` does; openid-client refuses it by default.
+ */
 export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
   isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []
 
@@ -87,8 +90,8 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
 }
 
 /**
- * Milliseconds for which metadata is kept. It changes seldom, and a provider announces a new key earlier than
- * that.
+ * Milliseconds for which metadata is kept. It seldom changes, and providers publish a new key longer than
+ * that before its first use.
  */
 const KNOWN_FOR = 10 * MINUTE
 /** Milliseconds without a new attempt after a failure: each call to an unreachable provider may take 5 s. */

@@ -24,7 +24,7 @@ const metadataProblems = (error: unknown): ConnectionCheck[] => {
   return [
     answer && answer.status !== 200
       ? finding('metadata', 'bad', `The answer has the status ${answer.status}.`)
-      : finding('metadata', 'bad', 'The answer is no discovery document.'),
+      : finding('metadata', 'bad', 'The answer is not a discovery document.'),
   ]
 }
 
@@ -35,7 +35,7 @@ const checkEndpoints = (metadata: client.ServerMetadata): ConnectionCheck => {
     name => !isHttp(metadata[name]),
   )
   return missing.length === 0
-    ? finding('endpoints', 'good', 'Each endpoint that a login needs is named.')
+    ? finding('endpoints', 'good', 'The document names each endpoint that a login needs.')
     : finding('endpoints', 'bad', `The document lacks ${missing.join(', ')}.`)
 }
 
@@ -48,7 +48,7 @@ const checkFlow = (metadata: client.ServerMetadata): ConnectionCheck => {
     : finding(
         'code_flow',
         'warning',
-        'The document does not name PKCE (S256); most providers take it anyway.',
+        'The document does not mention PKCE (S256); most providers support it anyway.',
       )
 }
 
@@ -72,7 +72,7 @@ const checkKeys = async (
       : finding('keys', 'bad', 'The key set has no signing key.')
   } catch (error) {
     const isRefused = error instanceof OutboundError
-    return finding('keys', 'bad', isRefused ? UNREACHABLE : 'The answer is no key set.')
+    return finding('keys', 'bad', isRefused ? UNREACHABLE : 'The answer is not a key set.')
   }
 }
 
@@ -87,7 +87,7 @@ const errorOf = (error: unknown): string | undefined =>
     .map(each => Reflect.get(each, 'error') as unknown)
     .find((code): code is string => typeof code === 'string' && /^[\w.-]{1,64}$/.test(code))
 
-/** Redeems a code that no provider has issued: the error tells whether the provider knows the client. */
+/** Redeems an invented code: the provider's error tells whether it knows the client. */
 const checkCredentials = async (
   configuration: client.Configuration,
   redirect_uri: string,
@@ -120,7 +120,7 @@ const toRegister = (context: Context, provider: OidcProvider | OAuth2Provider): 
   finding(
     'redirect_uri',
     'info',
-    'The provider has to know this redirect URI, exactly.',
+    'Register exactly this redirect URI at the provider.',
     redirectUri(context, provider),
   )
 

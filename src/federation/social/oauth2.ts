@@ -35,8 +35,8 @@ export const oauth2: Upstream<OAuth2Provider> = {
     const claims = await load(configuration, access_token, userinfo_endpoint)
     if (typeof claims !== 'object' || claims === null) throw new CallbackError('userinfo')
     const profile = mapClaims(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
-    // Only `emails_endpoint` is believed about verification. A provider without that endpoint, such as
-    // GitLab, never gives a verified address.
+    // Only `emails_endpoint` tells whether an address is verified. An address from a provider without that
+    // endpoint, such as GitLab, never counts as verified.
     if (!emails_endpoint) return { ...profile, email_verified: false }
     return { ...profile, ...chooseEmail(await load(configuration, access_token, emails_endpoint)) }
   },

@@ -118,8 +118,8 @@ const checkFresh = (
 }
 
 /**
- * Returns the name that Apple sends once in addition to its signed answer. The name is unsigned, so it is the
- * only value read from there.
+ * Returns the user's name, which Apple sends once beside its signed answer. Nothing else is read from this
+ * unsigned part.
  */
 const namesOf = ({ settings }: OidcProvider, { parameters }: Callback): Claims => {
   const text = settings.preset === 'apple' ? parameters.get('user') : null
