@@ -26,21 +26,21 @@ export interface Queue<M extends Message> {
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
   /** Postpones a message until `until`; true for exactly one sender. */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
-  /** Makes messages due whose next attempt is between two times. */
+  /** Makes each message due whose next attempt is between `now` and `until`. */
   release(tx: Transaction, now: number, until: number): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row before its claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
 }
 
 /**
- * Poll interval in ms, for failed messages that are due again: a commit with a new message starts its
- * delivery at once.
+ * Milliseconds between two polls. Only failed messages wait for a poll: a commit with a new message starts
+ * its delivery at once.
  */
 const POLL = 5 * SECOND
 
 /**
  * Returns the pause after failed attempts (ms): `first`, multiplied by `factor` each time up to `longest`. It
- * varies by 20 %, so that retries spread.
+ * varies by 20 %, so that retries spread over time.
  */
 export const pauseAfter = (
   attempts: number,
@@ -54,9 +54,9 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 }
 
 /**
- * Attempts the due messages, several concurrently, until none is left. Each read gets only due messages, and
- * an organization whose deliveries all hang delays no other. No message is lost; a message is sent twice when
- * the process dies right after sending it. `more` resolves when there may be new messages.
+ * Attempts the due messages, several concurrently, until none is left. An organization whose deliveries all
+ * hang delays no other organization. No message is lost; a message is sent twice when the process dies right
+ * after sending it. `more` resolves when there may be new messages.
  *
  * @returns the number of attempts
  */
@@ -74,11 +74,13 @@ export const deliverDue = async <M extends Message>(
     attempts++
     const end = queue
       .attempt(context, message, until)
-      .catch(error => log.error({ event: queue.topic, err: error }, 'an outcome could not be stored'))
+      .catch(error =>
+        log.error({ event: queue.topic, err: error }, 'the outcome of a delivery could not be stored'),
+      )
       .finally(() => running.delete(end))
     running.set(end, message)
   }
-  /** Claims and starts what may run now. */
+  /** Claims and starts due messages while slots are free. */
   const start = async (): Promise<void> => {
     for (let free = at_once - running.size; free > 0; free = at_once - running.size) {
       const counts = countsOf(running.values())
@@ -105,7 +107,7 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // A delivery that ends during a read frees a slot of its organization, which the next read uses.
+    // A delivery that ended during this round freed a slot, for which another round may find a message.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
@@ -113,7 +115,7 @@ export const deliverDue = async <M extends Message>(
 
 /**
  * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
- * stale. A failed message whose next attempt is less than a lease away looks claimed and is tried early.
+ * stale. A failed message whose next attempt is less than a lease away looks claimed too, and is tried early.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,
@@ -151,13 +153,13 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
       await deliverDue(context, queue, () => signal.promise).catch(error =>
         context.log.error(
           { event: queue.topic, err: error },
-          'the outbox cannot be read and will be tried again',
+          'the outbox cannot be read: trying again later',
         ),
       )
     }
     isRunning = false
   }
-  // Not within the commit that adds a message, because its writer is waiting.
+  // Starts after the commit that adds a message, because the writer waits for the end of the commit.
   context.store.onChange(topics => {
     if (!topics || topics.has(queue.topic)) setTimeout(round)
   })

@@ -2,7 +2,7 @@ import type { Mail, MailTransport } from '#src/context.ts'
 
 /** A mail that development mode captured instead of sending it. */
 export interface CapturedMail extends MailTransport {
-  /** In the order of sending. */
+  /** The captured mails, in the order of sending. */
   readonly mails: readonly Mail[]
   clear(): void
 }

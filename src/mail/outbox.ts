@@ -9,7 +9,7 @@ import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, remove
 
 /**
  * Lifetime in milliseconds of links that let their holder in (sign-in, set-up, password reset). A person acts
- * on such a mail at once; a mailbox that is read by others later holds no usable link.
+ * on such a mail at once, and someone who reads the mailbox later finds no usable link.
  */
 export const LINK_LIFETIME = 30 * MINUTE
 
@@ -58,15 +58,15 @@ export const enqueueMail = async (
   })
 }
 
-/** Returns the origin of a mail's cause as the mail's data. */
+/** Returns the known facts about the request that caused a mail, as the mail's data. */
 export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: NoticeOrigin) =>
   Object.fromEntries(
     Object.entries({ user_agent, ip_address, application, time_zone }).filter(([, value]) => value),
   ) as Record<string, string>
 
 /**
- * Puts a notice about a change of the user's account into the outbox. It names the browser, address and
- * application of `client_info`; a change by an administrator passes only the language.
+ * Puts a notice about a change of the user's account into the outbox. The notice names the browser, address
+ * and application of `client_info`; a change by an administrator passes only the language.
  */
 export const enqueueNotice = (
   context: Core,
@@ -84,8 +84,8 @@ export const enqueueNotice = (
   )
 
 /**
- * The waiting mails: one at a time for each organization. `deliver` renders and sends one. Failed mails are
- * tried again at growing intervals until they expire.
+ * Returns the queue of mails. It sends one mail of each organization at a time; `deliver` renders and sends
+ * it. Failed mails are tried again at growing intervals until they expire.
  */
 export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
   topic: 'mails',

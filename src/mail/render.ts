@@ -17,7 +17,7 @@ const reader = (autoEscape: boolean): Eta => {
 const html = reader(true)
 const text = reader(false)
 
-/** Fills in a declaration's colours: few programs know custom properties. */
+/** Replaces custom properties by their colours: few mail programs support custom properties. */
 const filled = (css: string, tokens: Record<string, string>): string =>
   css.replace(/var\(--([\w-]+)\)/g, (_, name) => tokens[name] ?? '')
 
@@ -29,7 +29,7 @@ const declarations = [...lightRules.replace(/\/\*.*?\*\//s, '').matchAll(/([^{}]
 /** The colour of an organization that has chosen none. */
 const ACCENT = '#2b50d8'
 
-/** Returns the `style` of each selector, and the stylesheet of the dark scheme, which outranks them. */
+/** Returns the `style` of each selector, and the stylesheet of the dark scheme, which overrides them. */
 const stylesOf = (accent: string) => {
   const [light, dark] = accentTokens(accent)
   return {

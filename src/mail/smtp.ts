@@ -3,13 +3,15 @@ import type { Config } from '#src/config.ts'
 import type { MailTransport } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 
-/** Milliseconds to connect, to be greeted, and without an answer: mail is sent in the background. */
+/**
+ * Milliseconds to wait for the connection, for the greeting and for each answer. No request waits for mail.
+ */
 const TIMEOUT = 10 * SECOND
 
 /**
- * Returns the options of the SMTP connection. Mails contain sign-in links, so TLS is required beyond this
- * machine: a server without STARTTLS is refused, because an attacker may have stripped it, unless the URL
- * ends in `?requireTLS=false`.
+ * Returns the options of the SMTP connection. Mails contain sign-in links, so a server on another machine
+ * must support TLS: an attacker may have removed STARTTLS from its answer. `?requireTLS=false` in the URL
+ * turns the requirement off.
  */
 export const smtpOptions = (smtp_url: string) => ({
   url: smtp_url,

@@ -11,7 +11,7 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
   tx.changed('mails')
 }
 
-/** Returns the due mails, the longest waiting first, without those of some organizations. */
+/** Returns the due mails, the longest waiting first, without those of the organizations `busy`. */
 export const listDueMails = (
   q: Queries,
   now: number,
@@ -43,7 +43,7 @@ export const claimMail = async (
   return rows.length > 0
 }
 
-/** Makes due the mails whose next attempt is between two times. */
+/** Makes each mail due whose next attempt is between `now` and `until`. */
 export const releaseMails = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { mails } = tx.tables
   const { next_attempt_at: next } = mails
