@@ -52,7 +52,7 @@ export const settings = {
   workers: withDefault(wholeNumber(1, 64), 1, 'processes behind one port, with PostgreSQL; default 1'),
   master_key: secret(text, '32 bytes in base64 that encrypt stored keys; default: a file in data_dir'),
   trusted_proxies: withDefault(
-    list(isRange, 'a comma list of addresses and ranges such as 10.0.0.0/8, ::1'),
+    list(isRange, 'a comma-separated list of addresses and ranges such as 10.0.0.0/8, ::1'),
     [],
     'addresses and ranges of proxies whose X-Forwarded-For is used',
   ),

@@ -18,7 +18,7 @@ export const idFilter = z
   .max(512, 'At most 512 characters.')
   .refine(isPlain, 'Control characters are not allowed.')
 
-export const ofOrganization = idFilter.optional().describe('Only those of this organization, by its id.')
+export const ofOrganization = idFilter.optional().describe('Only objects of this organization, by its id.')
 
 const LIMIT = 'A whole number from 1 to 100.'
 

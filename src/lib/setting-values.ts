@@ -99,7 +99,7 @@ export const headers = value((given): Record<string, string> | undefined => {
   } catch {
     return undefined
   }
-}, 'a comma list of name=value with percent-encoded values')
+}, 'a comma-separated list of name=value with percent-encoded values')
 
 /** Checks the URL of a mail server: `smtp:` or `smtps:`. */
 export const smtpUrl = matching(given => {
@@ -161,7 +161,7 @@ export const duration = value(parseDuration, 'a whole number and m, h, d or w, s
 export const outboundAllow = value((given): string[] | undefined => {
   const hosts = entriesOf(given).map(allowedHost)
   return hosts.every(host => host !== undefined) ? hosts : undefined
-}, 'a comma list of host:port or SLUG=host:port, such as idp.internal:8443, acme=[fd00::1]:443')
+}, 'a comma-separated list of host:port or SLUG=host:port, such as idp.internal:8443, acme=[fd00::1]:443')
 
 const allowedHost = (entry: string): string | undefined => {
   const [, slug = '', host = '', port = '443'] =
