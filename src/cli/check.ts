@@ -37,7 +37,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
       const events = await checkEvents(instance)
       findings.push(...events.findings)
       if (events.findings.length === 0) console.log(`events    ${events.count} are unchanged`)
-      console.log('limits    deleted events and changed texts of other rows cannot be detected')
+      console.log('limits    deleted events and texts changed outside of events are not detected')
     } finally {
       await instance.store.close()
     }

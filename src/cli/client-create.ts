@@ -27,7 +27,7 @@ const optionOf: Record<string, string> = {
 }
 
 /**
- * Registers an application and prints the values for its configuration, with the secret, which is shown once.
+ * Registers an application and prints the values for its configuration. The secret is shown this once only.
  *
  * @throws ConfigError for a wrong call, before anything is opened
  */
@@ -92,7 +92,7 @@ const inputOf = (
     ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
-  // The post-logout URI is derived from the redirect URI unless it was given, so its error is not reported
+  // Without --post-logout-redirect that URI is derived from --redirect; the same mistake is not reported
   // twice.
   const problems = parsed.error.issues.filter(
     ({ path: [field] }) =>

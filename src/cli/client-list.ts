@@ -10,7 +10,10 @@ interface ClientListOptions extends ListOptions {
   dynamic?: boolean
 }
 
-/** Prints the registered applications, or those that no administrator registered, oldest first. */
+/**
+ * Prints the applications that administrators registered, or with `dynamic` the dynamic clients, oldest
+ * first.
+ */
 export const clientList = (options: ClientListOptions): Promise<void> =>
   withInstance(options, async context => {
     const { store } = context

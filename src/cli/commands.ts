@@ -7,7 +7,7 @@ type Parsed = Parameters<Parameters<Command['action']>[0]>
 
 /** A command with its arguments, options and action. */
 export interface CommandRow {
-  /** The command, preceded by its groups. */
+  /** Groups and command, such as `user create`. */
   name: string
   about: string
   hidden?: boolean
@@ -15,39 +15,41 @@ export interface CommandRow {
   arguments?: readonly (readonly [name: string, about?: string] | Argument)[]
   options?: readonly (readonly [flags: string, about?: string, fallback?: string] | Option)[]
   /**
-   * Runs the command with the options of command and program, its arguments and the program. Absent for a
-   * group.
+   * Absent for a group.
+   *
+   * @param options of the command and of the program
+   * @param given the arguments in their order, then the program
    */
   run?(options: Parsed[number], ...given: Parsed): void | Promise<void>
 }
 
 const organization = ['--organization <slug>', 'organization of the user', 'default'] as const
-const ofOrganization = ['--organization <slug>', 'those of this organization; default: all'] as const
-const jsonLines = ['--json', 'print a JSON object a line'] as const
+const ofOrganization = ['--organization <slug>', 'only those of this organization; default: all'] as const
+const jsonLines = ['--json', 'print one JSON object per line'] as const
 const onUser = {
   arguments: [['<user>', 'user name, e-mail address or id']],
   options: [organization],
 } as const
 const seedFile = ['<file>', 'YAML or JSON; - is standard input'] as const
-const prune = ['--prune', 'delete entries that the file does not name, in the sections that it has'] as const
+const prune = ['--prune', 'delete entries that the sections of the file do not name'] as const
 const development = [
   ['--seed <file>', 'data to start with and to reset to; default: users alice and admin, two clients'],
   ['--url <url>', 'issuer; default http://localhost:<port>'],
-  ['--internal-url <url>', 'address for server-to-server calls, if not the issuer (containers)'],
-  ['--public-issuer', 'allow an issuer on another host'],
+  ['--internal-url <url>', 'address for server-to-server calls when it differs from the issuer (containers)'],
+  ['--public-issuer', 'accept an issuer that is not this machine'],
   ['--host <address>', 'address to listen on; default 127.0.0.1'],
   [
     '--dev-host <host...>',
     'also answer to this host name (other hosts get 421); an IP address: listen on it and open the controls to other machines (containers)',
   ],
   ['--tls', 'serve https with a generated certificate'],
-  ['--auto-login', 'log in as login_hint without a login page'],
+  ['--auto-login', 'log in the user of a login_hint at once, without the login page'],
   ['--key <file>', 'private JWK that signs tokens'],
   ['--data-dir <dir>', 'keep the data in this directory; default: a temporary one'],
 ] as const
 
 /**
- * All commands, in the order of the help. Each imports its code when it runs, which keeps the start of
+ * All commands, in the order of the help. A command imports its code when it runs, which keeps the start of
  * `serve` short.
  */
 export const commands: readonly CommandRow[] = [
@@ -85,7 +87,11 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'user list',
     about: 'print the users, oldest first',
-    options: [ofOrganization, ['--search <text>', 'those whose name or address contains it'], jsonLines],
+    options: [
+      ofOrganization,
+      ['--search <text>', 'only users whose name or address contains this text'],
+      jsonLines,
+    ],
     run: async options => (await import('./user-list.ts')).userList(options),
   },
   {
@@ -124,7 +130,7 @@ export const commands: readonly CommandRow[] = [
         '--post-logout-redirect <url...>',
         'addresses that a logout may return to; default: the front page of each http(s) redirect URL',
       ],
-      ['--no-consent', 'do not ask people before the application learns who they are: for one of your own'],
+      ['--no-consent', 'do not ask users for consent; for your own applications'],
       [
         '--scope <scope...>',
         'scopes that it may request; default: openid profile email offline_access, for a service none',
@@ -137,7 +143,11 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'client list',
     about: 'print the registered applications, oldest first',
-    options: [ofOrganization, ['--dynamic', 'those that no administrator registered instead'], jsonLines],
+    options: [
+      ofOrganization,
+      ['--dynamic', 'print the applications that no administrator registered instead'],
+      jsonLines,
+    ],
     run: async options => (await import('./client-list.ts')).clientList(options),
   },
   {
@@ -164,7 +174,10 @@ export const commands: readonly CommandRow[] = [
     options: [
       ...development,
       ['--port <port>', 'port to listen on; 0 takes a free one', '8080'],
-      ['--mcp', 'let in applications by themselves, and run an MCP server on the next port'],
+      [
+        '--mcp',
+        'allow applications that no administrator registered, and run an MCP server on the next port',
+      ],
       ['--ready-file <file>', 'write the ready line to this file once the server answers'],
     ],
     run: async options => (await import('./dev.ts')).dev(options),
@@ -193,9 +206,9 @@ export const commands: readonly CommandRow[] = [
     options: [
       ['--user <user>', "user name, e-mail address or id; default: the client's own token (development)"],
       organization,
-      ['--client <client_id>', 'the client that the token is for'],
+      ['--client <client_id>', 'client that the token is issued to'],
       ['--scope <scopes>', "scopes, separated by spaces; default: the client's"],
-      ['--role <role...>', "roles instead of the user's (development)"],
+      ['--role <role...>', "replace the user's roles (development)"],
       ['--claim <name=value...>', 'claims to set (development)'],
       ['--bad <name>', 'invalid token for tests, such as expired (development)'],
       ['--expires-in <duration>', 'lifetime, such as 15m'],
@@ -273,22 +286,24 @@ export const commands: readonly CommandRow[] = [
     about: 'read the whole database and open every key; exit 1 when anything is damaged',
     run: async options => (await import('./check.ts')).check(options),
   },
-  { name: 'events', about: 'the audit log' },
+  { name: 'events', about: 'read the audit log' },
   {
     name: 'events export',
     about: 'print the audit events as JSON Lines, oldest first',
-    options: [['--since <time>', 'first time, such as 2026-01-31T08:00:00Z; default: all']],
+    options: [
+      ['--since <time>', 'only events from this time on, such as 2026-01-31T08:00:00Z; default: all'],
+    ],
     run: async options => (await import('./events-export.ts')).eventsExport(options),
   },
-  { name: 'webhooks', about: 'events at your own program' },
+  { name: 'webhooks', about: 'receive events in a program of your own' },
   {
     name: 'webhooks listen',
-    about: 'forward new events to a URL, signed as a webhook does, until it is stopped',
+    about: 'forward new events to a URL until stopped, signed as by a webhook',
     options: [
       new Option('--forward <url>', 'address of your program').makeOptionMandatory(),
       ['--events <type...>', 'event types; * stands for any text; default: all'],
       ['--secret <secret>', 'begins whsec_; default: a new one, which is printed'],
-      ['--url <url>', 'another server, with --client and GATEHOUSE_CLIENT_SECRET'],
+      ['--url <url>', 'read from another server; needs --client and GATEHOUSE_CLIENT_SECRET'],
       ['--client <id>', 'client with the permission events:read'],
       ['--data-dir <dir>', 'data directory; default: the settings, else the running development server'],
     ],
@@ -300,7 +315,7 @@ export const commands: readonly CommandRow[] = [
       'check settings, files, database, clock, address, mail and webhooks; exit 1 when something is wrong',
     run: async options => (await import('./doctor.ts')).doctor(options),
   },
-  { name: 'keys', about: 'signing keys and master key; works beside a running server' },
+  { name: 'keys', about: 'manage signing keys and master key; works beside a running server' },
   {
     name: 'keys list',
     about: 'print the signing keys and their states',
@@ -308,7 +323,7 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'keys rotate',
-    about: 'publish a next key of each algorithm, which signs 15 minutes later',
+    about: 'publish the next key of each algorithm; it signs 15 minutes later',
     run: async options => (await import('./keys.ts')).keysRotate(options),
   },
   {
@@ -354,7 +369,7 @@ export const commands: readonly CommandRow[] = [
     hidden: true,
     run: async () => {
       await import('#src/directory/identity-providers/xml-worker.ts')
-      // The worker exits by itself when its connection to the server closes.
+      // The worker exits when its connection to the server closes.
       await new Promise(() => {})
     },
   },

@@ -20,7 +20,10 @@ const flagsOf = (command: Command): string[] =>
     [long, short].filter(flag => flag !== undefined && flag !== null),
   )
 
-/** Returns a line of words for each command, and one for each option with a list of values. */
+/**
+ * Returns the cases of the bash script: the words after each command, and the values of each option that has
+ * a list.
+ */
 const bash = (nodes: Node[]): string => {
   const paths = nodes.slice(1).map(({ path }) => `' ${path}'`)
   const words = nodes.map(

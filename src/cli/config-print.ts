@@ -1,9 +1,8 @@
 import { type Config, loadConfig, settings } from '#src/config.ts'
 
 /**
- * Prints each setting with its value and source. A terminal never shows secrets, because bystanders and its
- * history would see them. Other output has the secrets for the program that reads it, unless `--redacted` is
- * set.
+ * Prints each setting with its value and source. A terminal never shows secrets, because they would stay
+ * visible in its history. A program that reads the output gets them, unless `--redacted` is set.
  */
 export const configPrint = async (options: { config?: string; redacted?: boolean }): Promise<void> => {
   const { config, sources, warnings } = loadConfig(process.env, options.config)
@@ -23,7 +22,7 @@ export const configPrint = async (options: { config?: string; redacted?: boolean
   for (const warning of warnings) console.error(`warning: ${warning}`)
 }
 
-/** Formats a list or table as it is written in the environment. */
+/** Formats a list or table as an environment variable spells it. */
 const plain = (value: object): string =>
   Array.isArray(value)
     ? value.join(',') || '–'

@@ -5,7 +5,7 @@ import { createVerifier } from '#src/resource-server/index.ts'
 import { type ReadSeed, readSeed } from '#src/seed/read.ts'
 import type { Started } from '#src/testing/start.ts'
 
-/** The MCP server that `gatehouse dev --mcp` runs. */
+/** MCP server that `gatehouse dev --mcp` runs. */
 export interface McpListener {
   /** Address for clients, and the identifier of the API. */
   readonly url: string
@@ -15,7 +15,7 @@ export interface McpListener {
 }
 
 /**
- * Listens for the MCP server, whose address the seed needs.
+ * Opens the port of the MCP server before the development server starts, because the seed names its address.
  *
  * @param port 0: a free one
  * @throws ConfigError when the port is in use
@@ -52,7 +52,7 @@ const listen = (port: number, fetch: (request: Request) => Promise<Response>) =>
 /** Settings that allow any dynamic client. */
 const OPEN = { client_registration: 'open', client_metadata_documents: 'any' } as const
 
-/** Returns the seed with open policies for dynamic clients and the API of the MCP server. */
+/** Adds the API of the MCP server to the seed, and policies that allow any dynamic client. */
 export const withMcp = (seed: ReadSeed, url: string): ReadSeed => {
   const own = readSeed({
     organizations: [{ slug: 'default', name: 'Default', settings: OPEN }],

@@ -28,7 +28,7 @@ export interface DevOptions {
   dataDir?: string
   readyFile?: string
   quiet?: boolean
-  /** The client for the environment of a command. */
+  /** Client that `exec` passes to the command in its environment. */
   client?: string
 }
 
@@ -52,7 +52,7 @@ export const dev = async (options: DevOptions): Promise<void> => {
   flush()
 }
 
-/** Starts the server with the options, which take precedence over the environment. */
+/** Starts the server. The options take precedence over the environment. */
 export const startWith = (options: DevOptions, more: StartOptions = {}): Promise<Started> => {
   const { config } = loadConfig(process.env, options.config)
   if (options.readyFile) requireFolder(options.readyFile)
@@ -168,7 +168,7 @@ const aligned = (rows: Row[]): string[] => {
   )
 }
 
-/** Returns the overview for a terminal; exported for the tests. */
+/** Returns the overview for a terminal. Tests call it without a terminal. */
 export const overview = (started: Started, ms: number, mcp_url?: string): string => {
   const { entries } = started.seed
   const isDefault = started.seed.entries.users.some(({ value }) => isDefaultUser(value))
@@ -214,7 +214,7 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
     ...section('Clients (secret)', aligned(clients)),
     ...section('Try', [
       curlLine(started),
-      // The directory is named because the folder may hold an instance, which `gatehouse token` prefers.
+      // Without --data-dir, `gatehouse token` would prefer an instance in the current folder.
       `gatehouse token --user ${entries.users[0]?.value.username ?? 'somebody'} --data-dir ${started.config.data_dir}`,
     ]),
     '',
@@ -222,8 +222,8 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
 }
 
 /**
- * Returns a command that works as printed: a client_credentials token, or the discovery document when no
- * client has a secret.
+ * Returns a command that works as printed: a client_credentials request, or without a client secret a request
+ * for the discovery document.
  */
 const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`

@@ -19,10 +19,10 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig, readLastStart } from './last-start.ts'
 
-/** Milliseconds for the answer of the server, as for outbound calls. */
+/** Milliseconds to wait for the answer of the server, the limit of outbound calls. */
 const TIMEOUT = 5_000
 
-/** Returns the reason for a failed connection in one word. */
+/** Returns the error code of a failed connection, such as ECONNREFUSED, or a short reason. */
 const reasonOf = (error: unknown): string => {
   const { code, name, message } = error as Error & { code?: string }
   return code ?? (name === 'TimeoutError' ? 'no answer in time' : message)
@@ -31,7 +31,7 @@ const reasonOf = (error: unknown): string => {
 /** Compares this executable with the schema of the database and with the server that was started last. */
 const version: Check = async ({ config, withStore }) => {
   if (!hasInstance(config)) return ok(VERSION_LINE)
-  // A schema that is older or newer is not opened.
+  // Throws for a schema that is older or newer than this executable.
   await withStore(async () => {})
   const started = readLastStart(config.data_dir)?.version
   return started === undefined || started === VERSION_LINE
@@ -70,7 +70,7 @@ const loop: Check = async ({ config: { url, metrics_token } }) => {
   )
 }
 
-/** Checks that would all fail for the same reason without an instance, each with its subject. */
+/** Checks that are skipped without an instance, with the text that names each in the output. */
 const needInstance: Record<string, string> = {
   modes: 'the modes of the files',
   themes: 'the themes in use',
@@ -102,5 +102,5 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
     if (state === 'fail') failed++
     console.log(`${state.padEnd(4)}  ${name.padEnd(8)}  ${text}`)
   }
-  if (failed > 0) throw new Error(failed === 1 ? 'one thing is wrong' : `${failed} things are wrong`)
+  if (failed > 0) throw new Error(failed === 1 ? '1 check failed' : `${failed} checks failed`)
 }

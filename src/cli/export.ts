@@ -4,7 +4,7 @@ import { ConfigError, loadConfig } from '#src/config.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { openExisting } from './instance.ts'
 
-/** Error codes of a wrong path, as opposed to a failing disk. */
+/** Error codes for a wrong path. Other codes mean that the disk fails. */
 const WRONG_PATH = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES']
 
 /** Writes the file that `apply` reads. A file with secrets is readable only by its owner. */
@@ -32,7 +32,7 @@ const save = (file: string, text: string, mode: number): void => {
   try {
     const found = statSync(file, { throwIfNoEntry: false })
     if (found && !found.isFile()) {
-      // A pipe or a terminal.
+      // A pipe or terminal cannot be replaced by a rename.
       writeFileSync(file, text)
       return
     }

@@ -1,10 +1,10 @@
 import { loadServerConfig } from './last-start.ts'
 
-/** Requests /readyz on this machine; for container images without curl. */
+/** Requests /readyz on this machine. Container images without curl use it as their health check. */
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
   const base = options.url ?? loadServerConfig(options).local_url
   try {
-    // The certificate names the public host, not this loopback address.
+    // The certificate names the public host, but this request goes to a loopback address.
     const answer = await fetch(`${base}/readyz`, {
       signal: AbortSignal.timeout(5_000),
       tls: { rejectUnauthorized: false },

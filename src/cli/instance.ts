@@ -29,7 +29,7 @@ export const openMasterKey = (config: Config, make = false): MasterKey => {
   const file = join(config.data_dir, MASTER_KEY_FILE)
   if (!existsSync(file) && !make)
     throw new StorageError(
-      `${file}: there is no master key. Copy the one that belongs to the database here, or set GATEHOUSE_MASTER_KEY.`,
+      `${file}: there is no master key. Copy the key of this database to that path, or set GATEHOUSE_MASTER_KEY.`,
     )
   makeDataDir(config.data_dir)
   makeMasterKey(file)
@@ -73,10 +73,7 @@ export const readMasterKey = (file: string): MasterKey => {
   return masterKey(bytes)
 }
 
-/**
- * Returns the master keys to try. After an interrupted `gatehouse keys rekey`, the only command that writes
- * the second file, both keys exist.
- */
+/** Returns the master keys to try. Only an interrupted `gatehouse keys rekey` leaves two. */
 const candidates = (config: Config, make = false): MasterKey[] => {
   const next = join(config.data_dir, NEXT_MASTER_KEY_FILE)
   const first = openMasterKey(config, make)
@@ -89,7 +86,7 @@ export const openInstance = async (
   log: Logger,
   options: { migrate?: boolean } = {},
 ): Promise<Core> => {
-  // The key file is created only together with a new database, because neither is of use without the other.
+  // A key file is created only with a new database: a new key opens no existing one.
   const file_keys = config.database_url
     ? undefined
     : candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
@@ -99,11 +96,12 @@ export const openInstance = async (
   const existed = existsSync(file)
   try {
     const isNew = await isNewInstance(store)
-    // A command that only reads must not create an instance: `migrate-to` needs an empty target.
+    // A command that only reads creates no instance, and the target of `migrate-to` stays empty.
     if (isNew && options.migrate === false) throw await noInstance(config)
     const masters = file_keys ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {
-      // After any other error the new key may be in use.
+      // Only a StorageError shows that the instance has another key; after any other error the new key may be
+      // in use.
       if (existed || !existsSync(file) || !(error instanceof StorageError)) throw error
       rmSync(file)
       throw new StorageError(
@@ -134,7 +132,7 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
   await openInstanceKey(store, candidates(config), Date.now())
 }
 
-/** Replaces the old master key with the new one. */
+/** Puts the new master key in the place of the old one. */
 export const finishChange = ({ data_dir }: Config): void => {
   renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), join(data_dir, MASTER_KEY_FILE))
   sync(data_dir)
@@ -158,7 +156,8 @@ export const openExisting = async (config: Config, log: Logger): Promise<Core> =
 }
 
 /**
- * Returns the error for a database with tables but no instance, which an interrupted start or copy has left.
+ * Returns the error for a database that has tables but no instance, as an interrupted start or copy leaves
+ * it.
  */
 const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageError> => {
   const where = database_url

@@ -71,7 +71,7 @@ export const keysImport = (file: string, options: Options & { alg?: string }): P
     console.log(await importKey(instance, read(file), options.alg))
   })
 
-/** Prints the private key to standard output, so that the caller decides where it is stored. */
+/** Prints the private key to standard output; the caller decides where to store it. */
 export const keysExport = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => void (await Bun.write(Bun.stdout, await exportKey(instance, id))))
 
@@ -94,7 +94,7 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
     const next = options.newKeyFile ?? join(config.data_dir, NEXT_MASTER_KEY_FILE)
     if (config.master_key && !options.newKeyFile)
       throw new ConfigError(
-        'GATEHOUSE_MASTER_KEY holds the key: name the file of the new one with --new-key-file.',
+        'GATEHOUSE_MASTER_KEY sets the master key: name a file for the new key with --new-key-file.',
       )
     makeMasterKey(next)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))

@@ -22,8 +22,8 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
 }
 
 /**
- * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL may have no writable data
- * directory; it starts without storing them.
+ * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL starts without storing them when
+ * it may not write to the data directory.
  */
 export const rememberStart = (config: Config, port: number): void => {
   const file = fileOf(config.data_dir)
@@ -34,7 +34,7 @@ export const rememberStart = (config: Config, port: number): void => {
   } catch {}
 }
 
-/** Returns what {@link rememberStart} has stored, if anything. */
+/** Returns the data that {@link rememberStart} has stored; undefined without them. */
 export const readLastStart = (data_dir: string): LastStart | undefined => {
   try {
     const { url, local_url, version } = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))
@@ -45,8 +45,8 @@ export const readLastStart = (data_dir: string): LastStart | undefined => {
 }
 
 /**
- * Loads the settings for a command that may run while a server runs. Settings without a port get the port of
- * the last start of `serve` on the data directory; settings without port and URL get its URL, too.
+ * Loads the settings for a command that may run while a server runs. When the settings name no port, the port
+ * of the last `serve` on the data directory is used; when they name no URL either, its URL too.
  *
  * @throws ConfigError for invalid settings
  */

@@ -3,7 +3,7 @@ import { components, licenseTexts } from '#src/lib/build-info.ts' with { type: '
 const all = Object.freeze(components())
 
 /**
- * Prints the libraries in this executable with their licences, then each licence text once, below the
+ * Prints the libraries in this executable with their licences, then each licence text once, with the
  * libraries that it covers.
  */
 export const licenses = (): void => {

@@ -1,12 +1,12 @@
 import type { Keyset } from '#src/lib/cursor.ts'
 
-/** Rows of one read, which stay in memory until they are printed. */
+/** Rows per read. They stay in memory until they are printed. */
 const PAGE = 100
-/** Columns keep at least this many characters, so that the pages of a long list line up. */
+/** Minimum characters of a column, so that the columns of successive pages line up. */
 const WIDTH = 16
 
 /**
- * Prints all rows of a list page by page: with `json` one JSON object per line, otherwise columns below a
+ * Prints all rows of a list page by page: with `json` one JSON object per line, otherwise columns with a
  * title line.
  */
 export const printList = async <Row>(list: {

@@ -7,8 +7,8 @@ import { iso } from '#src/lib/text.ts'
 import { type Certificate, readCertificate } from '#src/operations/certificate.ts'
 
 /**
- * Milliseconds between two checks of the certificate files: a renewal takes effect within seconds, and a
- * check reads two file times.
+ * Milliseconds between two checks of the certificate files. A renewal takes effect within seconds, and a
+ * check only reads the two files.
  */
 const CHECK_INTERVAL = 2 * SECOND
 
@@ -29,8 +29,8 @@ interface Listener {
 
 /**
  * Opens the server socket with the certificate of the settings. A Bun server cannot change its certificate,
- * so for a new one a second server takes over the port while the first finishes its requests; a client in the
- * middle of a handshake at that moment has to retry.
+ * so a second server takes over the port with a new one while the first finishes its requests. A client that
+ * is in a handshake at that moment has to retry.
  *
  * @throws ConfigError when the address or the certificate cannot be used
  */
@@ -52,7 +52,7 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
     closing.add(closed)
     log.info({ event: 'certificate', expires_at: iso(next.expires_at) }, 'a new certificate is in use')
   }
-  /** The logged reason that a changed certificate is not used, so that it is logged once. */
+  /** Reason that was logged last for a refused certificate; the same reason is not logged again. */
   let refused = ''
   const reload = (): void => {
     try {
@@ -105,16 +105,15 @@ const open = (
   })
 
 /**
- * Returns no hostname for all addresses: Bun then listens on IPv6 and IPv4, or on IPv4 only if the machine
- * has no IPv6.
+ * Omits the hostname for `::`: Bun then listens on IPv6 and IPv4, or on IPv4 alone on a machine without IPv6.
  */
 const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} : { hostname: host })
 
 const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert === b?.cert && a.key === b.key
 
 /**
- * Calls `reload` once the certificate files have changed and then stayed the same for a whole interval: two
- * files are replaced, and either may be half written.
+ * Calls `reload` when the certificate files have changed and have then stayed the same for one interval. The
+ * two files are replaced one after the other, and either may be half written at a check.
  */
 const onceSettled = (config: Config, reload: () => void): (() => void) => {
   const readBoth = (): string => {
@@ -138,10 +137,10 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0, after opening it alone: a port that is opened
- * for sharing would also be shared with another program.
+ * Returns the port of the settings, or a free one for port 0. It opens the port exclusively first, because a
+ * port that is opened for sharing could be shared with another program unnoticed.
  *
- * @throws ConfigError when it is in use
+ * @throws ConfigError when the port is in use
  */
 export const freePort = (config: Config): number =>
   explainError(config, () => {

@@ -5,8 +5,8 @@ import { isBusy, isStorageFailure, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 
 /**
- * Adds what an HTTP answer leaves out, for the operator at the command line: the database and the reason of a
- * storage failure, or each refused field. Returns any other error unchanged.
+ * Adds the details that an HTTP answer leaves out: the database and the reason of a storage failure, or each
+ * refused field. Returns any other error unchanged.
  */
 export const withLocation = async (error: unknown, options: { config?: string }): Promise<unknown> => {
   if (!(error instanceof AppError)) return error

@@ -1,30 +1,30 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 
 /**
- * Milliseconds after which collected lines are written. They are written together, so that a slow disk or
- * pipe does not delay requests.
+ * Milliseconds for which lines are collected before they are written, so that a slow disk or pipe does not
+ * delay requests.
  */
 const FLUSH_MS = 100
-/** Characters that are written at once. Writing line by line costs more than most requests do. */
+/** Characters per write. A write for each line costs more than most requests do. */
 const CHUNK = 32_768
 /**
- * Maximum bytes that a pipe accepts in one piece; longer writes may be interleaved with those of other
- * processes: pipe(7).
+ * Maximum bytes that a pipe accepts in one piece. Longer writes may mix with the writes of other processes:
+ * pipe(7).
  */
 const PIPE_BUF = 4_096
-/** Milliseconds by which a log that is not read may delay the end of the process. */
+/** Maximum milliseconds for which the end of the process waits for the reader of the log. */
 const CLOSE_MS = 200
 
 interface Log {
   log: Logger
   flush(): void
-  /** Resolves once the last line is written; a pending write would be lost when the process ends. */
+  /** Resolves once all lines are written; the end of the process would lose a pending write. */
   close(): Promise<void>
 }
 
 /**
- * Opens the log: one JSON line per event, formatted on a terminal. Only named fields are logged, never
- * headers, bodies or queries, because they contain codes, tokens, secrets and passwords.
+ * Opens the log: one JSON line per event, formatted on a terminal. It gets named fields only, never headers,
+ * bodies or queries, which contain codes, tokens, secrets and passwords.
  *
  * @param isShared true when other processes write to the same output
  */
@@ -58,7 +58,7 @@ export const openLog = async (level: string, isShared = false): Promise<Log> => 
     try {
       destination.flushSync()
     } catch {
-      // The reader of the log has ended; the server continues.
+      // The reader of the log has gone. The server continues without it.
     }
   }
   setInterval(send, FLUSH_MS).unref()
@@ -71,7 +71,7 @@ export const openLog = async (level: string, isShared = false): Promise<Log> => 
   return { log, flush, close }
 }
 
-/** Formats the time at most once per millisecond. */
+/** Returns a function that formats the current time, at most once per millisecond. */
 const openTimestamp = (): (() => string) => {
   let stamped = 0
   let stamp = ''

@@ -15,7 +15,7 @@ const item = ([term, about]: readonly [string, string]): string =>
 
 const section = (title: string, ...parts: string[]): string => [`.SH ${title}`, ...parts].join('\n')
 
-/** Returns a command with its arguments and options, and the commands below it. */
+/** Returns the sections of a command, with its arguments and options, and of its subcommands. */
 const commandText = (command: Command): string[] => {
   const help = command.createHelp()
   const name = (each: Command): string => (each.parent ? `${name(each.parent)} ${each.name()}` : each.name())

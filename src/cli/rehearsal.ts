@@ -9,7 +9,7 @@ import type { ReadSeed } from '#src/seed/read.ts'
 import { hasInstance, openInstance } from './instance.ts'
 
 /**
- * Applies a seed to a temporary instance first, so that a refused seed leaves no new instance behind. Does
+ * Applies a seed to a temporary instance first, so that a refused seed leaves no half-made instance. Does
  * nothing when the instance exists.
  *
  * @throws SeedError with every mistake of the file

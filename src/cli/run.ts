@@ -4,7 +4,7 @@ import { VERSION_LINE } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
 import { exitCodes } from './exit-codes.ts'
 
-/** Commands that print all others. */
+/** Commands whose output describes all commands. */
 const ABOUT_ALL = ['completion', 'man']
 
 /** Returns the rows of the commands that begin with a word; all rows for any other word. */
@@ -16,8 +16,8 @@ const rowsFor = (first: string | undefined): readonly CommandRow[] => {
 /**
  * Builds the command line parser.
  *
- * @param first word of the command line: only its commands are added, because all take as much CPU time as
- *   the runtime's start. Default: all commands
+ * @param first word of the command line. Only commands that begin with it are added, because adding all costs
+ * as much CPU time as the start of the runtime. Default: all commands
  */
 export const program = (first?: string): Command => {
   const gatehouse = new Command('gatehouse')
@@ -31,7 +31,7 @@ export const program = (first?: string): Command => {
   for (const row of rowsFor(first)) add(gatehouse, row)
   gatehouse
     .command('help [subject...]')
-    .description('print all of this, the help of a command, or `settings`')
+    .description('print the help of the program, of a command, or of the `settings`')
     .action((subject: string[]) => console.log(helpOf(gatehouse, subject)))
   return gatehouse.addHelpText('after', context => `\n${settingsHelp(context)}\n\n${otherHelp(context)}`)
 }
@@ -53,7 +53,7 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
   for (const option of row.options ?? [])
     if (option instanceof Option) command.addOption(option)
     else command.option(...option)
-  // commander's last two arguments are the options and the command; the program follows the arguments.
+  // commander passes the arguments first, then the options, then the command.
   if (run)
     command.action((...given) =>
       run({ ...gatehouse.opts(), ...command.opts() }, ...given.slice(0, -2), gatehouse),
@@ -61,8 +61,8 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
 }
 
 /**
- * Completes the error of an unknown option or command: adds the setting that the option may mean, or the
- * command that other programs call by that name.
+ * Completes the error of an unknown option or command. Adds the setting of that name, or `serve` for a name
+ * such as `start`.
  */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []
@@ -73,7 +73,9 @@ const withRemedy = (error: string): string => {
   return error
 }
 
-/** @throws ConfigError for a subject that is no command */
+/**
+ * @throws ConfigError when the subject is not a command
+ */
 const helpOf = (gatehouse: Command, subject: string[]): string => {
   if (subject.join() === 'settings') return settingsHelp({ command: gatehouse })
   const found = subject.reduce<Command | undefined>(
@@ -90,7 +92,7 @@ const helpOf = (gatehouse: Command, subject: string[]): string => {
   ].join('\n\n')
 }
 
-/** Lays out rows in the columns of commander. */
+/** Returns a function that lays out rows in columns, as commander does. */
 const listing = (command: Command) => {
   const help = command.createHelp()
   help.prepareContext({ helpWidth: process.stdout.columns || 80 })
@@ -117,9 +119,9 @@ ${list(exitCodes)}
 
 First steps:
 ${list([
-  ['gatehouse serve', 'create keys, database and a link for the first admin'],
-  ['gatehouse user link', 'print that link again'],
-  ['gatehouse guide', 'read about everything, a page for each subject'],
+  ['gatehouse serve', 'create keys and database, and print a link for the first admin'],
+  ['gatehouse user link', 'print a new link for the first admin'],
+  ['gatehouse guide', 'list the pages of the guide'],
 ])}`
 }
 

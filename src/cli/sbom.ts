@@ -6,13 +6,16 @@ const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
 
 /**
  * Prints a software bill of materials of this executable: its libraries, the runtime, and the libraries that
- * are linked into the runtime. Scanners of files do not find the latter.
+ * are linked into the runtime, which scanners of files do not find.
  */
 export const sbom = (options: { format: keyof typeof formats }): void =>
   console.log(JSON.stringify(formats[options.format](), null, 2))
 
 const source = Object.freeze(commit())
-/** Libraries that the runtime links, by their names in `process.versions`: a version or a commit. */
+/**
+ * Libraries that are linked into the runtime, by their names in `process.versions`; the value there is a
+ * version or a commit.
+ */
 const LINKED = [
   ...['ares', 'boringssl', 'icu', 'libarchive', 'libdeflate', 'llhttp', 'lolhtml', 'lshpack', 'mimalloc'],
   ...['picohttpparser', 'sqlite', 'tinycc', 'uwebsockets', 'webkit', 'zlib', 'zstd'],

@@ -3,7 +3,7 @@ import { readBounded, YamlError } from '#src/lib/yaml.ts'
 import type { Change } from '#src/seed/apply.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
 
-/** Maximum bytes of a seed file: about 120,000 users, whose parsing takes 1.4 GB of memory. */
+/** Maximum bytes of a seed file, enough for 120,000 users. Parsing them takes 1.4 GB of memory. */
 const MAX_BYTES = 16 * 1024 * 1024
 
 /**

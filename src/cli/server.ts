@@ -10,9 +10,9 @@ import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 
-/** Milliseconds for requests in flight after SIGTERM; the process ends within 2 s. */
+/** Milliseconds that requests in flight have after SIGTERM. The process ends within 2 s. */
 const DRAIN_MS = 1_500
-/** Milliseconds that the collector has for the last spans, within the 2 s of a stop. */
+/** Milliseconds that the trace collector has to accept the last spans, within those 2 s. */
 const LAST_SPANS_MS = 250
 
 /** A started server, as its ready line and the banner show it. */
@@ -21,13 +21,15 @@ export interface Ready {
   port: number
   data_dir: string
   admin_client_file: string | undefined
-  /** Link with which the first administrator is made. */
+  /** Link that creates the first administrator. */
   set_up: string | undefined
 }
 
-/** The task of one process of the server. */
+/** Duties of one process of the server. */
 export interface Part {
-  /** True for the only process, and for the worker that applies the seed file and makes the set-up link. */
+  /**
+   * True for a single process, and for the one worker that applies the seed file and makes the set-up link.
+   */
   isFirst: boolean
   /** True: upgrades an older schema of the database. False: an older schema stops the start. */
   upgrades: boolean
@@ -44,18 +46,18 @@ export const serveAlone = async (
 ): Promise<void> => {
   const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // These checks come before the store, so that a mistake in the seed file or a name leaves no new instance.
+  // A mistake in the seed file or in a name is found before the store is opened, and leaves no new instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
-  // A worker that starts beside others finds an instance, and may not upgrade it.
+  // A worker that may not upgrade joins a running server, so the instance exists already.
   if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
-  // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
+  // With port 0 the issuer is known only once the socket is open. Requests that come before wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
-  // Several servers may share a PostgreSQL database.
+  // Several servers may share a PostgreSQL database, so it needs no lock.
   const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
-  // Without a handler SIGHUP ends the process, so it is installed without a certificate too.
+  // Without a handler SIGHUP would end the process, also when there is no certificate to reload.
   process.on('SIGHUP', async () => {
     listener.reload()
     ;(await app.promise).context.places.drop()
@@ -79,7 +81,8 @@ export const serveAlone = async (
   listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
   const stopHousekeeping = startHousekeeping(running.context)
 
-  // Installed before the ready line: a reader of that line may stop the server at once.
+  // The signal handler comes before the ready line, because the reader of that line may stop the server at
+  // once.
   const stopped = stopSignal()
   flush()
   const set_up =
@@ -89,14 +92,14 @@ export const serveAlone = async (
   const { admin_client_file } = first
   const { url, data_dir } = config
   onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)
-  // After the banner, which would otherwise scroll away.
+  // The changes are logged after the banner, which they would otherwise push off the screen.
   for (const change of changes) log.info({ event: 'seed', ...change })
   if (isFirst && (!config.smtp_url || !config.mail_from))
     log.info(
       { event: 'config' },
       'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
     )
-  // Releases the memory that only the start needed, after the first requests.
+  // After the first requests, frees memory that only the start needed.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 
   await stopped
@@ -131,8 +134,8 @@ export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
 }
 
 /**
- * Prints JSON lines for programs, a short block at a terminal. The set-up link is for the operator only, so
- * it is not logged.
+ * Prints JSON lines for a program, and a short block on a terminal. The set-up link is printed, not logged,
+ * because only the operator may see it.
  */
 export const announce = ({ url, port, data_dir, admin_client_file, set_up }: Ready): void => {
   const ms = Math.round(performance.now())

@@ -66,8 +66,8 @@ const issue = async (options: TokenOptions): Promise<Issued> => {
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
-  // A development server may have been started in the folder of an instance. Its token would be refused
-  // there, long after this command.
+  // A development server may run while the current folder holds an instance. The token of the instance would
+  // fail at that server much later, so the message names the other directory.
   const other = !file && options.dataDir === undefined && sources.data_dir === 'default' && latestRunning()
   if (other)
     console.error(
@@ -151,7 +151,7 @@ const mintOffline = (context: Issuer, { client_id }: DevFile, options: TokenOpti
   )
 }
 
-/** Issues a token of a production instance, with claims of stored data only. */
+/** Issues a token of a production instance. Its claims come from stored data only. */
 const issueReal = async (context: Issuer, options: TokenOptions): Promise<Issued> => {
   for (const name of ['role', 'claim', 'bad'] as const)
     if (options[name]) throw new ConfigError(`--${name}: only in development.`)
@@ -183,7 +183,7 @@ const subjectOf = async (
   if (name === undefined)
     throw new ConfigError('--user: missing; name a user by user name, e-mail address or id.')
   if (client_id === undefined)
-    throw new ConfigError('--client: missing; name the client that the token is for.')
+    throw new ConfigError('--client: missing; name the client to which the token is issued.')
   const { store } = core
   const home = await store.read(q => readOrganizationBySlug(q, slug))
   if (!home) throw new ConfigError(`--organization: no organization has the slug ${slug}.`)

@@ -3,7 +3,9 @@ import { createSetUpLink, createSignInLink } from '#src/links/links.ts'
 import { needsAdmin } from '#src/operations/first-start.ts'
 import { printLink, type UserOptions, userNamed, withInstance } from './user.ts'
 
-/** Prints a single-use link for a user, or for the first administrator without a name. */
+/**
+ * Prints a single-use link for the named user; without a name, the set-up link of the first administrator.
+ */
 export const userLink = (name: string | undefined, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
     if (name === undefined) {

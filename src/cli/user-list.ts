@@ -6,8 +6,8 @@ import { printList } from './list.ts'
 import { type ListOptions, organizationNamed, withInstance } from './user.ts'
 
 /**
- * Prints users; with `search` only users whose name or address contains it. The oldest are first, as in each
- * list of the command line: new rows come last, so a later output continues an earlier one.
+ * Prints users, with `search` only those whose name or address contains it. All lists of the command line are
+ * oldest first: new rows come last, so a later output continues an earlier one.
  */
 export const userList = (options: ListOptions & { search?: string }): Promise<void> =>
   withInstance(options, async context => {

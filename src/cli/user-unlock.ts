@@ -1,7 +1,7 @@
 import { forgetFailures } from '#src/sign-in/unlock.ts'
 import { type UserOptions, userNamed, withInstance } from './user.ts'
 
-/** Deletes the counts of failed attempts, which ends the user's wait. */
+/** Deletes the counts of failed attempts, so that the user need not wait. */
 export const userUnlock = (name: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
     const user = await userNamed(context, name, options.organization)

@@ -25,9 +25,9 @@ export interface ListOptions {
 }
 
 /**
- * Waits for a change of a client.
+ * Rewrites the errors of a change to a client for the command line.
  *
- * @throws Error for an unknown client, with the command that lists the known ones
+ * @throws Error for an unknown client, naming the command that lists all
  */
 export const explained = async <T>(change: Promise<T>): Promise<T> => {
   try {
@@ -54,7 +54,7 @@ export const withInstance = async (
 }
 
 /**
- * Returns the organization of a slug.
+ * Returns the organization with this slug.
  *
  * @throws Error for an unknown slug
  */
@@ -87,7 +87,7 @@ const readLine = async (): Promise<string> => {
   return text
 }
 
-/** Prints a link: with its expiry on a terminal, alone for a program. */
+/** Prints a link: on a terminal with its expiry, to a program the link alone. */
 export const printLink = (link: string, whom: string): void => {
   const until = iso(Date.now() + LINK_LIFETIME).slice(11, 16)
   console.log(

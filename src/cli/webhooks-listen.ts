@@ -34,12 +34,14 @@ interface Source {
   next(): Promise<Shown[]>
 }
 
-/** Poll interval in ms: a developer sees no delay. */
+/** Milliseconds between two polls, short enough that a developer sees no delay. */
 const POLL = SECOND / 2
 const BATCH = 100
-/** Milliseconds by which an event may become visible after one with a higher `seq`. */
+/**
+ * Milliseconds for which each read goes back in time, because an event may become visible after a later one.
+ */
 const LATE = 10 * SECOND
-/** Milliseconds that a receiver has to answer, as for the deliveries of a server (webhooks/send.ts). */
+/** Milliseconds that a receiver has to answer, the same as in webhooks/send.ts. */
 const TIMEOUT = 15 * SECOND
 
 /** Reads events of an instance or development server on this machine from its database. */
@@ -81,7 +83,7 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
   const [latest] = (await page({ limit: '1' })).data
   const since = Date.parse(latest?.timestamp ?? iso(0))
   let last = since
-  // Earlier events are recognized by their time, or by their id among the latest.
+  // Ids of the events read so far, with their times: each read goes back in time and sees some events again.
   const seen = new Map<string, number>()
   const readFrom = async (from: number): Promise<Shown[]> => {
     const found: Shown[] = []

@@ -4,9 +4,7 @@ import { installedProgram } from '#src/lib/program.ts'
 import type { Ready } from './server.ts'
 import type { FromWorker, ToWorker } from './worker.ts'
 
-/**
- * Milliseconds after SIGTERM until a worker that still runs is killed; a worker ends by itself within 2 s.
- */
+/** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
 /** Milliseconds that a worker has to send its metrics: Prometheus waits for ten seconds by default. */
 const METRICS_WAIT = SECOND
@@ -23,7 +21,7 @@ export interface WorkerProcess {
   end(): Promise<void>
 }
 
-/** The part of a worker among the others. */
+/** Duties that one of the workers has and the others do not. */
 export interface WorkerRole {
   /** Applies the seed file and makes the set-up link. */
   isFirst: boolean
@@ -64,11 +62,11 @@ export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: Worke
     try {
       child.send(message)
     } catch {
-      // The worker has just ended.
+      // The worker has just ended; its message is not needed.
     }
   }
   child.exited.then(code => ready.reject(new Error(`a worker ended with exit code ${code}`)))
-  // A worker that is started again is not awaited.
+  // The pool does not await a restarted worker; this handler keeps its rejection from ending the supervisor.
   ready.promise.catch(() => {})
   return {
     ready: ready.promise,

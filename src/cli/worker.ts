@@ -4,9 +4,9 @@ import { type Ready, serveAlone } from './server.ts'
 /** Message of a worker to its supervisor. */
 export type FromWorker =
   | { type: 'ready'; ready: Ready }
-  /** The metrics of this worker, asked for by `collect`. */
+  /** Answer to `collect`: the metrics of this worker. */
   | { type: 'metrics'; text: string }
-  /** A caller of this worker wants the metrics of all. */
+  /** Asks for the metrics of all workers, because this worker got a request for `/metrics`. */
   | { type: 'all-metrics' }
 
 /** Message of the supervisor to a worker. */
@@ -15,7 +15,7 @@ export type ToWorker = { type: 'collect' } | { type: 'all-metrics'; text: string
 const tell = (message: FromWorker): void => void process.send?.(message)
 
 /**
- * Runs one of several servers behind the same port. Ends with its supervisor, which alone writes the ready
+ * Runs one of several servers that share a port. It ends with its supervisor, which alone writes the ready
  * line and reports to the service manager.
  */
 export const worker = (options: { config?: string; first?: boolean; upgrade?: boolean }): Promise<void> => {

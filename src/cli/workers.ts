@@ -10,8 +10,8 @@ import { announce, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
- * Milliseconds before a worker that ended is started again: `first`, doubled up to `most` while workers end
- * within `soon`, so that a worker that cannot start takes no CPU time.
+ * Milliseconds before an ended worker is started again: `first`, doubled up to `most` while workers end
+ * within `soon`. A worker that cannot start thus takes little CPU time.
  */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 
@@ -33,7 +33,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const first = pool.start(1)
   const ready = await first.ready.catch(async () => {
     flush()
-    // The worker has printed the reason.
+    // The worker itself has printed the reason.
     process.exit(await first.exited)
   })
   const others = Array.from({ length: config.workers - 1 }, (_, i) => pool.start(i + 2).ready)
@@ -87,10 +87,10 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       void keep(number, worker)
       return worker
     },
-    /** Replaces the workers one by one. The first that does not start ends the replacement. */
+    /** Replaces the workers one by one. Stops at the first new worker that does not start. */
     replace: async (): Promise<void> => {
       for (const [number, old] of [...workers]) {
-        // The other workers still expect the schema of their version.
+        // No worker upgrades the schema here, because the old workers still expect theirs.
         const next = startOne({ isFirst: number === 1, upgrades: false })
         const isReady = await next.ready.then(
           () => true,
@@ -121,7 +121,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
 }
 
 /**
- * True when the kernel gives the waiting connections of a closed socket to the others of its port:
+ * True when the kernel hands the waiting connections of a closed socket to other sockets on its port:
  * https://docs.kernel.org/networking/ip-sysctl.html (tcp_migrate_req)
  */
 const movesConnections = (): boolean => {

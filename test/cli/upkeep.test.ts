@@ -211,7 +211,7 @@ describe('doctor and config check', () => {
     expect(stdout).toMatch(/^fail {2}files .*geoip_file/m)
     expect(stdout).toMatch(/^fail {2}address /m)
     expect(stdout).toMatch(/^skip {2}loop .*start the server to have it checked$/m)
-    expect(stderr).toContain('2 things are wrong')
+    expect(stderr).toContain('2 checks failed')
   })
 
   test('a missing theme that an organization uses is named, as is a file that cannot be a theme', async () => {
