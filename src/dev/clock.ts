@@ -1,18 +1,18 @@
 import type { Clock } from '#src/context.ts'
 
-/** The server's clock in development: follows the machine's clock, with an offset, or is frozen. */
+/** The server's clock in development. It follows the machine's clock with an offset, or stands still. */
 export interface DevClock extends Clock {
   /** Stops the clock at the current time. */
   freeze(): void
   /** Sets the time in milliseconds since the epoch. A running clock continues from there. */
   set(ms: number): void
   advance(ms: number): void
-  /** Returns to the machine's time, running. */
+  /** Follows the machine's clock again, without an offset. */
   reset(): void
   isFrozen(): boolean
 }
 
-/** Creates a clock that follows the machine's until it is set or frozen. */
+/** Creates a clock that follows the machine's clock until it is set or frozen. */
 export const devClock = (): DevClock => {
   let offset = 0
   let frozen: number | undefined

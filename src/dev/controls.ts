@@ -31,7 +31,7 @@ import { Mint, mint } from './mint.ts'
 import type { Recorder } from './recorder.ts'
 import { filteredEventsAfter, firstUsers, restoreAll, restoreOrganization, type Snapshot } from './store.ts'
 
-/** The running development server, as its controls see it. */
+/** State of a running development server that the controls read and change. */
 export interface DevState {
   context: Context
   clock: DevClock
@@ -39,22 +39,22 @@ export interface DevState {
   recorder: Recorder
   /** Captured mails. */
   mail: CapturedMail
-  /** The data right after the seed. */
+  /** Returns the data as they were right after the seed. */
   snapshot: () => Promise<Snapshot>
   /** Client secrets of the seed, by client id. */
   secrets: ReadonlyMap<string, string>
   /** Password of the users of the default seed. */
   password: string
-  /** True when others may reach the server, which then has no user picker. */
+  /** True when other machines may reach the server. It then has no user picker. */
   exposed: boolean
-  /** Client of minted tokens, unless the call names another. */
+  /** Client of a minted token when the call names none. */
   client_id: string
 }
 
 const Named = z.strictObject({ user: line(256, 1), organization: line(64, 1).default('default') })
 
 const Reset = z.strictObject({
-  /** Slug; default: the whole server, including clock, faults and records. */
+  /** Slug of the organization to reset; default: the whole server, including clock, faults and records. */
   organization: line(64, 1).optional(),
 })
 
@@ -69,7 +69,7 @@ const SetClock = z.strictObject({
   set: time.optional(),
   /** Milliseconds; may be negative. */
   advance: z.int('A whole number of milliseconds.').optional(),
-  /** Returns to the machine's time. */
+  /** Follows the machine's clock again, without an offset. */
   reset: z.literal(true).optional(),
 })
 export type SetClock = z.input<typeof SetClock>
@@ -119,7 +119,7 @@ const userOf = async (state: DevState, { user: name, organization }: z.output<ty
 
 type Control = (state: DevState, call: Call) => Promise<Response> | Response
 
-/** Applies a part of a seed at once; mistakes are reported as for a seed file. */
+/** Applies a seed to the running server. Mistakes are reported as for a seed file. */
 const seed = async ({ context }: DevState, input: unknown): Promise<Response> => {
   try {
     return json({ changes: await applySeed(context, readSeed(input), { any_password: true }) })
@@ -131,7 +131,7 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
   }
 }
 
-/** Returns to the seed: data, clock, faults, records and mail. The signing keys stay. */
+/** Resets data, clock, faults, records and mail to their state after the seed. The signing keys stay. */
 export const resetAll = async ({
   context,
   snapshot,
@@ -148,7 +148,7 @@ export const resetAll = async ({
   mail.clear()
 }
 
-/** Controls by method and path. */
+/** Handlers of the controls, by method and path. */
 export const controls: Record<string, Control> = {
   'POST /dev/mint': async (state, call) => {
     const wanted = parse(Mint, await readJson(call.request))

@@ -12,7 +12,10 @@ const known: DevCredentials = {
   admin_client_secret: DEV_ADMIN_SECRET,
 }
 
-/** True when the server listens, or has a name, beyond this machine. */
+/**
+ * True when other machines can reach the server: it listens beyond loopback, or has a host name that is not
+ * loopback.
+ */
 export const isExposed = (server: {
   readonly url: string
   readonly host: string
@@ -23,10 +26,10 @@ export const isExposed = (server: {
   )
 
 /**
- * Returns the credentials of a server: the documented ones on this machine, random ones beyond it. A kept
- * data directory keeps its own.
+ * Returns the credentials of a server: the documented ones when only this machine can reach it, random ones
+ * otherwise. A data directory that is used again keeps its credentials.
  *
- * @throws ConfigError for a directory with documented credentials, when the server is exposed
+ * @throws ConfigError for a directory with documented credentials, when other machines can reach the server
  */
 export const devCredentials = (
   before: DevFile | undefined,
@@ -47,7 +50,7 @@ export const devCredentials = (
   }
 }
 
-/** Returns the seed with the credentials in place of documented ones. */
+/** Returns the seed with these credentials in place of the documented ones. */
 export const withCredentials = (seed: ReadSeed, { password, service_secret }: DevCredentials): ReadSeed => {
   if (password === DEV_PASSWORD) return seed
   const { users, clients } = seed.entries

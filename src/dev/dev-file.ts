@@ -14,27 +14,29 @@ export interface DevCredentials {
   readonly admin_client_secret: string
 }
 
-/** Content of the file by which other processes find a development server. */
+/** Content of `dev.json`, by which other processes find a development server. */
 export interface DevFile {
   /** The issuer. */
   url: string
-  /** Address of the server for this machine. */
+  /** Address of the server on this machine. */
   local_url: string
   port: number
   /** null once the server has stopped. */
   pid: number | null
   /** Bearer token of the controls. */
   control_token: string
-  /** Client of minted tokens, unless a call names another. */
+  /** Client of a minted token when a call names none. */
   client_id: string
   client_secret: string | null
   /** Slug of the client's organization. */
   organization: string
   organization_id: string
   data_dir: string
-  /** Certificate to trust, with --tls. */
+  /** Path of the certificate that clients have to trust; only with --tls. */
   ca_file: string | null
-  /** Secrets of the default users, `dev-service` and the admin client; absent in files of older versions. */
+  /**
+   * Credentials of the default users, `dev-service` and the admin client; absent in files of older versions.
+   */
   credentials?: DevCredentials
 }
 

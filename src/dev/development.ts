@@ -28,7 +28,7 @@ type Fetch = (request: Request, server: Server<unknown>) => Response | Promise<R
 /** Options of development mode. */
 export interface DevelopmentOptions {
   clock: DevClock
-  /** Bearer token of the controls; its holder has full access to the server. */
+  /** Bearer token of the controls. It gives full access to the server. */
   token: string
   /** Client of minted tokens. */
   client_id: string
@@ -37,11 +37,11 @@ export interface DevelopmentOptions {
   secrets?: ReadonlyMap<string, string>
   /** True when the controls answer other machines. */
   remote: boolean
-  /** True when others may reach the server: everything below /dev/ then needs the token. */
+  /** True when other machines may reach the server. Everything below /dev/ then needs the control token. */
   exposed: boolean
   /** Password of the users of the default seed. */
   password: string
-  /** Hosts that the server answers to, besides its own and loopback. */
+  /** Further hosts that the server answers to, besides loopback and the hosts in its settings. */
   dev_hosts?: readonly string[] | undefined
 }
 
@@ -51,14 +51,14 @@ export interface DevelopmentOptions {
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), token, client_id, password, dev_hosts = [] } = options
-  // Taking the snapshot takes 8 ms. It is taken shortly after the start, or before the first request that
-  // could change data.
+  // The snapshot takes 8 ms. It is made shortly after the start, or before the first request that could
+  // change data.
   let taking: Promise<Snapshot> | undefined
   const snapshot = () => {
     taking ??= context.store.read(takeSnapshot)
     return taking
   }
-  // Fails when the server has stopped by then, which is harmless.
+  // The snapshot fails when the server has stopped meanwhile, which is harmless.
   setTimeout(() => snapshot().catch(() => {}), SNAPSHOT_MS).unref()
   const state: DevState = {
     context,
@@ -82,7 +82,10 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
   const gate = gateOf(context.config, dev_hosts)
   const access = homeAccess(token, options)
   const home = openHome(state, access)
-  /** Shows a fake provider; to those who have the control token, when others may reach the server. */
+  /**
+   * Passes a request to a fake provider. A server that other machines may reach asks for the control token
+   * first.
+   */
   const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
     const { headers, method } = call.request
     const isOwn = () => isToken(headers.get(CONTROL_HEADER) ?? '')
@@ -126,10 +129,10 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
   }
 }
 
-/** Milliseconds after the start at which the snapshot is taken: the ready line must not wait for it. */
+/** Milliseconds between the start and the snapshot, so that the ready line does not wait for it. */
 const SNAPSHOT_MS = 200
 
-/** Pages that show the answers of the controls in a browser. */
+/** Pages that a browser gets in place of the JSON of a control. */
 const pages: Record<string, string> = {
   '/dev/mail': MAILBOX,
   '/dev/requests': LOG,
@@ -159,10 +162,13 @@ const control = (state: DevState, call: Call, guard: Guard): Response | Promise<
 }
 
 const FORM = 'application/x-www-form-urlencoded'
-/** Maximum bytes of a form that is recorded, the limit of forms at the endpoints (http/body.ts). */
+/** Maximum bytes of a recorded form, the limit of forms at the endpoints (http/body.ts). */
 const MAX_FORM_BYTES = 64 * 1024
 
-/** Returns the parameters of query and form. Reads a clone, so that the handler can still read the body. */
+/**
+ * Returns the parameters of the query and the form. It reads a clone, so that the handler can still read the
+ * body.
+ */
 const parametersOf = async (request: Request): Promise<URLSearchParams> => {
   const parameters = new URL(request.url).searchParams
   const isForm =
@@ -200,14 +206,14 @@ const recorded = async (
     parameters: Object.fromEntries(parameters),
     status: answer.status,
   })
-  // A preflight of the token endpoint has no body.
+  // The answer to a CORS preflight of the token endpoint has no body, so only a POST is recorded.
   if (!fault && request.method === 'POST' && path === '/oauth/token' && answer.ok)
     recorder.answered(client_id ?? null, parameters.get('grant_type') ?? '', await answer.clone().json())
   return answer
 }
 
 /**
- * Warns once for each host that differs from the issuer's, because a verifier that is configured with such a
+ * Warns once for each host that differs from the issuer's host: a verifier that is configured with such a
  * host refuses every token.
  */
 const hostWarning = ({ config, log }: Context) => {

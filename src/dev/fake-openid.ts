@@ -4,7 +4,7 @@ import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
 
 type Claims = Record<string, unknown>
 
-/** The answer of the token endpoint before it is sent; tests change it. */
+/** Content of a token response before it is signed and sent. Tests change it. */
 export interface Draft {
   header: Record<string, unknown>
   claims: Claims
@@ -14,7 +14,7 @@ export interface Draft {
 }
 
 interface Options {
-  /** Issuer, with or without a path; the endpoints are below it. */
+  /** Issuer, with or without a path. The endpoints are below it. */
   issuer: string
   alter?: (draft: Draft) => void
   /** Changes the published key set. */
@@ -26,7 +26,7 @@ interface Grant {
   request: URLSearchParams
 }
 
-/** Encodes without jose, which refuses most of the bad tokens that tests make. */
+/** Encodes a token part without jose, because jose refuses most of the invalid tokens that tests need. */
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
 /** Escapes text for HTML content and quoted attributes. */
@@ -78,11 +78,11 @@ export const postingPage = (action: string, fields: Iterable<[string, string]>):
   html(`<form method="post" action="${escapeHtml(action)}">${hidden(fields)}<button>Continue</button></form>
 <script>${SUBMIT}</script>`)
 
-/** True for http and https. A URL of another scheme could run a script in the server's origin. */
+/** True for an http or https URL. A URL of another scheme could run a script in the server's origin. */
 export const isWebUrl = (url: string | null | undefined): url is string =>
   /^https?:$/.test(URL.parse(url ?? '')?.protocol ?? '')
 
-/** Redirects to the client with the result in the query, or posts it as a form. */
+/** Returns the authorization response: a redirect with the result in the query, or a form that posts it. */
 const answer = (request: URLSearchParams, redirect_uri: string, result: Record<string, string>): Response => {
   const fields = new URLSearchParams({ ...result, state: request.get('state') ?? '' })
   if (request.get('response_mode') !== 'form_post') {
@@ -118,7 +118,7 @@ const metadataOf = (issuer: string) => ({
   authorization_response_iss_parameter_supported: true,
 })
 
-/** Returns the claims of an ID token for that grant, valid for five minutes. */
+/** Returns the claims of an ID token for a grant, valid for five minutes. */
 const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: string): Claims => {
   const now = Math.floor(Date.now() / 1000)
   const { sub, ...profile } = user
@@ -212,10 +212,10 @@ export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = ke
   }
 }
 
-/** Path of the fake provider on a development server, and of its issuer. */
+/** Path of the fake provider on a development server. Its issuer ends with it. */
 export const FAKE_OPENID = '/dev/openid'
 
-/** Returns the fake provider of the server at `url`; creates it at the first request. */
+/** Returns the fake provider of the server at `url`. The first request creates it. */
 export const fakeOpenIdOf = (url: string): ((request: Request) => Promise<Response>) => {
   let fake: ReturnType<typeof fakeOpenId> | undefined
   return async request => {

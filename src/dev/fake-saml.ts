@@ -8,7 +8,7 @@ import type { Requested } from '#src/protocol/saml/read-authn-request.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { escapeHtml, hidden, html, isWebUrl, postingPage } from './fake-openid.ts'
 
-/** A user as entered in the form of the fake provider, with an attribute for each non-empty field. */
+/** A user from the form of the fake provider. Each non-empty field is an attribute. */
 interface Person {
   name_id: string
   attributes: [name: string, value: string][]
@@ -64,7 +64,7 @@ const assertionOf = (
   }
 }
 
-/** Returns a response for the user, or a refusal when the user cancelled. */
+/** Returns the response for a user; without a user, the refusal that follows a click on Cancel. */
 const renderResponse = (
   id: string,
   person: Person | undefined,
@@ -95,8 +95,8 @@ const algorithm = {
 }
 
 /**
- * Generates the key and a certificate that is valid at any time to which the server's clock may be set. The
- * library is imported only here.
+ * Generates a key, and a certificate that is valid at any time to which the server's clock may be set. The
+ * certificate library is loaded here only, because most servers never need it.
  */
 const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   await import('reflect-metadata')
@@ -168,8 +168,8 @@ export const FAKE_SAML = '/dev/saml'
 
 /**
  * Returns the SAML identity provider for development. Its login page accepts any identity and any service
- * provider; its key is kept in memory and created at the first use. It uses the server's clock, so that a
- * changed clock still accepts its responses.
+ * provider. Its key is created at the first use and kept in memory. It uses the server's clock, so that its
+ * responses are valid after that clock was changed.
  */
 export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) => Promise<Response>) => {
   const issuer = `${config.url}${FAKE_SAML}/metadata`
@@ -195,7 +195,10 @@ export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) =>
       .run('', 'authn_request', given.get('SAMLRequest') ?? '')
       .catch(ignoreSamlError)
     if (!requested || !isWebUrl(requested.acs_url))
-      return new Response('No request by the redirect binding', { status: 400 })
+      return new Response(
+        'SAMLRequest is missing or unreadable. This provider accepts the HTTP-Redirect binding.',
+        { status: 400 },
+      )
     if (!isForm) return signInPage(sso_url, only(given, 'SAMLRequest', 'RelayState'))
     const response = Buffer.from(await respond(requested, given)).toString('base64')
     return postingPage(requested.acs_url, [['SAMLResponse', response], ...only(given, 'RelayState')])

@@ -3,8 +3,8 @@ import { integer, line } from '#src/directory/fields.ts'
 import { json } from '#src/http/answer.ts'
 
 /**
- * Short names of the endpoints of clients and browsers. Any path works too, and a path that ends in * matches
- * a prefix.
+ * Short names of endpoints. A fault also takes any path, and a path that ends in * matches each path with
+ * that prefix.
  */
 export const endpoints = {
   authorize: '/oauth/authorize',
@@ -31,9 +31,9 @@ export const Fault = z
       ),
     /** Only requests of this client, as the request names it. */
     client_id: line(128, 1).optional(),
-    /** Number of affected requests; default: until the faults are cleared. */
+    /** Number of requests that get the fault; default: all until the faults are cleared. */
     times: integer(1, 1_000_000).optional(),
-    /** Milliseconds before the answer. */
+    /** Milliseconds by which the answer is delayed. */
     delay: integer(0, 600_000).optional(),
     status: integer(400, 599).optional(),
     /** OAuth error code; status 400 by default. */
@@ -62,7 +62,7 @@ interface FaultyRequest {
   client_id: string | undefined
 }
 
-/** Opens the list of faults that requests are answered with. */
+/** Opens an empty list of faults. A request that matches a fault gets the faulty answer. */
 export const openFaults = () => {
   let faults: Fault[] = []
 
@@ -80,7 +80,10 @@ export const openFaults = () => {
     clear: (): void => {
       faults = []
     },
-    /** Returns the faulty answer of a request; undefined when the request is to be handled. */
+    /**
+     * Returns the faulty answer to a request; undefined when no fault applies and the server handles the
+     * request.
+     */
     apply: async (incoming: FaultyRequest, keepOpen: () => void): Promise<Response | undefined> => {
       const fault = faults.find(one => matches(one, incoming))
       if (!fault) return undefined

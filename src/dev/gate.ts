@@ -2,37 +2,39 @@ import { isIP } from 'node:net'
 import type { Config } from '#src/config.ts'
 import { AppError, forbidden } from '#src/lib/app-error.ts'
 
-/** Hosts that resolve to this machine (RFC 6761 section 6.3), as `URL` spells them. */
+/** Host names that resolve to this machine (RFC 6761 section 6.3), in the spelling of `URL`. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** True for a URL's host that resolves to this machine. */
+/** True when a URL's host resolves to this machine. */
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
 
 /** True for an IP address of this machine. */
 export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
-/** Returns the address of a URL's host, without the brackets of IPv6. */
+/** Returns the host of a URL; an IPv6 address loses its brackets. */
 export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
-/** Policy of answers that set none: they run and load nothing. */
+/** Headers of an answer that sets no policy of its own: the document may run and load nothing. */
 const POLICY = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 }
 
-/** Header with the control token in the server's own calls of the fake providers. */
+/** Header that carries the control token when the server calls its own fake providers. */
 export const CONTROL_HEADER = 'gatehouse-control'
 
 /**
- * Checks before each request in development mode, whose secrets may be public: a web page of another origin
- * must not reach the server through a name that it controls (DNS rebinding), nor send requests below /dev/.
+ * Checks each request in development mode, whose secrets may be public. A web page of another origin must not
+ * reach the server through a host name that the page's owner controls (DNS rebinding), nor send requests
+ * below /dev/.
  */
 export const gateOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
   const own = new Set([config.host, ...urls, ...dev_hosts].map(host => bare(host.toLowerCase())))
-  // A server on all addresses does not know its own addresses. An IP address cannot be rebound by DNS.
+  // A server that listens on all addresses does not know its own, so any IP address is accepted: DNS cannot
+  // rebind one.
   const listensOnAll = ['0.0.0.0', '::'].includes(config.host)
   const answersTo = ({ hostname }: URL): boolean =>
     isLoopbackHost(hostname) || own.has(bare(hostname)) || (listensOnAll && isIP(bare(hostname)) > 0)

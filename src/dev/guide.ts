@@ -10,8 +10,8 @@ const GUIDE = '/guide'
 export const isGuide = (pathname: string): boolean => pathname === GUIDE || pathname.startsWith(`${GUIDE}/`)
 
 /**
- * Returns a page of the guide; 404 with the table of contents for an unknown one. Imports the guide at the
- * first request.
+ * Returns a page of the guide; for an unknown path 404 with the table of contents. The first request imports
+ * the guide.
  */
 export const guidePage = async (context: Context, pathname: string): Promise<Response> => {
   const [{ findGuidePage: pageOf }, { guideDocument }] = await Promise.all([

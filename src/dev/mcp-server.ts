@@ -1,7 +1,7 @@
 import type { Claims } from '#src/resource-server/claims.ts'
 import { protect, type ResourceVerifier, requireScopes } from '#src/resource-server/mcp.ts'
 
-/** Scopes of the MCP server of development: the first for each request, the second for the tool `roll`. */
+/** Scopes of the MCP server: the first is needed for each request, the second for the tool `roll`. */
 export const MCP_SCOPES = ['tools.read', 'tools.roll'] as const
 
 const PROTOCOL = '2025-11-25'
@@ -28,7 +28,7 @@ const cors = {
 }
 
 /**
- * Returns an MCP server of two tools without sessions, guarded by the verifier. Streamable HTTP:
+ * Returns an MCP server with two tools and without sessions. The verifier guards it. Streamable HTTP:
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
  */
 export const mcpServer = (verifier: ResourceVerifier) => {

@@ -19,7 +19,8 @@ import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
 type Claims = Record<string, unknown>
 
 /**
- * The names stand here too, so that the first bad token imports their implementation and jose, not the start.
+ * Names of the invalid tokens. They are repeated here because importing them from the resource-server package
+ * would load jose at the start.
  */
 export const badTokenNames = [
   'expired',
@@ -37,25 +38,25 @@ export const badTokenNames = [
 
 export const Mint = z.strictObject({
   /**
-   * User name, e-mail address or id. A user is made up for an unknown name; without `user` the token is the
+   * User name, e-mail address or id. For an unknown name a user is made up; without `user` the token is the
    * client's own.
    */
   user: line(256, 1).optional(),
   organization: line(64).default('default'),
-  /** Client of the token (`aud`); default: the confidential client. */
+  /** Client of the token (`aud`); default: the first confidential client. */
   client_id: line(128, 1).optional(),
   scope: lines(2_000).optional(),
   /** Replaces the roles of the user. */
   roles: set(line(128), 100).optional(),
-  /** Overrides all other claims; null removes a claim. */
+  /** Claims that replace those of the token; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
   /**
-   * Seconds; default: the client's lifetime. A year is the maximum, so that a token in a test fixture need
-   * not be renewed often.
+   * Seconds; default: the client's lifetime. The maximum is a year, so that a token in a test fixture seldom
+   * needs a new one.
    */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),
   kind: oneOf(['access_token', 'id_token']).default('access_token'),
-  /** Makes a token that has to be refused for this reason. */
+  /** Makes an invalid token that a verifier has to refuse for this reason. */
   bad: oneOf(badTokenNames).optional(),
 })
 export type Mint = z.output<typeof Mint>
@@ -72,7 +73,10 @@ export interface Minted {
 const partOf = (token: string, part: 0 | 1): Claims =>
   JSON.parse(Buffer.from(token.split('.')[part] ?? '', 'base64url').toString())
 
-/** Mints any token, signed like a real one. An access token of an existing user and client has a session. */
+/**
+ * Mints any token and signs it with the server's key. An access token of an existing user and client gets a
+ * session.
+ */
 export const mint = async (
   context: Issuer,
   wanted: Mint,
@@ -135,7 +139,7 @@ const formOf = ({ config }: Issuer, client: Client | undefined, kind: Mint['kind
         typ: client?.access_token_typ ?? ('at+jwt' as const),
       }
 
-/** Returns the claims of a user. A made-up user always gets the same claims for the same name. */
+/** Returns the claims of a user. A made-up user has the same claims each time the name is used. */
 const identity = (user: UserRow | undefined, name: string): Claims => {
   const digest = hash('sha256', name)
   const sub = user
@@ -160,12 +164,12 @@ const asIdToken = ({ scope: _, jti: __, nbf: ___, roles: ____, client_id, ...cla
   ...claims,
 })
 
-/** Makes the token invalid in the named way only. */
+/** Returns the token, made invalid in the named way and in no other. */
 const makeBad = async (context: Issuer, kind: BadToken, good: string): Promise<string> => {
   const { badToken } = await import('#src/resource-server/bad-tokens.ts')
   const header = partOf(good, 0) as Header
   const { alg, privateKey, publicKey } = await openPair(context, String(header.kid))
-  // Signs without jose, which refuses most of the bad tokens.
+  // The parts are encoded without jose, because jose refuses most of the invalid tokens.
   const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url')
   const sign = (key: typeof privateKey, head: Header, claims: Claims): string => {
     const input = `${encode(head)}.${encode(claims)}`

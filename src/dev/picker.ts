@@ -18,19 +18,19 @@ import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { firstUsers } from './store.ts'
 
 export const PICK = '/dev/pick'
-/** Maximum users in the list, which fit without much scrolling; a search finds the others. */
+/** Maximum users in the list, so that it needs little scrolling. A search finds the others. */
 const SHOWN = 50
-/** Query parameter of the search below a long list. */
+/** Query parameter of the search form below a long list. */
 const SEARCH = 'search'
 
-/** Returns the URL that logs a user in without a password. */
+/** Returns the URL that signs a user in without a password. */
 const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
   `${PICK}?${new URLSearchParams({ request: handle, csrf_token, user: user_id })}`
 
 /**
- * Replaces the login form with a list of users, each with a stable `data-testid`. With `auto_login` the user
- * of a `login_hint` is logged in at once. `?form` in the page's URL, as in the link below the list, shows the
- * production form.
+ * Shows a list of users in place of the login form, each with a stable `data-testid`. With `auto_login` the
+ * user of a `login_hint` is signed in at once. `?form` in the page's URL, which the link below the list has,
+ * shows the login form of production.
  */
 export const loginPicker =
   ({ auto_login }: { auto_login: boolean }) =>
@@ -63,7 +63,7 @@ const row = (
       </a></li>`
 }
 
-/** Finds a user who is not among those listed first. */
+/** Returns the form that finds users who are not in the list; empty when the list has all. */
 const searchForm = ({ handle }: LoginStep, users: readonly UserWithRoles[], search = ''): string =>
   users.length < SHOWN && search === ''
     ? ''
@@ -113,7 +113,7 @@ const page = (step: LoginStep, brand: Brand, users: readonly UserWithRoles[], se
   })
 }
 
-/** Logs in the picked user, only in the browser that was shown the picker. */
+/** Signs in the picked user. The browser must be the one that was shown the picker. */
 export const pick =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

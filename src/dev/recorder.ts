@@ -7,7 +7,7 @@ export interface ReceivedRequest {
   method: string
   path: string
   client_id: string | null
-  /** Parameters of query and form. */
+  /** Parameters of the query and the form. */
   parameters: Record<string, string>
   status: number
 }
@@ -16,7 +16,7 @@ export interface ReceivedRequest {
 export interface IssuedRecord {
   at: string
   client_id: string | null
-  /** The grant, or `mint`. */
+  /** The `grant_type`, or `mint`. */
   grant_type: string
   kind: 'access_token' | 'id_token' | 'refresh_token'
   token: string
@@ -25,8 +25,8 @@ export interface IssuedRecord {
 }
 
 /**
- * Maximum number of requests, and of tokens, in memory. The latest are kept: a test reads its own right after
- * the calls.
+ * Maximum requests in memory, and maximum tokens. The latest are kept, because a test reads its own right
+ * after the calls.
  */
 const MAX_RECORDS = 1_000
 

@@ -7,12 +7,12 @@ import type { Tables } from '#src/storage/tables.ts'
 
 type Row = Record<string, unknown>
 type Name = keyof Tables
-/** Drizzle types each table separately; this code treats all in the same way. */
+/** Drizzle gives each table its own type; this code handles all tables in the same way. */
 type AnyTable = Tables['users']
 
-/** Tables that a reset leaves unchanged: keys stay, and triggers maintain the counters. */
+/** Tables that a reset leaves as they are: settings and keys stay, and triggers update the counters. */
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
-/** Columns that triggers maintain: inserted as 0, before the rows that they count. */
+/** Columns that triggers maintain. A row is inserted with 0, before the rows that the trigger counts. */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
 const TOPICS: Topic[] = [
   'organizations',
@@ -52,7 +52,7 @@ export const restoreAll = async (tx: Transaction, snapshot: Snapshot): Promise<v
   for (const topic of TOPICS) tx.changed(topic)
 }
 
-/** Restores the data of one organization; deletes an organization that the snapshot does not have. */
+/** Restores the data of one organization. An organization that the snapshot does not have is deleted. */
 export const restoreOrganization = async (
   tx: Transaction,
   snapshot: Snapshot,
@@ -62,7 +62,8 @@ export const restoreOrganization = async (
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
     return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
   }
-  // Rows of a table without the column refer to a row of a table that has it, and are deleted with it.
+  // A table without the column `organization_id` is skipped: its rows are deleted with the rows that they
+  // refer to.
   for (const name of names(tx).reverse()) {
     const condition = belongs(name)
     if (condition) await tx.delete(tableOf(tx, name)).where(condition)
@@ -82,7 +83,7 @@ export const restoreOrganization = async (
   for (const topic of TOPICS) tx.changed(topic)
 }
 
-/** Lists audit events after a sequence number, oldest first, at most 1,000. */
+/** Lists at most 1,000 audit events after a sequence number, oldest first. */
 export const filteredEventsAfter = async (
   q: Queries,
   after: number,
@@ -108,8 +109,8 @@ export const filteredEventsAfter = async (
 }
 
 /**
- * Lists the first users by creation, of some organizations or of all, and those whose username or email
- * address contains `search`.
+ * Lists users in the order of their creation, up to `limit`: those of the given organizations, or of all,
+ * whose username or email address contains `search`.
  */
 export const firstUsers = (
   q: Queries,
@@ -132,7 +133,7 @@ export const firstUsers = (
     .limit(limit)
 }
 
-/** Lists the first clients by creation, and the slugs of the organizations by id. */
+/** Lists clients in the order of their creation, up to a limit, and the slugs of the organizations by id. */
 export const firstClients = async (q: Queries, limit: number) => {
   const { clients, organizations } = q.tables
   const [found, slugs] = await Promise.all([

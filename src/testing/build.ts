@@ -32,7 +32,7 @@ const built = await Bun.build({
   naming: '[name].[ext]',
   outdir: target,
   target: 'bun',
-  // Otherwise the bundle names folders of the machine that builds it.
+  // Without this definition the bundle contains folder names of the machine that builds it.
   define: { __dirname: '"/"' },
   minify: true,
 })

@@ -1,6 +1,6 @@
 import type { AuditEvent, Controls, KeyState } from './types.ts'
 
-// Imports nothing of the server: this file is published, and runs in Node, Deno and Bun.
+// This file is published and runs in Node, Deno and Bun, so it imports nothing of the server.
 
 /** Returns the controls of a running development server, as functions over its HTTP interface. */
 export const controlsOf = ({ url, control_token }: { url: string; control_token: string }): Controls => {
@@ -16,7 +16,7 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
   const ask = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
     (await (await send(method, path, body)).json()) as T
   const run = async (method: string, path: string, body?: unknown): Promise<void> => {
-    // The connection is reused only after the body was read.
+    // Reading the body lets the connection be used again.
     await (await send(method, path, body)).text()
   }
   const query = (filter: object = {}): string => {
@@ -76,7 +76,7 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
   }
 }
 
-/** Returns a refusal in one line, with each refused field. */
+/** Returns the text of a refusal in one line, with each refused field. */
 const describe = (text: string): string => {
   try {
     const { error_description, details = [] } = JSON.parse(text)

@@ -6,8 +6,8 @@ import type { Gatehouse, GatehouseOptions } from './types.ts'
 export type * from './types.ts'
 
 /**
- * Starts a Gatehouse server in this process (Bun): the production code on a temporary store and a free port,
- * seeded. For Node and Deno, `@gatehouse/testing/process` starts the executable and has the same interface.
+ * Starts a seeded Gatehouse server in this process (Bun): the production code on a temporary store and a free
+ * port. For Node and Deno, `@gatehouse/testing/process` has the same interface and starts the executable.
  *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store

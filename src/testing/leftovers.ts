@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { MINUTE } from '#src/lib/duration.ts'
 import { isLocked, LOCK_FILE } from '#src/storage/sqlite/lock.ts'
 
-/** Prefix of the temporary directory of a development server, before six random letters. */
+/** Prefix of the temporary directory of a development server; six random characters follow it. */
 export const TEMPORARY_PREFIX = 'gatehouse-dev-'
 
 /**
- * Removes the directories of development servers that were killed. Directories that cannot be read belong to
- * other users.
+ * Removes the directories of development servers that were killed. A directory that cannot be read belongs to
+ * another user and stays.
  */
 export const removeLeftovers = (parent = tmpdir()): void => {
   for (const name of readdirSync(parent)) {
@@ -22,8 +22,8 @@ export const removeLeftovers = (parent = tmpdir()): void => {
 }
 
 /**
- * True for a directory of this user that no process holds. A directory without a lock may be about to get
- * one, so it has to be a minute old; symbolic links are left alone.
+ * True for a directory of this user that no process holds. A new directory has no lock for a moment, so only
+ * one that is a minute old counts. Symbolic links do not count.
  */
 const isLeftover = (path: string): boolean => {
   const found = lstatSync(path)

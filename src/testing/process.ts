@@ -10,12 +10,12 @@ export interface ProcessOptions extends GatehouseOptions {
   /** Path of the executable; default: `gatehouse` on the PATH. */
   executable?: string
   /**
-   * Container image that is run instead, such as `gatehouse:0.1.0`. `tls` and `auto_login` need the
-   * executable.
+   * Container image to run in place of the executable, such as `gatehouse:0.1.0`. `tls` and `auto_login` need
+   * the executable.
    */
   image?: string
   /**
-   * Program that runs the image, with its arguments up to `run` and the options that follow; default:
+   * Program that runs the image, with its arguments up to `run` and any options after it; default:
    * `['docker', 'run']`.
    */
   engine?: string[]
@@ -84,8 +84,8 @@ const argumentsOf = ({ seed, port = 0, url, internal_url, tls, auto_login }: Gat
 ]
 
 /**
- * Returns the command that runs the image. The issuer names the port of this machine, so the container
- * listens on the same one.
+ * Returns the command that runs the image. The issuer contains the port on this machine, so the container
+ * listens on the same port.
  */
 const containerCommand = async (image: string, options: ProcessOptions): Promise<string[]> => {
   if (options.tls)
@@ -95,7 +95,7 @@ const containerCommand = async (image: string, options: ProcessOptions): Promise
   const url = options.url ?? `http://localhost:${port}`
   return [
     ...engine,
-    // Standard input carries the seed.
+    // The seed is passed on standard input.
     ...['--rm', '--interactive', '--publish', `127.0.0.1:${port}:${port}`, image],
     ...['dev', '--dev-host', '0.0.0.0', ...argumentsOf({ ...options, port, url })],
   ]
@@ -111,7 +111,10 @@ const freePort = (): Promise<number> =>
     })
   })
 
-/** Resolves with the ready line of the server; rejects with its output when it ends before. */
+/**
+ * Resolves to the ready line of the server. Rejects with the server's output when the process ends without
+ * one.
+ */
 const readyLine = (child: ChildProcess): Promise<ReadyLine> =>
   new Promise((resolve, reject) => {
     let output = ''

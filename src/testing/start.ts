@@ -47,21 +47,21 @@ export interface StartOptions {
   host?: string | undefined
   /** Issuer; default `http://localhost:<port>`. */
   url?: string | undefined
-  /** Address for server-to-server calls, if not the issuer (containers). */
+  /** Address for server-to-server calls when it differs from the issuer (containers). */
   internal_url?: string | undefined
-  /** Allows an issuer on another host. */
+  /** Accepts an issuer that is not this machine. */
   public_issuer?: boolean | undefined
-  /** Hosts that the server answers to, besides its own and loopback. */
+  /** Further hosts that the server answers to, besides its own and loopback. */
   dev_hosts?: readonly string[] | undefined
-  /** True when the controls answer other machines. */
+  /** True when the controls may be called from other machines. */
   remote_controls?: boolean | undefined
   /** Serves https with a certificate generated for this run. */
   tls?: boolean | undefined
-  /** Logs in as `login_hint` without a login page. */
+  /** Signs in the user of a `login_hint` at once, without the login page. */
   auto_login?: boolean | undefined
-  /** Private JWK that signs from the start. */
+  /** Private JWK that signs tokens from the start. */
   key?: JsonWebKey | undefined
-  /** Data directory, which is kept. Default: a temporary one. */
+  /** Data directory to keep. Default: a temporary one, which `close` deletes. */
   data_dir?: string | undefined
   /** Settings that override those of the environment. */
   config?: Partial<Config> | undefined
@@ -79,9 +79,9 @@ export interface Started extends DevFile {
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Returns the settings with the port. A server that only this machine reaches may call every port of the
- * machine, such as those of applications under test. A server that others reach may call only its own port,
- * because its users can choose the addresses that it calls.
+ * Returns the settings with the port. A server that only this machine can reach may call every port of it,
+ * such as those of applications under test. A server that other machines can reach may call its own port
+ * only, because its users choose some of the addresses that it calls.
  */
 const listening = (config: Config, port: number | undefined, exposed: boolean): Config => ({
   ...config,
@@ -89,11 +89,11 @@ const listening = (config: Config, port: number | undefined, exposed: boolean): 
   outbound_allow: [...config.outbound_allow, ...HOSTS.map(host => `*=${host}:${exposed ? port : '*'}`)],
 })
 
-/** Only the cost of password hashes is reduced: the passwords of development are public or random. */
+/** Password hashes are cheap, because the passwords of development mode are public or random. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
 /**
- * Starts the production server on a temporary store, seeded, with the development controls.
+ * Starts the production server with the development controls, seeded, on a temporary store.
  *
  * @throws ConfigError when an option or the data directory cannot be used; SeedError for a wrong seed
  */
@@ -104,7 +104,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const { log = pino({ level: 'silent' }) } = options
   const certificate = tls ? await selfSigned(new URL(given.url).hostname) : undefined
 
-  // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
+  // With port 0 the issuer is known only once the socket is open. Requests that come before wait for the app.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
   const [listener, unlock] = lockAround(data_dir, () =>
     listen(given, {
@@ -178,7 +178,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   }
 }
 
-/** Returns all that is known before the server listens. */
+/** Returns the settings, the seed and the credentials: all that is known before the server listens. */
 const prepare = (options: StartOptions) => {
   if (!options.data_dir) removeLeftovers()
   const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
@@ -213,7 +213,8 @@ const writeDevFile = (file: DevFile): void =>
   writeFileSync(join(file.data_dir, DEV_FILE), `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 })
 
 /**
- * Returns the first confidential client, else the first client: the client of minted tokens and of `exec`.
+ * Returns the client of minted tokens and of `exec`: the first confidential client, otherwise the first
+ * client.
  */
 const mainClient = ({ entries: { clients } }: ReadSeed) => {
   const all = clients.map(({ value }) => value)
@@ -227,7 +228,7 @@ const secretsOf = ({ entries: { clients } }: ReadSeed): Map<string, string> =>
     ),
   )
 
-/** Sends the control token with calls of the server's own fake providers. */
+/** Returns a `fetch` that adds the control token when the server calls its own fake providers. */
 const withControlToken =
   (call: Outbound, own: string, token: string): Outbound =>
   (url, init) =>
@@ -253,7 +254,8 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
     url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
     internal_url: options.internal_url ?? base.internal_url,
   }
-  // GATEHOUSE_URL may be set for a production server: its address alone must not begin a development server.
+  // GATEHOUSE_URL may be meant for a production server, so it alone does not make development mode accept a
+  // public issuer.
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
       `${config.url} is not this machine: development mode is for tests. Add --public-issuer if only you can reach it (containers).`,
@@ -261,7 +263,9 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
   return config
 }
 
-/** Refuses a data directory of production, which would get users with public passwords. */
+/**
+ * Refuses the data directory of a production server, because the seed would add users with public passwords.
+ */
 const checkDataDir = (data_dir: string): void => {
   if (existsSync(join(data_dir, 'gatehouse.db')) && !existsSync(join(data_dir, DEV_FILE)))
     throw new ConfigError(

@@ -14,7 +14,7 @@ interface OfOrganization {
 
 /** A user of a seed. */
 export interface SeedUser extends OfOrganization {
-  /** `usr_` and a UUID; the `sub` of tokens is the UUID. */
+  /** `usr_` and a UUID. The `sub` of tokens is the UUID alone. */
   id?: `usr_${string}`
   username: string
   email: string
@@ -25,7 +25,7 @@ export interface SeedUser extends OfOrganization {
   /** Default: user. */
   roles?: string[]
   attributes?: Record<string, unknown>
-  /** For new users only. */
+  /** Used for new users only; the password of an existing user stays. */
   password?: string | { env: string }
   /** A PHC string of argon2, or a bcrypt hash. */
   password_hash?: string
@@ -37,7 +37,7 @@ export interface SeedClient extends OfOrganization {
   type: 'confidential' | 'public'
   grant_types: ('authorization_code' | 'refresh_token' | 'client_credentials')[]
   scopes: string[]
-  /** Default: null, not chosen. */
+  /** Default: null, which means that no kind was chosen. */
   kind?: 'web' | 'spa' | 'native' | 'service' | null
   client_secret?: string | { env: string }
   name?: string
@@ -117,18 +117,18 @@ export interface MintOptions extends OfOrganization {
    * own.
    */
   user?: string
-  /** Client of the token (`aud`); default: the confidential client. */
+  /** Client of the token (`aud`); default: the first confidential client. */
   client_id?: string
   /** Scopes, separated by spaces; default: all scopes of the client. */
   scope?: string
   /** Replaces the roles of the user. */
   roles?: string[]
-  /** Overrides all other claims; null removes a claim. */
+  /** Claims that replace those of the token; null removes a claim. */
   claims?: Record<string, unknown>
   /** Seconds. */
   expires_in?: number
   kind?: 'access_token' | 'id_token'
-  /** Makes a token that has to be refused for this reason. */
+  /** Makes an invalid token that a verifier has to refuse for this reason. */
   bad?: BadTokenName
 }
 
@@ -140,9 +140,9 @@ export interface Minted {
   expires_in: number
 }
 
-/** Exactly one of `status` or `error`, `hang`, `reset`, `malformed`; or only a `delay`. */
+/** A fault needs exactly one of `status` or `error`, `hang`, `reset` and `malformed`, or a `delay` alone. */
 export interface Fault {
-  /** A path, a path prefix that ends in *, or a short name. */
+  /** Path, path prefix that ends in *, or short name of an endpoint. */
   endpoint:
     | 'authorize'
     | 'token'
@@ -154,9 +154,9 @@ export interface Fault {
     | 'jwks'
     | `/${string}`
   client_id?: string
-  /** Number of affected requests; default: until the faults are cleared. */
+  /** Number of requests that get the fault; default: all until the faults are cleared. */
   times?: number
-  /** Milliseconds before the answer. */
+  /** Milliseconds by which the answer is delayed. */
   delay?: number
   status?: number
   /** OAuth error code; status 400 by default. */
@@ -203,7 +203,7 @@ export interface ReceivedRequest {
   method: string
   path: string
   client_id: string | null
-  /** Parameters of query and form. */
+  /** Parameters of the query and the form. */
   parameters: Record<string, string>
   status: number
 }
@@ -212,7 +212,7 @@ export interface ReceivedRequest {
 export interface IssuedToken {
   at: string
   client_id: string | null
-  /** The grant, or `mint`. */
+  /** The `grant_type`, or `mint`. */
   grant_type: string
   kind: 'access_token' | 'id_token' | 'refresh_token'
   token: string
@@ -237,11 +237,11 @@ export interface AuditEvent {
 
 interface EventFilter extends OfOrganization {
   type?: string
-  /** The `seq` after which events are listed. */
+  /** `seq` after which events are listed. */
   after?: number
 }
 
-/** The test controls of a development server. Each call throws an Error with the server's refusal. */
+/** Test controls of a development server. A call that the server refuses throws an Error with its answer. */
 export interface Controls {
   /** Mints a token with any claims, for an existing or made-up user, or for the client itself. */
   mint(options?: MintOptions): Promise<Minted>
@@ -259,7 +259,7 @@ export interface Controls {
   }
   /** Applies a seed. */
   seed(seed: Seed): Promise<void>
-  /** Resets the whole server or one organization (slug) to the seed. Signing keys stay. */
+  /** Resets the whole server, or the organization with this slug, to the seed. Signing keys stay. */
   reset(options?: OfOrganization): Promise<void>
   clock: {
     now(): Promise<Date>
@@ -298,12 +298,12 @@ export interface Controls {
 export interface Gatehouse extends Controls {
   /** The issuer. */
   url: string
-  /** Client of minted tokens, unless a call names another. */
+  /** Client of a minted token when a call names none. */
   client_id: string
   client_secret: string | null
   /** Password of the users of the default seed; random in a container. */
   password: string
-  /** Certificate to trust, with TLS. */
+  /** Certificate that clients have to trust; only with TLS. */
   ca_file: string | null
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -320,10 +320,10 @@ export interface GatehouseOptions {
   port?: number
   /** Issuer; default `http://localhost:<port>`. */
   url?: string
-  /** Address for server-to-server calls when they cannot use the issuer (containers). */
+  /** Address for server-to-server calls when it differs from the issuer (containers). */
   internal_url?: string
   /** Serves https with a certificate generated for this run. */
   tls?: boolean
-  /** Logs in as `login_hint` without a login page. */
+  /** Signs in the user of a `login_hint` at once, without the login page. */
   auto_login?: boolean
 }

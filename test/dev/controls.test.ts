@@ -99,7 +99,7 @@ test.each(Object.entries(BAD_TOKENS))('dev 8: the bad token %s is refused as %s'
 })
 
 describe('dev 9: clock', () => {
-  test('freeze, set and advance affect issuing, validation and sessions alike', async () => {
+  test('freeze, set and advance affect issuing, validation and sessions', async () => {
     await using server = await startGatehouse()
     await server.clock.freeze()
     await server.clock.set('2030-01-01T00:00:00Z')

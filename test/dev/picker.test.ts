@@ -66,7 +66,7 @@ describe('dev 14: the user picker', () => {
     ])
   })
 
-  test('the production form is one click away too, and works', async () => {
+  test('the production form is one click away, and works', async () => {
     await using server = await startGatehouse()
     const get = browserOf(server)
     const picker = await get(authorize())

@@ -24,16 +24,18 @@ const signIn = (error: string | undefined): DevPage => ({
 export type Access = ReturnType<typeof homeAccess>
 
 /**
- * Decides who may open the pages below /dev/. On this machine they are open: anyone who can open the user
- * picker can sign in as the administrator. A server that is exposed asks for the control token once; a cookie
- * keeps its hash.
+ * Decides who may open the pages below /dev/. On this machine they are open, because anyone who can open the
+ * user picker can sign in as the administrator. A server that other machines may reach asks for the control
+ * token once, and a cookie keeps its hash.
  */
 export const homeAccess = (token: string, { remote, exposed }: { remote: boolean; exposed: boolean }) => {
   const expected = hashSecret(token)
   const held = hashSecret(`${expected} home`)
 
   return {
-    /** @throws AppError 404 for another machine, unless the controls answer other machines */
+    /**
+     * @throws AppError 404 for a request from another machine, unless `remote` is set
+     */
     isOpen: (call: Call, url: URL): boolean => {
       const isLocal = isLoopbackAddress(call.ip_address)
       if (!remote && !isLocal) throw notFound('This path')
@@ -42,12 +44,13 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
       return given !== undefined && sameHash(hashSecret(given), hashSecret(held))
     },
     /**
-     * @throws AppError 403 for a form without an `Origin` header; the gate (dev/gate.ts) has checked a header
-     * that is present
+     * The gate (dev/gate.ts) has checked an `Origin` header that is present.
+     *
+     * @throws AppError 403 for a form without an `Origin` header
      */
     requireOrigin: ({ request }: Call): void => {
       if (request.headers.get('origin') === null)
-        throw forbidden('Forms are sent by the pages of this server.')
+        throw forbidden('Only pages of this server may send this form.')
     },
     page: signIn(undefined),
     signIn: async (call: Call, url: URL): Promise<Response | DevPage> => {

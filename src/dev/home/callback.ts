@@ -13,15 +13,13 @@ import { code, type DevPage, HOME, jsonBox } from './page.ts'
 export const CALLBACK = '/dev/callback'
 export const TRY = '/dev/try'
 const DEFAULT_SCOPES = ['openid', 'profile', 'email']
-/**
- * Maximum number of pending logins that were begun here, because they stay in memory; the oldest is dropped.
- */
+/** Maximum pending logins that this page has begun. They stay in memory, and the oldest is dropped. */
 const MOST = 100
 
-/** Sends a request to the server itself, as a client does. */
+/** Sends a request to this server, as a client does. */
 export type Send = (path: string, init: RequestInit) => Promise<Response>
 
-/** Returns the redirect URI of the callback page as the client may use it; undefined when it may not. */
+/** Returns the URI of the callback page that the client has registered; undefined when it has none. */
 export const callbackUri = (origin: string, registered: readonly string[]): string | undefined => {
   const { protocol, port } = new URL(origin)
   return [origin + CALLBACK, `${protocol}//127.0.0.1:${port || 80}${CALLBACK}`].find(uri =>
@@ -41,7 +39,7 @@ const labels: [name: Field, label: string][] = [
 
 const page = (title: string, body: Html, status = 200): DevPage => ({ title, body, status })
 
-/** Asks for the parameters of the token request that the page does not know. */
+/** Returns the form for the parameters of the token request that the page does not know. */
 const redeemPage = (known: Partial<Record<Field, string>>): DevPage =>
   page(
     'Redeem the code',
@@ -80,7 +78,7 @@ const authentication = ({ token_endpoint_auth_method: method, client_id }: Clien
 const titles = { access_token: 'Access token', id_token: 'ID token', refresh_token: 'Refresh token' }
 
 /**
- * Tries a login from the pages of development mode: makes the authorization request, and serves its redirect
+ * Tries a login from the pages of development mode: sends the authorization request and serves its redirect
  * URI.
  */
 export const openTrials = ({ context, secrets }: DevState) => {
@@ -93,7 +91,7 @@ export const openTrials = ({ context, secrets }: DevState) => {
     if (!redirect_uri)
       return page(
         'This client can’t be tried',
-        markup`<p>A client that is tried here has ${code(origin + CALLBACK)} among its redirect URIs.</p><p><a href="${HOME}">Overview</a></p>`,
+        markup`<p>Add ${code(origin + CALLBACK)} to its redirect URIs to try it here.</p><p><a href="${HOME}">Overview</a></p>`,
         400,
       )
     const [state, code_verifier] = [newSecret(), newSecret()]
@@ -165,7 +163,10 @@ ${userinfo.ok ? markup`<h2>Userinfo</h2>${jsonBox(await userinfo.json())}` : ''}
 
   return {
     begin,
-    /** Answers the redirect: redeems the code, or asks for the parameters that only the client knows. */
+    /**
+     * Handles the authorization response: redeems the code, or asks for the parameters that only the client
+     * knows.
+     */
     arrive: async (query: URLSearchParams, send: Send): Promise<DevPage> => {
       const error = query.get('error')
       if (error !== null)

@@ -18,7 +18,9 @@ type Answer = Response | DevPage | undefined
 const SIGN_IN = `${HOME}sign-in`
 const paths: readonly string[] = [HOME, MAILBOX, LOG, WEBHOOKS_PAGE, TOOLS, TRY, CALLBACK, SIGN_IN]
 
-/** True for the pages of development mode, which answer browsers; the controls answer programs. */
+/**
+ * True for the path of a page of development mode. These pages answer browsers; the controls answer programs.
+ */
 export const isHome = (pathname: string): boolean =>
   paths.includes(pathname) || pathname.startsWith(`${MAILBOX}/`)
 
@@ -32,8 +34,8 @@ const runAction = async (state: DevState, { request }: Call): Promise<Response> 
 }
 
 /**
- * Returns the pages below /dev/: overview, mailbox, requests, webhooks, clock and faults, and the callback
- * page.
+ * Returns the handler of the pages below /dev/: overview, mailbox, requests, webhooks, clock and faults, and
+ * the callback page.
  */
 export const openHome = (state: DevState, access: Access) => {
   const trials = openTrials(state)

@@ -3,7 +3,7 @@ import { markup } from './markup.ts'
 import { code, type DevPage, jsonBox, table } from './page.ts'
 
 export const LOG = '/dev/log'
-/** Maximum requests, and tokens, on the page; the controls return all recorded ones. */
+/** Maximum requests on the page, and maximum tokens. The controls return all that are recorded. */
 const SHOWN = 100
 
 const time = (at: string) => markup`<time datetime="${at}">${at.slice(11, 23)}</time>`

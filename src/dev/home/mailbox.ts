@@ -24,19 +24,19 @@ export const mailboxPage = async ({ context, mail }: DevState): Promise<DevPage>
         : markup`<form method="post" action="/dev/"><button class="button secondary small" name="action" value="clear_mail">Delete all</button></form>
 ${mails.map(
   ({ to, subject, text, number }) => markup`<article class="mail">
-<h2>${subject}</h2><p class="muted">To ${to} · <a href="${MAILBOX}/${number}">Open by itself</a></p>
+<h2>${subject}</h2><p class="muted">To ${to} · <a href="${MAILBOX}/${number}">Open in a page of its own</a></p>
 <iframe src="${MAILBOX}/${number}" title="${subject}" loading="lazy"></iframe>
 <details><summary>Plain text</summary><pre tabindex="0">${linked(text)}</pre></details></article>`,
 )}`,
   }
 }
 
-/** Returns the HTML part of a captured mail, which runs and loads nothing. */
+/** Returns the HTML part of a captured mail. Its policy lets it run and load nothing. */
 export const mailPage = ({ mail }: DevState, number: string): Response | undefined => {
   const found = /^\d{1,4}$/.test(number) ? mail.mails[Number(number) - 1] : undefined
   return (
     found &&
-    // Its links leave the frame, because account pages refuse to be framed.
+    // Links of the mail open outside the frame, because account pages refuse to be framed.
     new Response(found.html.replace('<head>', '<head><base target="_blank">'), {
       headers: {
         'content-type': 'text/html; charset=utf-8',

@@ -1,4 +1,4 @@
-/** HTML that needs no further escaping. */
+/** HTML that is escaped already. */
 export class Html {
   readonly #text: string
   constructor(text: string) {
@@ -17,6 +17,6 @@ const rendered = (part: Part): string => {
   return part === undefined ? '' : Bun.escapeHTML(String(part))
 }
 
-/** Template tag: escapes each value that is not itself made by this tag. */
+/** Template tag that escapes each value, except HTML that it has made itself. */
 export const markup = (parts: TemplateStringsArray, ...values: Part[]): Html =>
   new Html(parts.reduce((text, part, i) => text + rendered(values[i - 1]) + part))

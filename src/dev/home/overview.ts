@@ -6,7 +6,10 @@ import { CALLBACK, callbackUri, TRY } from './callback.ts'
 import { type Html, markup } from './markup.ts'
 import { code, type DevPage, HOME, table } from './page.ts'
 
-/** Maximum users, and clients, on the page, which stays readable; the user picker searches all users. */
+/**
+ * Maximum users on the page, and maximum clients, so that it stays readable. The user picker searches all
+ * users.
+ */
 const SHOWN = 100
 
 const endpoints: [name: string, path: string][] = [
@@ -26,7 +29,10 @@ const tryLink = (
     ? markup`<a class="button secondary small" data-testid="try-${client_id}" href="${TRY}?${String(new URLSearchParams({ client_id }))}">Sign in<span class="unseen"> to ${client_id}</span></a>`
     : markup``
 
-/** Returns the first page: clients, with a login that ends on the callback page, users and endpoints. */
+/**
+ * Returns the first page: users, endpoints, and clients with a link to try a login, which ends on the
+ * callback page.
+ */
 export const overviewPage = async ({ context, secrets, password, exposed }: DevState): Promise<DevPage> => {
   const origin = context.config.url
   const { users, clients, slugs } = await context.store.read(async q => ({

@@ -19,7 +19,8 @@ const POLICY =
   "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /**
- * Headers of every page below /dev/ that a browser opens. `same-origin` keeps the Origin header of its forms.
+ * Headers of each page below /dev/. The referrer policy `same-origin` keeps the Origin header of the page's
+ * forms.
  */
 const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
@@ -28,11 +29,11 @@ const pageHeaders = {
   'content-security-policy': POLICY,
 }
 
-/** A page of the development home. */
+/** Content of a page of development mode. */
 export interface DevPage {
   title: string
   body: Html
-  /** Path of the page, which the navigation marks. */
+  /** Path of the page. The navigation marks it as the current one. */
   current?: string | undefined
   status?: number
 }
@@ -65,7 +66,7 @@ export const devPage = (context: Context, { title, body, current, status = 200 }
   return new Response(String(html), { status, headers: pageHeaders })
 }
 
-/** Returns a table; `empty` is shown instead when there is no row. */
+/** Returns a table, or the text `empty` when there are no rows. */
 export const table = (heads: string[], rows: Html[][], empty: string): Html =>
   rows.length === 0
     ? markup`<p class="muted">${empty}</p>`

@@ -9,7 +9,7 @@ export const TOOLS = '/dev/tools'
 const button = (action: string, label: string, more: Html = markup``): Html =>
   markup`<button class="button secondary small" name="action" value="${action}"${more}>${label}</button>`
 
-/** Steps of the clock in ms. */
+/** Buttons that advance the clock, in milliseconds. */
 export const steps: [label: string, ms: number][] = [
   ['+ 1 minute', 60_000],
   ['+ 1 hour', 3_600_000],
