@@ -8,7 +8,7 @@ const inline = (part: Inline): string => {
   if (part.type === 'code') return `<code>${text(part.text)}</code>`
   if (part.type === 'strong') return `<strong>${inlines(part.text)}</strong>`
   const { to } = part
-  // The executable does not contain files of the repository, so their path is shown without a link.
+  // The path of a file of the repository has no link, because the executable does not contain the file.
   if ('file' in to) {
     const path = `<code>${text(to.file)}</code>`
     return plain(part.text) === to.file ? path : `${inlines(part.text)} (${path})`
@@ -18,7 +18,10 @@ const inline = (part: Inline): string => {
 }
 const inlines = (parts: Inline[]): string => parts.map(inline).join('')
 
-/** On narrow pages cells are stacked; the cells between the first and the last show their column's name. */
+/**
+ * Returns the name of a middle column, which the stylesheet shows in each cell when a narrow page stacks the
+ * cells.
+ */
 const labelOf = (head: Inline[][], i: number): string =>
   i > 0 && i < head.length - 1 ? ` data-label="${text(plain(head[i] ?? []))}"` : ''
 
@@ -34,7 +37,8 @@ const block = (part: Block): string => {
   if (part.type === 'heading')
     return `<h${part.depth} id="${text(part.id)}">${inlines(part.text)}</h${part.depth}>`
   if (part.type === 'paragraph') return `<p>${inlines(part.text)}</p>`
-  // `tabindex` makes it scrollable by keyboard: https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
+  // A wide block scrolls; `tabindex` lets the keyboard scroll it:
+  // https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
   if (part.type === 'code') return `<pre tabindex="0"><code>${text(part.text)}</code></pre>`
   if (part.type === 'table') return table(part.head, part.rows)
   const tag = part.ordered ? 'ol' : 'ul'
@@ -55,7 +59,7 @@ const contents = (withAbout: boolean, current?: string): string =>
     .join('')
 
 /**
- * Returns the document of a page, or of the table of contents without one. `sheets` are URLs of stylesheets,
+ * Returns the document of a page; without a page, of the table of contents. `sheets` are URLs of stylesheets,
  * `home` is the URL of the pages of development mode.
  */
 export const guideDocument = (

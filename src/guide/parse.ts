@@ -20,7 +20,7 @@ const target = (href: string, subject: string): Target => {
   return page ? { subject: page, id } : { file: join(FOLDER, path) }
 }
 
-/** Stops the build at Markdown that the renderers do not support and would lose. */
+/** Stops the build at Markdown that the renderers do not support and would leave out. */
 const unknown = (token: Token, subject: string): never => {
   throw new Error(`${FOLDER}/${subject}.md: ${token.type} is not supported: ${token.raw.slice(0, 60)}`)
 }
@@ -67,9 +67,9 @@ const read = (subject: string): Block[] =>
   )
 
 /**
- * Returns the guide in the order of its table of contents, README.md: headings, each with a list of
- * `[title](subject): about`. This is a Bun macro: the executable contains the tree and no Markdown parser.
- * https://bun.com/docs/bundler/macros
+ * Returns the guide in the order of its table of contents, README.md, which has a heading for each section
+ * and below it a list of `[title](subject): about`. This is a Bun macro: the executable contains the tree and
+ * no Markdown parser. https://bun.com/docs/bundler/macros
  */
 export const parseGuide = (): GuideSection[] => {
   const sections: GuideSection[] = []

@@ -4,15 +4,15 @@ import { type Block, type GuidePage, type Inline, plain } from './tree.ts'
 interface Style {
   /** Columns. */
   width: number
-  /** Marks text as bold; the identity when the output does not support it. */
+  /** Marks text as bold; returns it unchanged for an output without bold. */
   bold(text: string): string
 }
 
 const GAP = 2
-/** Minimum width of the last column, which holds the explanation. */
+/** Minimum characters of the last column, which holds the explanation. */
 const MIN_WIDTH = 32
 
-/** Renders a link's target after its text, unless the text contains it. */
+/** Renders a part of a text. The target of a link follows its text, unless the text contains it. */
 const inline = (part: Inline): string => {
   if (typeof part.text === 'string') return part.text
   const text = part.text.map(inline).join('')
@@ -37,7 +37,10 @@ const wrap = (text: string, width: number): string[] => {
 
 const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
 
-/** Returns column widths that fit by narrowing the widest one repeatedly, or undefined when none fit. */
+/**
+ * Returns the width of each column: while the table is too wide, the widest column becomes narrower, down to
+ * its longest word. Undefined when that is not enough.
+ */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>
     (rows[0] ?? []).map((_, i) => Math.max(...rows.map(row => measure(row[i] ?? ''))))
@@ -55,7 +58,7 @@ const columns = (rows: string[][], width: number): number[] | undefined => {
   return widths
 }
 
-/** Returns the minimum width, in columns, of the cells before the last one. */
+/** Returns the characters that the cells before the last one need at least. */
 const demand = (row: string[]): number => row.slice(0, -1).reduce((sum, cell) => sum + longestWord(cell), 0)
 
 const tableRow = (cells: string[], widths: number[]): string[] => {
@@ -70,15 +73,16 @@ const tableRow = (cells: string[], widths: number[]): string[] => {
 }
 
 const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
-  // A few rows that are too wide do not narrow the columns of the others.
+  // The columns fit at least half of the rows. Rows with longer words are stacked, so that they do not make
+  // the columns narrow.
   const fitting = rows.toSorted((a, b) => demand(a) - demand(b))
   const isFit = (count: number) => columns([head, ...fitting.slice(0, count)], width) !== undefined
   let count = rows.length
   while (count > rows.length / 2 && !isFit(count)) count--
   const inColumns = new Set(fitting.slice(0, count))
   const widths = count > rows.length / 2 ? columns([head, ...inColumns], width) : undefined
-  // In a table too wide for columns, the first cell is a line above the others. Each of them has its column's
-  // name, except the last.
+  // A stacked row has its first cell on a line of its own. Each further cell follows its column's name; the
+  // last one stands without a name.
   const stacked = ([first = '', ...rest]: string[]): string[] => [
     bold(first),
     ...rest
@@ -130,7 +134,7 @@ export const contentsText = ({ width, bold }: Style): string => {
     .join('\n\n')
 }
 
-/** Returns the texts of a block, a row of a table as one. */
+/** Returns the texts of a block in which a word is searched; a row of a table is one text. */
 const textsOf = (part: Block): string[] => {
   if (part.type === 'code') return part.text.split('\n')
   if (part.type === 'list') return part.items.map(plain)
@@ -138,7 +142,9 @@ const textsOf = (part: Block): string[] => {
   return [plain(part.text)]
 }
 
-/** Maximum characters of text before and after a found word: both fit on two lines of a terminal. */
+/**
+ * Maximum characters before and after a found word, so that an excerpt takes at most two lines of a terminal.
+ */
 const AROUND = 60
 
 const excerpt = (text: string, at: number, length: number): string => {
@@ -148,8 +154,8 @@ const excerpt = (text: string, at: number, length: number): string => {
 }
 
 /**
- * Lists the places that contain a word in any case, below their page and heading; empty when no place has the
- * word.
+ * Lists the places that contain a word, regardless of case, below their page and heading. Empty when no page
+ * has the word.
  */
 export const linesWith = (word: string, { width, bold }: Style): string =>
   guideSections

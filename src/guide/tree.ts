@@ -28,7 +28,7 @@ export type Inline =
   | { type: 'strong'; text: Inline[] }
   | { type: 'link'; to: Target; text: Inline[] }
 
-/** Another page of the guide, a file of the repository, or an address. */
+/** A link leads to another page of the guide, a file of the repository, or a URL. */
 export type Target = { subject: string; id: string } | { file: string } | { url: string }
 
 /** Returns the text without formatting. */

@@ -14,7 +14,7 @@ import { usersOf } from './rehearsed-users.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
 import * as stored from './store.ts'
 
-/** A change that a seed makes, as a plan lists it. */
+/** A change that `apply` makes and `plan` lists. */
 export interface Change {
   action: 'create' | 'update' | 'delete'
   section: SeedSection
@@ -25,30 +25,35 @@ export interface Change {
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
-  /** Deletes entries of the server that the file does not name, in the sections that the file has. */
+  /**
+   * Deletes stored entries that the file does not name. Sections that are missing in the file stay unchanged.
+   */
   prune?: boolean
   /** Returns the changes without making them. */
   dry_run?: boolean
-  /** Development: accepts passwords that the policy of the organization refuses. */
+  /** Accepts passwords that the policy of the organization refuses; in development mode only. */
   any_password?: boolean
 }
 
-/** Number of entries that are applied in one transaction. */
+/** Maximum entries of a file that is applied in one transaction. */
 const SHORT = 25
-/** Number of changes in one of several: others wait for it on SQLite, and conflict with it on PostgreSQL. */
+/**
+ * Changes per transaction of a longer file. Other writes wait for the transaction on SQLite, and conflict
+ * with it on PostgreSQL.
+ */
 const BATCH = 10
 
 /**
  * Makes the instance match the file, through the services of the admin API. A file of up to 25 entries is one
- * transaction. A longer one, or one that prunes, is rehearsed first, then made in transactions of 10 changes,
- * with other writes between them; when a concurrent change makes one of them fail, the earlier ones stay and
- * the error says so. A plan is only the rehearsal.
+ * transaction. A longer file, or one that prunes, is rehearsed first, then applied in transactions of 10
+ * changes, with other writes between them. When a concurrent change makes one transaction fail, the earlier
+ * ones stay and the error gives their number. A plan is the rehearsal alone.
  *
  * @throws SeedError with every mistake of the file; StorageError when another server applies a seed
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
-  // Several servers may start with one file: the second finds it applied.
+  // Several servers may start with the same file: the second one waits and finds no changes to make.
   const changes = await base.store.exclusively('seed', () => applyPrepared(base, prepared, options), 'wait')
   if (!changes) throw new StorageError('Another server is applying a seed: try again.', 75)
   return changes
@@ -73,13 +78,13 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords that wait for hashing at once; the queue of a machine with two cores has 128 seats. */
+/** Passwords that are hashed concurrently. The queue of a machine with two cores holds 128. */
 const HASHES = 32
 
-/** An entry of the file, or an entry of the server that is pruned. */
+/** Work on one entry: one that the file names, or a stored one to prune. */
 interface Step {
   path: string
-  /** Returns the change; undefined when the entry is up to date. */
+  /** Resolves to the change, or to undefined when the entry is up to date. */
   run(work: SeedRun): Promise<Change | undefined>
 }
 
@@ -99,7 +104,8 @@ interface Prepared {
 const NO_ORGANIZATION: OrganizationId = 'org_'
 
 /**
- * Prepares slow work outside the transaction: password hashes of new users, metadata of identity providers.
+ * Does the slow work before the transaction: hashes the passwords of new users, fetches the metadata of SAML
+ * providers.
  */
 const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
@@ -116,7 +122,8 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // The file may create the organization; entries of `outbound_allow` for a tenant use its slug.
+    // The organization may be new in this file. `outbound_allow` names a tenant by its slug, which the file
+    // has.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -125,8 +132,8 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     return { path, value: { ...rest, ...found }, given: new Set([...names, ...Object.keys(found)]) }
   }
   const identity_providers: Entry<'identity_providers'>[] = []
-  // In sequence: a seed with many providers would otherwise fill an organization's share of the XML reader's
-  // queue.
+  // One after the other, because many providers at once would fill the organization's share of the XML
+  // reader's queue.
   for (const entry of seed.entries.identity_providers) identity_providers.push(await withMetadata(entry))
   return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, mistakes }
 }
@@ -136,7 +143,7 @@ const isKnown = async (q: Queries, user: SeedOf<'users'>): Promise<boolean> => {
   return (await seedKinds.users.find(q, user, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
 
-/** Returns the context inside an open transaction, so that the writes of services belong to it. */
+/** Returns a context whose store is the open transaction, so that services write in it. */
 const withTransaction = (base: Core, tx: Transaction): Core => ({
   ...base,
   store: {
@@ -148,7 +155,10 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/** Runs the steps and collects all mistakes; `applied` is the number of changes committed before. */
+/**
+ * Runs the steps and collects all mistakes. `applied` is the number of changes committed in earlier
+ * transactions.
+ */
 const runSteps = async (
   base: Core,
   tx: Transaction,
@@ -178,8 +188,8 @@ const runSteps = async (
 }
 
 /**
- * Prunes before anything is created, which frees the names. Skips sections that may name a wrong entry,
- * because its absence would be reported as a second mistake.
+ * Prunes first, so that new entries can take the freed names. A section that refers to a section with
+ * mistakes is skipped, because a missing entry would be reported as a second mistake.
  */
 async function* stepsOf(work: SeedRun, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
   const wrong = new Set(seed.mistakes.map(({ path }) => path.split('[')[0]))
@@ -253,7 +263,10 @@ const checkPassword = async (
   if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
-/** True for entries that an instance needs and that are never pruned. */
+/**
+ * True for the default organization and the first admin client: an instance needs them, so they are never
+ * pruned.
+ */
 const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)
@@ -280,7 +293,8 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // Listed after the earlier sections are pruned: deleting an organization also deletes its users.
+    // The rows are read after the earlier sections are pruned, because deleting an organization also deletes
+    // its users.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

@@ -21,7 +21,7 @@ import {
 
 type Row = Record<string, unknown>
 
-/** Contents of an export that are left out unless asked for. */
+/** Contents that an export has only when asked for. */
 export interface ExportOptions {
   secrets?: boolean | undefined
   pictures?: boolean | undefined

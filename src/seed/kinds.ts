@@ -60,25 +60,32 @@ import { findWebhook, findWebhookNamed, type Webhook } from '#src/webhooks/store
 import type { SeedOf, SeedSection } from './schema.ts'
 import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store.ts'
 
-/** A run of a seed: a context whose store is one open transaction, and the work prepared before it. */
+/**
+ * State of one run: a context whose store is the open transaction, and the results of the work done before
+ * it.
+ */
 export interface SeedRun {
   context: Core
   tx: Transaction
   /** PHC string of a new user's password; null without a password. */
   hashOf(user: SeedOf<'users'>): string | null
-  /** True when the file has a user of this name; mistakes are then reported at that user. */
+  /**
+   * True when the file has a user of this name. Mistakes of that user are reported there, not again at a
+   * group.
+   */
   isNamed(organization: string, username: string): boolean
 }
 
 type Fields = Record<string, unknown>
 
-/** Finds, creates and changes one kind of entry, by the services of the admin API. */
+/** Finds, creates, changes and removes entries of one section, through the services of the admin API. */
 export interface SeedKind<S extends SeedSection, Row> {
   /**
-   * Finds the stored object: by id if the file has one, so that a changed name is an update, else by name.
+   * Finds the stored object of an entry: by id when the file has one, so that a new name is an update;
+   * otherwise by name.
    */
   find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
-  /** The fields that a plan compares before and after. */
+  /** Returns the fields that are compared before and after an update. */
   show(work: SeedRun, row: Row): Promise<Fields> | Fields
   create(work: SeedRun, value: SeedOf<S>, organization_id: OrganizationId): Promise<unknown>
   /** @param given the fields that the file names */
@@ -270,7 +277,7 @@ export const seedKinds = {
   webhooks,
 }
 
-/** For each section, the sections that its entries refer to. */
+/** The sections that the entries of each section refer to. */
 export const referred: Record<SeedSection, readonly SeedSection[]> = {
   organizations: [],
   roles: ['organizations'],

@@ -3,7 +3,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { parseYaml, YamlError } from '#src/lib/yaml.ts'
 import { Seed, type SeedOf, type SeedSection, secretFields, seedJsonSchema, seedSections } from './schema.ts'
 
-/** A mistake in a file: its place, and the allowed values. */
+/** A mistake in a file: its place, and a message that says what is allowed. */
 export interface Mistake {
   path: string
   message: string
@@ -19,8 +19,8 @@ export interface Source {
 }
 
 /**
- * A refused file. `applied` changes were made before a concurrent change interfered. The command line shows
- * `message`, which has each mistake on its own line.
+ * Refusal of a file. `message` has one line for each mistake. `applied` is the number of changes that were
+ * committed before a concurrent change made a later one fail.
  */
 export class SeedError extends Error {
   readonly exit_code = 2
@@ -39,20 +39,20 @@ export class SeedError extends Error {
   }
 }
 
-/** An entry of a seed, with its place in the file. */
+/** An entry of a seed with its path in the file. */
 export interface Entry<S extends SeedSection = SeedSection> {
   value: SeedOf<S>
-  /** The fields that the file names; an update changes no others. */
+  /** Fields that the file names. An update leaves all others as they are. */
   given: ReadonlySet<string>
   path: string
 }
 
-/** The sound entries of a seed, each with its place, and the mistakes of the others. */
+/** The valid entries of a seed, and the mistakes of the others. */
 export interface ReadSeed {
   source: Source
   mistakes: readonly Mistake[]
   entries: { [S in SeedSection]: Entry<S>[] }
-  /** The sections that the file has; pruning is limited to them. */
+  /** Sections that the file has. Pruning is limited to them. */
   present: ReadonlySet<SeedSection>
 }
 
@@ -79,7 +79,7 @@ export const parseSeed = (text: string, file: string, env: Environment = {}): Re
   }
 }
 
-/** Validates a parsed seed, each entry by itself, so that one run reports the mistakes of all kinds. */
+/** Validates a parsed seed entry by entry, so that one run reports the mistakes of all entries. */
 export const readSeed = (
   input: unknown,
   source: Source = { file: 'seed' },
@@ -116,7 +116,11 @@ export const readSeed = (
   }
 }
 
-/** @throws SeedError with the mistakes that show without an instance */
+/**
+ * Returns the seed.
+ *
+ * @throws SeedError with the mistakes that are found without an instance
+ */
 export const requireSound = (seed: ReadSeed): ReadSeed => {
   if (seed.mistakes.length > 0) throw new SeedError(seed.source, seed.mistakes)
   return seed
@@ -127,8 +131,8 @@ const isReference = (value: unknown): value is { env: string } =>
   isObject(value) && typeof value.env === 'string' && Object.keys(value).length === 1
 
 /**
- * Fills in `{ env: NAME }` for the secrets of the schema only. A variable that is not set stays and is
- * refused later.
+ * Replaces `{ env: NAME }` by the value of the variable, in secret fields only. A reference to a variable
+ * that is not set stays, and the schema refuses it later.
  */
 const withSecrets = (input: unknown, env: Environment): unknown => {
   if (!isObject(input)) return input
@@ -146,7 +150,7 @@ const withSecrets = (input: unknown, env: Environment): unknown => {
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((key, i) => (typeof key === 'number' ? `[${key}]` : `${i > 0 ? '.' : ''}${String(key)}`)).join('')
 
-/** Returns the keys of a path that `pathOf` wrote. */
+/** Splits a path that `pathOf` has written into its keys. */
 const keysOf = (path: string): PropertyKey[] =>
   path
     .split(/[.[\]]+/)
@@ -179,8 +183,8 @@ interface JsonSchema {
 }
 
 /**
- * Lists the fields that the published schema allows at a path; in a union, those of the member whose `type`
- * the file names.
+ * Lists the fields that the published schema allows at a path. In a union these are the fields of the member
+ * with the `type` that the file has.
  */
 const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
   const root = seedJsonSchema() as JsonSchema

@@ -2,10 +2,13 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import type { RehearsedUsers } from '#src/storage/store.ts'
 import type { ReadSeed } from './read.ts'
 
-/** Returns the stored users that an apply may find: those that the seed names, and members of its groups. */
+/**
+ * Returns the stored users that an apply may read: those that the file names, and the members of its groups.
+ */
 export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
   if (prune && present.has('users')) return 'all'
-  // An organization that the file renames has the new slug in the file only.
+  // A renamed organization has its new slug in the file and its old one in the database, so it is found by
+  // id.
   const ids = new Map(entries.organizations.map(({ value: { id, slug } }) => [slug, id]))
   const homeOf = (slug: string): string => ids.get(slug) ?? slug
   const users = entries.users.map(({ value }) => value)

@@ -41,7 +41,7 @@ const organization = z
   .default('default')
   .meta({ description: 'Slug of the organization; in this file or on the server.' })
 
-/** A string, or the name of an environment variable that holds the string, so that the file can be public. */
+/** A string, or the name of an environment variable that holds it, so that the file contains no secret. */
 const secret = (about: string) =>
   z
     .union([lines(8192).min(1), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')
@@ -193,8 +193,8 @@ const IdentityProvider = z.discriminatedUnion(
 const listOf = <T extends z.ZodType>(entry: T) => z.array(entry, 'A list.').optional()
 
 /**
- * The entries that an instance should have, for development, CI and production. A new entry gets the defaults
- * of the admin API for omitted fields; an existing entry keeps them.
+ * The entries that an instance should have. Omitted fields of a new entry get the defaults of the admin API;
+ * those of an existing entry keep their values.
  */
 export const Seed = z.strictObject(
   {
@@ -225,8 +225,8 @@ export const seedSections = [
 ] as const
 export type SeedSection = (typeof seedSections)[number]
 /**
- * The secret field of each section. Only these fields take `{ env: NAME }`: everything else stays readable in
- * the file, so a reviewer sees it without the environment.
+ * The secret field of each section. `{ env: NAME }` is allowed in these fields only, so that a reviewer can
+ * read everything else in the file.
  */
 export const secretFields = {
   users: 'password',

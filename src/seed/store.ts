@@ -22,7 +22,7 @@ const roleNamed = prepared((q, { roles: t }) =>
     .where(and(eq(t.organization_id, placeholder('organization_id')), eq(t.name, placeholder('name')))),
 )
 
-/** Returns the role of this name in the organization. */
+/** Returns the role with this name in the organization. */
 export const findRoleNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -38,11 +38,11 @@ const userNamed = prepared((q, { users: t }) =>
     ),
 )
 
-/** Returns the user of this name in the organization. */
+/** Returns the user with this name in the organization. */
 export const findUserNamed = async (q: Queries, organization_id: OrganizationId, username: string) =>
   (await userNamed(q, { organization_id, name: foldIdentifier(username) }))[0]
 
-/** Returns the group of this name in the organization. */
+/** Returns the group with this name in the organization. */
 export const findGroupNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -67,7 +67,7 @@ export const membersOf = (q: Queries, group_id: GroupId) => {
     .orderBy(asc(u.username_fold))
 }
 
-/** Returns all organizations, by creation. */
+/** Returns all organizations in the order of their creation. */
 export const allOrganizations = (q: Queries): Promise<Organization[]> => {
   const { organizations: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.id)
@@ -79,13 +79,13 @@ export const allRoles = (q: Queries): Promise<Role[]> => {
   return q.select().from(t).where(eq(t.built_in, false)).orderBy(t.created_at, t.id)
 }
 
-/** Returns all users with the names of their roles, by creation. */
+/** Returns all users with the names of their roles, in the order of their creation. */
 export const allUsers = async (q: Queries): Promise<UserWithRoles[]> => {
   const { users: t } = q.tables
   return roleNamesOf(q, await q.select().from(t).where(notPurged(q, t.organization_id)).orderBy(t.seq))
 }
 
-/** Returns all groups, by creation. */
+/** Returns all groups in the order of their creation. */
 export const allGroups = (q: Queries): Promise<Group[]> => {
   const { groups: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.id)
@@ -102,25 +102,25 @@ export const rolesOfGroups = (q: Queries, ids: GroupId[]) => {
     .orderBy(r.name)
 }
 
-/** Returns all registered clients, by creation. */
+/** Returns all registered clients in the order of their creation. */
 export const allClients = (q: Queries): Promise<Client[]> => {
   const { clients: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.client_id)
 }
 
-/** Returns all identity providers with their default roles, by creation. */
+/** Returns all identity providers with their default roles, in the order of their creation. */
 export const allProviders = async (q: Queries): Promise<ProviderWithRoles[]> => {
   const { identity_providers: t } = q.tables
   return withRoles(q, (await q.select().from(t).orderBy(t.created_at, t.id)) as IdentityProvider[])
 }
 
-/** Returns all APIs, by creation. */
+/** Returns all APIs in the order of their creation. */
 export const allApis = (q: Queries): Promise<Api[]> => {
   const { apis: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.id)
 }
 
-/** Returns all webhooks, by creation. */
+/** Returns all webhooks in the order of their creation. */
 export const allWebhooks = (q: Queries): Promise<Webhook[]> => {
   const { webhooks: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.id)

@@ -157,7 +157,7 @@ describe('a file with mistakes is refused completely', () => {
     expect((await app.admin('GET', '/clients')).body.data).toHaveLength(1)
   })
 
-  test('RUN-34 mistakes of all kinds are told in one run, and none that follows from another', async () => {
+  test('RUN-34 one run reports mistakes of all kinds, and none that follows from another', async () => {
     const app = await startApp()
     await app.events()
     const clients = [
