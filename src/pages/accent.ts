@@ -5,13 +5,18 @@ import type { Brand } from './data.ts'
 
 const WHITE = '#ffffff'
 const BLACK = '#000000'
-/** The page backgrounds of all themes that leave the least room for contrast, one for each colour scheme. */
+/**
+ * The page background that leaves text the least contrast among all themes, for the light and the dark
+ * scheme.
+ */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
 
 interface Scheme {
   ground: string
-  /** Direction in which a colour is adjusted until it has enough contrast: 0 is darker, 1 is lighter. */
+  /**
+   * Direction in which a colour is adjusted until it has enough contrast: 0 towards black, 1 towards white.
+   */
   goal: 0 | 1
   soft: string
   glow: string
@@ -51,8 +56,8 @@ const lightTokens = (accent: string) =>
   })
 
 /**
- * Returns the tokens of the dark scheme. An accent as dark as the background is lightened first: a button
- * would not stand out otherwise.
+ * Returns the tokens of the dark scheme. An accent as dark as the background is lightened first, so that a
+ * button stands out.
  */
 const darkTokens = (given: string) => {
   const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given
@@ -77,16 +82,19 @@ const rule = (tokens: Record<string, string>): string =>
     .map(([name, value]) => `  --${name}: ${value};\n`)
     .join('')}}\n`
 
-/** Returns the colours of an accent by name, for the light and the dark scheme. */
+/**
+ * Returns the colours that are derived from an accent, by token name: first the light scheme, then the dark
+ * one.
+ */
 export const accentTokens = (accent: string) => [lightTokens(accent), darkTokens(accent)] as const
 
 const urls = new Map<string, string>()
-/** Maximum colours in memory; they come from the settings of organizations. */
+/** Maximum cached URLs, because the colours come from the settings of any number of organizations. */
 const MAX_URLS = 1_000
 
 /**
- * Returns the URL of the accent's stylesheet. It holds the colour and a hash of the sheet, so nothing is
- * stored.
+ * Returns the URL of the accent's stylesheet. It contains the colour, from which the server computes the
+ * stylesheet, and a hash of the content.
  */
 export const accentUrl = (accent: string): string => {
   const known = urls.get(accent)
@@ -105,7 +113,7 @@ export const accentAsset = (pathname: string): Response | undefined => {
   return color && accentUrl(accent) === pathname ? assetAnswer(accentStyle(accent), 'css') : undefined
 }
 
-/** Returns the accent of the light and the dark scheme, which colours the browser's own frame. */
+/** Returns the accent of the light and of the dark scheme, with which a browser tints its address bar. */
 export const frameColors = ({ theme, accent }: Pick<Brand, 'theme' | 'accent'>): string[] =>
   accent
     ? accentTokens(accent).map(tokens => tokens.accent)

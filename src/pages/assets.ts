@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { embed, embedBinary } from '#src/lib/embed.ts' with { type: 'macro' }
 
 const files = Object.freeze(embed('templates', ['.css', '.js', '.svg']))
-/** 180 pixels square, as base64: browsers and phones ask for it at fixed addresses. */
+/** Icon for home screens, 180 pixels square, as base64. Browsers and phones request it at fixed addresses. */
 const { 'touch-icon.png': icon = '' } = embedBinary('templates', ['.png'])
 
 const types = {
@@ -15,7 +15,7 @@ const types = {
   woff2: 'font/woff2',
 }
 export type AssetType = keyof typeof types
-/** True for a file extension that the pages serve. */
+/** True for the extension of a file that the pages may use. */
 export const isAssetType = (extension: string): extension is AssetType => Object.hasOwn(types, extension)
 
 const urls = new Map<string, string>()
@@ -31,22 +31,25 @@ const load = (): void => {
   }
 }
 
-/** Returns the content of an embedded file (`themes/ember.css`). */
+/** Returns the content of an embedded file, such as `themes/ember.css`. */
 export const assetText = (path: string): string | undefined => files[path]
 
-/** Returns the URL of an embedded file (`style.css`). It contains a hash of the content. */
+/** Returns the URL of an embedded file, such as `style.css`. It contains a hash of the content. */
 export const assetUrl = (path: string): string | undefined => {
   if (urls.size === 0) load()
   return urls.get(path)
 }
 
 const IMMUTABLE = 'public, max-age=31536000, immutable'
-/** Headers for uploaded files: an SVG opened as a document can neither run scripts nor load anything. */
+/**
+ * Headers of an uploaded file. An SVG that is opened as a document can then neither run scripts nor load
+ * anything.
+ */
 export const SANDBOX_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
-/** Returns the response for a file of the pages, cacheable for ever unless `headers` say otherwise. */
+/** Returns the response for a file of the pages. Caches keep it for ever unless `headers` say otherwise. */
 export const assetAnswer = (
   body: string | Uint8Array<ArrayBuffer>,
   type: AssetType,
@@ -68,6 +71,6 @@ export const asset = (pathname: string): Response | undefined => {
   return found && assetAnswer(found.body, found.type)
 }
 
-/** Returns the icon for home screens, cacheable for a day. */
+/** Returns the icon for home screens. Caches keep it for a day. */
 export const touchIcon = (): Response =>
   assetAnswer(Uint8Array.fromBase64(icon), 'png', { 'cache-control': 'public, max-age=86400' })

@@ -14,7 +14,7 @@ type ErrorPageCode = ErrorPage['code']
 interface PageErrorOptions extends ErrorOptions {
   /** URL at which the user can start again. */
   retry_url?: string
-  /** Explains a refused authorization request, in development mode. */
+  /** Details of a refused authorization request, shown in development mode only. */
   request?: ErrorPage['request']
 }
 
@@ -35,7 +35,7 @@ export class PageError extends Error {
   }
 }
 
-/** The page text for each error code of other rooms. */
+/** Error page for each error code of the API; other codes show the general error. */
 const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   invalid_request: 'bad_request',
   request_timeout: 'bad_request',
@@ -49,7 +49,7 @@ const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
 
 export type PageHandler = (call: Call, params: Record<string, string>) => Promise<Response>
 
-/** Wraps the handler of a page: everything thrown becomes an error page with the request id. */
+/** Wraps the handler of a page. An error that it throws is shown as a page with the request id. */
 export const pageBoundary =
   (context: Core, handle: PageHandler) =>
   async ({ request, params }: Matched): Promise<Response> => {
@@ -61,13 +61,16 @@ export const pageBoundary =
     }
   }
 
-/** Mounts the routes of pages, each behind the error boundary. */
+/** Mounts the routes of pages, each wrapped in the error boundary. */
 export const pageRoutes = (context: Core, table: RouteTable<PageHandler>) =>
   mount(
     Object.fromEntries(Object.entries(table).map(([name, handle]) => [name, pageBoundary(context, handle)])),
   )
 
-/** Errors that an administrator looks up in the log; the others tell the user what to do. */
+/**
+ * Errors whose page asks the user to pass the request id to an administrator. The other pages say how to
+ * continue.
+ */
 const forAdministrator = new Set<ErrorPageCode>([
   'bad_request',
   'unknown_client',
@@ -77,18 +80,22 @@ const forAdministrator = new Set<ErrorPageCode>([
   'server_error',
 ])
 
-/** Pages without a request in progress lead to the account. */
+/** Errors that leave no login to return to; their page links to the account. */
 const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden', 'link'])
 
-/** Refusals of an application's request, which the person cannot mend. */
+/** Errors in the request of an application, which the user cannot correct. */
 const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client', 'bad_redirect'])
 
-/** Refusals after which another try may succeed. */
+/**
+ * Returns the link of an error page. An error that leaves no login links to the account, a refused POST to
+ * the page of its form, and a temporary error to the same URL. A request that came from an application and
+ * that only the application can correct has no link.
+ */
 const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
 
 /**
- * Returns the link of a page that belongs to no step of a login. A refused GET leads to itself; its query is
- * not repeated. A refused POST leads to the page of its form.
+ * Returns the link of an error page outside a login. After a GET it is the page itself, without repeating its
+ * query here; after a POST it is the page of the form.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }

@@ -21,7 +21,7 @@ export const contrast = (a: string, b: string): number => {
 const toHex = (channels: number[]): string =>
   `#${channels.map(channel => Math.round(channel).toString(16).padStart(2, '0')).join('')}`
 
-/** Mixes two colours; `share` (0 to 1) is the part of the second. */
+/** Mixes two colours; `share` is the weight of the second, from 0 to 1. */
 export const mix = (color: string, other: string, share: number): string => {
   const others = channelsOf(other)
   return toHex(channelsOf(color).map((channel, i) => channel + ((others[i] ?? 0) - channel) * share))
@@ -55,8 +55,8 @@ const lightened = (color: string, to: 0 | 1, share: number): string => {
 }
 
 /**
- * Returns the colour, or the nearest darker (0) or lighter (1) one that reaches the contrast `ratio` to the
- * background.
+ * Returns the colour if its contrast to the background reaches `ratio`, otherwise the nearest darker (0) or
+ * lighter (1) colour that does.
  */
 export const readableOn = (ground: string, color: string, to: 0 | 1, ratio: number): string => {
   for (let percent = 0; percent < 100; percent++) {

@@ -4,7 +4,7 @@ import type { Core } from '#src/context.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from './boundary.ts'
 
-/** The purpose of a form: a token is refused for any other purpose. */
+/** Purpose of a form. The token of one purpose is refused for every other. */
 export type CsrfPurpose =
   | 'login'
   | 'second_factor'
@@ -35,8 +35,9 @@ const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: Secret
     .digest('base64url')
 
 /**
- * Issues the hidden `csrf_token` of a form: a subject without dots (such as the handle of the request) and a
- * MAC over purpose, subject and `holder`, the hash of the browser's cookie. Nothing is stored.
+ * Issues the hidden `csrf_token` of a form: a subject without dots, such as the handle of the request, and a
+ * MAC over purpose, subject and `holder`, which is the hash of the browser's cookie. The server stores
+ * nothing.
  */
 export const issueCsrf = (
   context: Pick<Core, 'master'>,

@@ -1,14 +1,15 @@
 /**
- * The data of each page, by page name. Callers pass codes, never sentences: the texts are in
- * templates/locales. Over 300 lines on purpose: one file shows all data that a template can use.
+ * The data of each page, by page name. "Posts" lists the fields of the page's form. Callers pass codes, never
+ * sentences: the texts are in templates/locales. Over 300 lines on purpose: one file shows all data that a
+ * template can use.
  */
 import type en from '../../templates/locales/en.json'
 
 /** Key of a text in `templates/locales`. */
 export type MessageKey = keyof typeof en
 /**
- * The part of message keys between `Prefix` and `Suffix`: `Code<'login.error.'>` is `'invalid_credentials' |
- * …`.
+ * The part of the message keys between `Prefix` and `Suffix`. `Code<'login.error.'>` is
+ * `'invalid_credentials' | …`.
  */
 export type MessageCode<Prefix extends string, Suffix extends string = ''> = MessageKey extends infer Key
   ? Key extends `${Prefix}${infer Inner}${Suffix}`
@@ -17,9 +18,9 @@ export type MessageCode<Prefix extends string, Suffix extends string = ''> = Mes
   : never
 
 /**
- * The branding of a page. `name` is the organization's display name; `theme` is a built-in theme, and an
- * unknown name means the default. `sheets` are the URLs of further stylesheets, the last one wins;
- * `logo_dark` replaces `logo` in the dark scheme.
+ * Branding of a page. `name` is the organization's display name. `theme` is a built-in theme; any other name
+ * means the default. `sheets` are the URLs of further stylesheets, of which a later one overrides the
+ * earlier. `logo_dark` replaces `logo` in the dark scheme.
  */
 export interface Brand {
   name: string
@@ -40,54 +41,54 @@ export interface Common {
   request_id?: string
 }
 
-/** A user as a page shows them. */
+/** A user as a page shows it. */
 export interface PageUser {
-  /** The username is shown when both names are empty. */
+  /** When both names are empty, the page shows the username. */
   first_name: string
   last_name: string
   username: string
   email: string
 }
 
-/** A rule of the password policy, as the page lists it. */
+/** A rule of the password policy, shown in a list. */
 export interface PasswordRule {
   rule: MessageCode<'rule.'>
-  /** For `min_length`: characters; for `too_long`: bytes. */
+  /** Characters for `min_length`, bytes for `too_long`. */
   count?: number
-  /** The refused password broke this rule. */
+  /** True when the refused password breaks this rule. */
   failed?: boolean
 }
 
-/** `seconds` is the time to wait, for codes whose text mentions it. */
+/** An error of a form. `seconds` is the time to wait, for the codes whose text mentions it. */
 export interface FormError<Codes> {
   code: Codes
   seconds?: number
 }
 
-/** Posts `username`, `password` and, where the page asks for it, `organization`. */
+/** Posts `username`, `password`, and `organization` where the page asks for it. */
 export interface LoginPage extends Common {
   action: string
   request: string
   csrf_token: string
   username?: string
-  /** The name that was typed; without it the page does not ask for an organization. */
+  /** Organization that the user typed. When absent, the page does not ask for one. */
   organization?: string
   error?: FormError<MessageCode<'login.error.'>>
-  /** Absent when no client sent the user (a visit to /account). */
+  /** Absent when the user opened /account without an application. */
   client_name?: string
   providers?: { name: string; url: string; kind: string }[]
-  /** Without it the page says that an administrator can help. */
+  /** When absent, the page says that an administrator can reset the password. */
   reset_url?: string
-  /** Present where a code by mail is a way to sign in. */
+  /** Present when users may sign in with a code by mail. */
   code_url?: string
-  /** Present where people may register themselves. */
+  /** Present when people may register. */
   sign_up_url?: string
   passkey?: { action: string; options: string; recover_url: string }
 }
 
 /**
- * Login page of a user who is logged in. Posts `password`; `has_password` is false for accounts without a
- * password.
+ * Asks a user who is signed in to authenticate again. Posts `password`; `has_password` is false for a user
+ * without one.
  */
 export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'> {
   user: PageUser
@@ -95,14 +96,14 @@ export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization'
   cancel_url: string
 }
 
-/** Posts `username` and, where the page asks for it, `organization`. */
+/** Posts `username`, and `organization` where the page asks for it. */
 export interface ResetPasswordPage extends Common {
   action: string
   request: string
   csrf_token: string
   login_url: string
   username?: string
-  /** The name that was typed; without it the page does not ask for an organization. */
+  /** Organization that the user typed. When absent, the page does not ask for one. */
   organization?: string
   /** True after the form was posted, whether or not the user exists. */
   sent?: boolean
@@ -115,7 +116,7 @@ export interface SignUpPage extends Common {
   request: string
   csrf_token: string
   login_url: string
-  /** True where an administrator approves each registration. */
+  /** True when an administrator approves each registration. */
   waits: boolean
   email?: string
   /** True after the form was posted, whether or not the address has a user. */
@@ -123,28 +124,30 @@ export interface SignUpPage extends Common {
   error?: FormError<'email' | 'domain' | 'throttled'>
 }
 
-/** Posts `token`. Without `form` the page reports success. */
+/** Posts `token`. Without `form` the page says that the address is verified. */
 export interface VerifyEmailPage extends Common {
   email: string
-  /** `username` names the account whose address changes; absent when the address is only verified. */
+  /**
+   * `username` names the account whose address changes. It is absent when the current address is verified.
+   */
   form?: { action: string; token: string; csrf_token: string; username?: string }
-  /** Replaces the form when the user has to sign in first. */
+  /** Present when the user has to sign in first; the page then shows this link in place of the form. */
   sign_in_url?: string
-  /** Link to the account once the address is verified, for users who are signed in. */
+  /** Link to the account, for a user who is signed in when the address is verified. */
   account_url?: string
   error?: 'taken' | 'domain'
 }
 
 /**
- * The exit of a step: a link back to the page that asked for it, or a form for another account (posts
- * `fields`).
+ * Ways to leave a step: a link back to the page that asked for it, or a form that signs in another user and
+ * posts `fields`.
  */
 export interface StepExit {
   cancel_url?: string
   other?: { action: string; fields: Record<string, string> }
 }
 
-/** Posts `code`, `recovery_code` or `credential`, by method. */
+/** Posts the field of the method: `code`, `recovery_code` or `credential`. */
 export interface SecondFactorPage extends Common, StepExit {
   action: string
   request: string
@@ -152,18 +155,18 @@ export interface SecondFactorPage extends Common, StepExit {
   user: PageUser
   method: MessageCode<'second-factor.lead.'>
   others: { method: MessageCode<'second-factor.use.'>; url: string }[]
-  /** Days for which the browser may be remembered (`remember`). */
+  /** Days for which the browser needs no second factor when `remember` is ticked. */
   remember_days?: number | undefined
   /** WebAuthn request options as JSON. */
   options?: string
-  /** Link to replace a lost passkey, when no method here can stand in for it. */
+  /** Link to the page where a lost factor is replaced; present when the step accepts no recovery code. */
   replace_url?: string
   error?: FormError<MessageCode<'second-factor.error.'>>
 }
 
-/** The choice of the factor to enrol. The page has links and no form. */
+/** The choice of a factor to add. The page has links and no form. */
 export interface EnrolPage extends Common, StepExit {
-  /** With `request`, the page's own address. */
+  /** Path of this page; `request` is its query. */
   action: string
   request: string
   user: PageUser
@@ -179,7 +182,7 @@ interface EnrolForm extends Common, StepExit {
   error?: FormError<MessageCode<'enrol.error.'>>
 }
 
-/** Posts `code`. The QR code is an SVG path of unit squares in a square of `size`. */
+/** Posts `code`. `path` is an SVG path of unit squares, which draws the QR code in a square of `size`. */
 export interface EnrolTotpPage extends EnrolForm {
   qr: { size: number; path: string }
   key: string
@@ -191,19 +194,22 @@ export interface EnrolPasskeyPage extends EnrolForm {
   options: string
 }
 
-/** Offers a passkey after a password. The second form, `later_action`, declines. */
+/** Offers a passkey after a login with a password. A second form posts to `later_action` and declines. */
 export interface OfferPasskeyPage extends EnrolPasskeyPage {
   later_action: string
 }
 
-/** Posts `username`, to which a code is sent; then, with `again_url`, posts `code`. */
+/** Posts `username` to request a code by mail. The page with `again_url` posts `code`. */
 export interface EmailCodePage extends Common {
   action: string
   request: string
   csrf_token: string
   login_url: string
   username?: string
-  /** Present once a code was asked for. `given` is the code of the mail's link, to be sent by the button. */
+  /**
+   * Present when a code was requested. `given` is the code in the mail's link; it fills the field, and the
+   * user sends it.
+   */
   again_url?: string
   given?: string
   error?: FormError<MessageCode<'email-code.error.'> | 'throttled' | 'busy'>
@@ -219,11 +225,11 @@ export interface RecoverPage extends Common {
   error?: FormError<MessageCode<'recover.error.'> | 'throttled' | 'busy'>
 }
 
-/** Shown once. A tick leads on: a GET of `action`, with `request` as its query. */
+/** Shown once. The form is a GET of `action` with `request`, and needs a tick that the codes are saved. */
 export interface RecoveryCodesPage extends Common {
   user: PageUser
   codes: string[]
-  /** URL of the server, which the saved codes name. */
+  /** URL of the server, written into the file of saved codes. */
   address: string
   /** ISO 8601. */
   created_at: string
@@ -231,7 +237,7 @@ export interface RecoveryCodesPage extends Common {
   request?: string
 }
 
-/** Answers `login=<handle>`, `login=other` to sign in as another user, or `forget=<handle>`. */
+/** Posts `login=<handle>` to choose a user, `login=other` to sign in as another one, or `forget=<handle>`. */
 export interface SelectAccountPage extends Common {
   action: string
   request: string
@@ -240,12 +246,12 @@ export interface SelectAccountPage extends Common {
   accounts: (PageUser & { login: string; organization?: string })[]
 }
 
-/** Answers `decision=approve|deny` with `fields` as hidden fields. */
+/** Posts `decision=approve` or `decision=deny`, and `fields`. */
 export interface ConsentPage extends Common, StepExit {
   action: string
   /**
-   * `unverified` is set for a dynamic client; `loopback`: any program on the device can pose as the client.
-   * `host` is the host of its metadata document.
+   * `unverified` is set for a dynamic client: `loopback` means that any program on the device can pose as the
+   * client. `host` is the host of its metadata document.
    */
   client: {
     name: string
@@ -256,7 +262,10 @@ export interface ConsentPage extends Common, StepExit {
     host?: string
   }
   user: PageUser
-  /** The APIs by their identifiers, and the granted scopes; `description` overrides the built-in text. */
+  /**
+   * The requested APIs by their identifiers, and the requested scopes. `description` replaces the built-in
+   * text.
+   */
   scopes: { name: string; description?: string }[]
   fields: {
     client_id: string
@@ -271,20 +280,21 @@ export interface ConsentPage extends Common, StepExit {
 }
 
 /**
- * Posts `current_password` (with `ask_current`), `password`, `password_repeat`, and `request` or `token` when
- * present.
+ * Posts `password`, `password_repeat`, `current_password` when `ask_current` is true, and `request` or
+ * `token` when present.
  */
 export interface ChangePasswordPage extends Common, StepExit {
   action: string
   csrf_token: string
   request?: string
-  /** The token of a single-use link. */
+  /** Token of the single-use link that led here. */
   token?: string
   /**
-   * WebAuthn creation options as JSON, where a link lets its user choose a passkey instead (`credential`).
+   * WebAuthn creation options as JSON. Present when the link lets the user choose a passkey instead, posted
+   * as `credential`.
    */
   passkey_options?: string
-  /** False where the organization requires passkeys: the page asks for no password. */
+  /** False when the organization requires passkeys; the page then asks for no password. */
   takes_password?: false
   reason: MessageCode<'change-password.reason.'>
   user: PageUser
@@ -312,7 +322,8 @@ export interface LinkAccountPage extends ProviderPage {
 type ProfileField = 'first_name' | 'last_name' | 'email'
 
 /**
- * An attribute of the user. Posts `id`, a box only when it is ticked; `attributes` names the fields shown.
+ * An attribute of the user. Posts its `id`; a checkbox that is not ticked posts nothing, so `attributes`
+ * lists all shown ids.
  */
 export interface AttributeField {
   id: string
@@ -325,7 +336,7 @@ export interface AttributeField {
   error?: MessageCode<'set-up.error.'>
 }
 
-/** Shown to a user whom the client does not admit. */
+/** Tells a user that the client does not admit them. */
 export interface ExcludedPage extends Common, StepExit {
   action: string
   request: string
@@ -341,7 +352,7 @@ export interface Terms {
   url: string
 }
 
-/** Terms of the organization that the user has to accept. Posts `version` and the box `accept`. */
+/** Terms of the organization that the user has to accept. Posts `version` and the checkbox `accept`. */
 export interface TermsPage extends Common, StepExit {
   action: string
   request: string
@@ -351,7 +362,7 @@ export interface TermsPage extends Common, StepExit {
   error?: { code: 'missing' }
 }
 
-/** Required attributes that the user lacks. */
+/** Asks for required attributes that the user lacks. Posts the `id` of each. */
 export interface AttributesPage extends Common, StepExit {
   action: string
   request: string
@@ -360,7 +371,10 @@ export interface AttributesPage extends Common, StepExit {
   attributes: AttributeField[]
 }
 
-/** Just-in-time provisioning without all the claims that a user needs. Posts the `missing` fields. */
+/**
+ * Asks for what the provider's claims lack, before a user is created just in time. Posts the `missing`
+ * fields.
+ */
 export interface CompleteProfilePage extends ProviderPage {
   missing: readonly ProfileField[]
   /** The address that the provider sent. */
@@ -371,7 +385,7 @@ export interface CompleteProfilePage extends ProviderPage {
 
 type NewUserField = 'username' | 'email' | 'first_name' | 'last_name'
 
-/** The fields by which a page asks for a new user. */
+/** Fields in which a page asks for a new user. */
 export type NewUserFields = Record<NewUserField, string>
 
 /** Errors of the fields of a new user. */
@@ -383,15 +397,15 @@ export interface SetUpPage extends Common {
   csrf_token: string
   token: string
   values?: Partial<Record<NewUserField, string>>
-  /** Errors by field. `password: 'policy'` means that `rules` marks the broken ones. */
+  /** Errors by field. `password: 'policy'` means that `rules` marks the rules that the password breaks. */
   errors?: NewUserErrors & Partial<Record<'password' | 'password_repeat', MessageCode<'set-up.error.'>>>
   rules: PasswordRule[]
 }
 
 /**
- * An invitation. The first form posts `token`, `username`, `email` and the names; the second repeats them
- * with `password` and `password_repeat`, or with the `credential` of a new passkey; `edit` leads back. A
- * button of `providers` posts `token` and `provider`.
+ * An invitation or registration, in two forms. The first posts `token`, `username`, `email` and the names.
+ * The second repeats these fields and adds `password` and `password_repeat`, or the `credential` of a new
+ * passkey; `edit` returns to the first. A button of `providers` posts `token` and `provider`.
  */
 export interface InvitationPage extends Common {
   action: string
@@ -399,40 +413,41 @@ export interface InvitationPage extends Common {
   token: string
   values: Partial<Record<NewUserField, string>>
   errors?: SetUpPage['errors']
-  /** False for a user who exists and lacks only a credential. */
+  /** False for a user who exists already and lacks a credential only. */
   is_new: boolean
   /** The invited address, which cannot be changed. */
   email?: string
-  /** True for a person who registers. */
+  /** True for a registration, false for an invitation. */
   is_registration: boolean
-  /** Handle of the request that continues afterwards, if this browser made it. */
+  /** Handle of the authorization request that continues afterwards, when it began in this browser. */
   request?: string
-  /** The user who is signed in in this browser. */
+  /** User who is signed in in this browser. */
   signed_in_as?: string
-  /** Providers by which the person may come instead. */
+  /** Upstream providers with which the person may sign in instead. */
   providers?: { alias: string; name: string; kind: string }[]
   /**
-   * The second form: WebAuthn creation options as JSON where browsers have passkeys, and the password rules.
+   * Present in the second form: the password rules, and WebAuthn creation options as JSON when passkeys are
+   * allowed.
    */
   sign_in?: {
     options?: string
     takes_password: boolean
     rules: PasswordRule[]
     error?: 'passkey' | 'terms'
-    /** Each form then posts `accept` and `version`. */
+    /** When present, the second form also posts `accept` and `version`. */
     terms?: Terms
   }
 }
 
-/** Shown when a user is signed in and no client waits. */
+/** Shown to a user who is signed in without an application to return to. */
 export interface SignedInPage extends Common {
   user: PageUser
   account_url: string
 }
 
 /**
- * Posts `fields` to the client's redirect URI (`action`): a script submits the form; without JavaScript a
- * button does.
+ * Posts `fields` to the client's redirect URI, which is `action`. A script submits the form; without
+ * JavaScript the user presses a button.
  */
 export interface FormPostPage extends Common {
   action: string
@@ -455,7 +470,7 @@ export interface LoggedOutPage extends Common {
   client_name?: string
   /** True when the client sent a `post_logout_redirect_uri` that it has not registered. */
   is_unregistered?: boolean
-  /** Leads back to the application; `login_url` leads to a new login. */
+  /** Link back to the application; `login_url` begins a new login. */
   return_url?: string
   login_url?: string
 }
@@ -465,27 +480,27 @@ export interface DeletedPage extends Common {
   login_url: string
 }
 
-/** Shown for refusals that cannot be redirected, and for failures. */
+/** Shown for failures, and for refusals that cannot be sent to a redirect URI. */
 export interface ErrorPage extends Common {
   code: MessageCode<'error.', '.title'>
   seconds?: number
-  /** URL at which the user can start again; empty for the page itself. */
+  /** URL at which the user can start again. The empty string is the URL of the page itself. */
   retry_url?: string
-  /** Explains a refused authorization request, in development mode. */
+  /** Details of a refused authorization request, in development mode only. */
   request?: { reason: string; redirect_uri: string; registered: readonly string[] } | undefined
 }
 
-/** Data shared by the account pages. */
+/** Data of each account page. */
 export interface AccountFrame extends Common {
   csrf_token: string
   logout_action: string
-  /** True when the user may change their own profile. */
+  /** True when the user may change the profile. */
   may_change: boolean
 }
 
 /**
- * The forms post `csrf_token` and `factor_id`. `rename_action` also takes `name`; `codes_action` takes
- * `csrf_token` alone.
+ * Each form posts `csrf_token` and `factor_id`. The form of `rename_action` adds `name`; the one of
+ * `codes_action` has `csrf_token` alone.
  */
 export interface AccountSecurityPage extends AccountFrame {
   factors: {
@@ -496,7 +511,7 @@ export interface AccountSecurityPage extends AccountFrame {
     created_at: string
     /** ISO 8601. */
     last_active_at?: string
-    /** Why the user may not remove it. */
+    /** Why the user may not remove the factor. */
     kept?: MessageCode<'account-security.kept.'>
   }[]
   /** The number of unused recovery codes. */
@@ -504,13 +519,13 @@ export interface AccountSecurityPage extends AccountFrame {
   now: number
   /** Absent when the user has the maximum number of factors. */
   add_url?: string
-  /** Browsers that spare the second factor. Forgetting posts `browser_id`. */
+  /** Browsers in which the user needs no second factor. `forget_action` takes `browser_id`. */
   remembered: { id: string; user_agent: string; location: string; ip_address: string; until: string }[]
   forget_action: string
   remove_action: string
   rename_action: string
   codes_action: string
-  /** `has_password` is false for a user who would choose the first one. */
+  /** `has_password` is false for a user without a password, who would set the first one. */
   has_password: boolean
   change_password_url: string
   /** True when the user may sign in with a code by mail. */
@@ -525,16 +540,16 @@ export interface AccountProfilePage extends AccountFrame {
   values: Record<'first_name' | 'last_name' | 'email', string>
   errors?: Partial<Record<'first_name' | 'last_name' | 'email', MessageCode<'set-up.error.'>>>
   attributes?: AttributeField[]
-  /** Seconds to wait, for `throttled`. */
+  /** Seconds to wait, for the error `throttled`. */
   seconds?: number
-  /** The unchangeable address, without a mail server: users cannot prove that a new address is theirs. */
+  /** The address when it cannot be changed: without a mail server a user cannot prove a new one. */
   fixed_email?: string
-  /** Sends the verification mail; present while the address is unverified and a mail server is configured. */
+  /** Requests the verification mail. Present while the address is unverified and a mail server is set. */
   verify_action?: string
-  /** The new address that awaits verification; posting `discard` cancels the change. */
+  /** New address that waits for verification. Posting `discard` cancels the change. */
   pending_email?: string
   user: PageUser
-  /** Path of the picture. A file posts `picture`, the button `remove`, as multipart/form-data. */
+  /** Path of the picture. The form sends multipart/form-data: a file in `picture`, or `remove`. */
   picture?: string
   picture_action: string
   picture_error?: MessageCode<'account-profile.picture.error.'>
@@ -543,7 +558,7 @@ export interface AccountProfilePage extends AccountFrame {
 
 /** Posts `client_id`. */
 export interface AccountApplicationsPage extends AccountFrame {
-  /** `created_at` is the time of the consent (ISO 8601); absent for clients that need none. */
+  /** `created_at` is the time of the consent (ISO 8601), absent for a client that needs no consent. */
   applications: {
     client_id: string
     client_name: string
@@ -563,7 +578,7 @@ export interface AccountDataPage extends AccountFrame {
   username: string
   download_action: string
   delete_action: string
-  /** Absent when the organization does not allow users to delete their account. */
+  /** Absent when the organization does not allow users to delete their accounts. */
   deletion?: MessageCode<'account-data.deletion.'>
   error?: FormError<MessageCode<'account-data.error.'>>
   notice?: MessageCode<'account-data.notice.'>
@@ -583,37 +598,40 @@ interface SessionRow extends Place {
 }
 
 /**
- * Logins and sessions as stored. Signing a browser out posts `login_id` to `login_action`, signing out of one
- * client posts `session_id` to `session_action`, and signing out of this browser posts to `logout_action`.
+ * Logins and sessions of the user. `login_action` takes `login_id` and signs a browser out, `session_action`
+ * takes `session_id` and signs out of one client, `logout_action` signs out this browser.
  */
 export interface AccountPage extends AccountFrame {
   user: PageUser & { email_verified: boolean; organization: string; picture?: string }
-  /** The current browser first, each with the sessions that started from it. */
+  /** The current browser comes first. Each has the sessions that began in it. */
   logins: (Place & {
     id: string
     /** ISO 8601. */
     signed_in_at: string
-    /** True for the browser that requests the page. */
+    /** True for the browser that requested the page. */
     current: boolean
     sessions: SessionRow[]
   })[]
   /** Sessions whose login has ended. */
   sessions: SessionRow[]
-  /** Milliseconds; the reference for relative times. */
+  /** Milliseconds since the epoch, to which relative times refer. */
   now: number
   login_action: string
   session_action: string
-  /** Absent when the user is signed in nowhere else. */
+  /** Absent when the user is signed in in no other browser. */
   others_action?: string
-  /** Present for people with a permission beyond their own profile. */
+  /** Present for a user with permissions beyond their own profile. */
   console_url?: string
-  /** Absent for users who may not change their own profile. */
+  /** Absent for a user who may not change the profile. */
   change_password_url?: string
-  /** Linked external accounts. Linking posts `provider`; unlinking posts `provider` and `subject`. */
+  /**
+   * Linked accounts at upstream providers. `link_action` takes `provider`, `unlink_action` takes `provider`
+   * and `subject`.
+   */
   identities?: {
     link_action: string
     unlink_action: string
-    /** `may_unlink` is false for the user's only way to sign in. */
+    /** `may_unlink` is false for the only way in which the user can sign in. */
     linked: {
       provider: string
       name: string
@@ -624,32 +642,32 @@ export interface AccountPage extends AccountFrame {
     }[]
     available: { provider: string; name: string; kind: string }[]
   }
-  /** The next steps of an administrator. */
+  /** Next steps of an administrator after the set-up. */
   next?: {
-    /** `lines` are to be pasted: a command or settings. */
+    /** `lines` are a command or settings to paste. */
     steps: { step: MessageCode<'account.next.', '.title'>; lines: string[] }[]
     issuer: string
-    /** False for administrators of a tenant, who may have no access to the machine. */
+    /** False for an administrator of a tenant, who may have no access to the host. */
     is_operator: boolean
   }
   notice?: MessageCode<'account.notice.'>
 }
 
-/** A shown way to sign in. */
+/** Way to sign in, as the history names it. */
 export type SignInMethod = MessageCode<'account-history.method.'>
 
-/** The sign-ins of the user and the failed attempts, latest first. */
+/** Logins and failed attempts of the user, latest first. */
 export interface AccountHistoryPage extends AccountFrame {
   entries: (Place & {
     failed: boolean
     /** ISO 8601. */
     at: string
-    /** Empty where they are not known. */
+    /** Empty when the methods are unknown. */
     methods: SignInMethod[]
-    /** The application; absent for the account itself. */
+    /** Absent when the user signed in to the account pages. */
     client_name?: string
   })[]
-  /** Milliseconds; the reference for relative times. */
+  /** Milliseconds since the epoch, to which relative times refer. */
   now: number
   /** Absent on the last page. */
   next_url?: string

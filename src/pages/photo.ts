@@ -2,26 +2,28 @@ import { crc32 } from 'node:zlib'
 import { type Picture, type PictureFault, readDataUri } from './picture.ts'
 
 /*
- * Pictures of people, cleaned without decoding: the containers of the three formats are rebuilt from the
- * parts that a decoder needs. Metadata, thumbnails, animation and bytes after the end are dropped, and no
- * decoder can be attacked. A JPEG keeps its orientation and no other metadata: cameras store turned
- * pixels, and browsers turn them back by it.
+ * Pictures of people are cleaned without decoding them, so no decoder can be attacked. The file is rebuilt
+ * from the parts that a decoder needs; metadata, thumbnails, animation and bytes after the end are dropped. A
+ * JPEG keeps its orientation, because cameras store rotated pixels and browsers rotate them back by it.
  */
 
 /**
- * Maximum bytes of a picture of a person, because the database stores it. With JavaScript the page makes
- * larger pictures smaller.
+ * Maximum bytes of a picture of a person, because the database stores it. The page's script shrinks larger
+ * pictures before the upload.
  */
 export const PHOTO_LIMIT = 256 * 1024
 /**
- * Maximum width and height in pixels: no page shows a picture of a person larger, and a decoder needs 4 MB
- * for it.
+ * Maximum width and height in pixels. No page shows a larger picture of a person, and a decoder needs 4 MB
+ * for this size.
  */
 export const PHOTO_PIXELS = 1024
-/** Maximum scans of a JPEG. A decoder goes over the whole picture for each; usual files have at most ten. */
+/**
+ * Maximum scans of a JPEG. A decoder processes the whole picture once per scan; common files have at most
+ * ten.
+ */
 const MAX_SCANS = 64
 
-/** Refuses a picture with the reason. */
+/** Refusal of a picture, with its reason. */
 class Refused extends Error {
   readonly fault: PictureFault
   constructor(fault: PictureFault) {
@@ -66,7 +68,8 @@ const cleanPng = (bytes: Buffer): Buffer[] => {
     check(end <= bytes.length)
     type = bytes.toString('latin1', at + 4, at + 8)
     check(bytes.readUInt32BE(end - 4) === crc32(bytes.subarray(at + 4, end - 4)))
-    // The header comes first and once; a critical chunk that is not known changes how the others are read.
+    // IHDR must be the first chunk and occur once. An unknown critical chunk may change the meaning of the
+    // others, so it is refused.
     check((type === 'IHDR') === (at === 8))
     check(/^[a-z]/.test(type) || ['IHDR', 'PLTE', 'IDAT', 'IEND'].includes(type))
     if (type === 'IHDR') checkHeader(bytes.subarray(at + 8, end - 4))
@@ -79,16 +82,22 @@ const cleanPng = (bytes: Buffer): Buffer[] => {
 }
 
 const [SOI, EOI, SOS] = [0xd8, 0xd9, 0xda]
-/** DHT, DQT and DRI. Arithmetic coding, lossless and hierarchical frames are not for browsers. */
+/**
+ * Table segments: DHT, DQT and DRI. Frames with arithmetic coding, lossless and hierarchical frames are
+ * refused, because browsers do not decode them.
+ */
 const jpegTables = [0xc4, 0xdb, 0xdd]
 const jpegFrames = [0xc0, 0xc1, 0xc2]
-/** Tells how the colours are coded: https://www.itu.int/rec/T-REC-T.872 section 6.5.3 */
+/**
+ * True for the Adobe segment, which says how the colours are coded: https://www.itu.int/rec/T-REC-T.872
+ * section 6.5.3
+ */
 const isAdobe = (marker: number, segment: Buffer): boolean =>
   marker === 0xee && segment.length === 16 && segment.toString('latin1', 4, 9) === 'Adobe'
 
 /**
- * Returns the orientation of an Exif segment when it turns or mirrors the picture, 2 to 8 (Exif 2.32 section
- * 4.6.4, tag 274).
+ * Returns the orientation in an Exif segment when it is 2 to 8, which rotate or mirror the picture (Exif 2.32
+ * section 4.6.4, tag 274).
  */
 const orientationOf = (segment: Buffer): number | undefined => {
   const tiff = segment.subarray(10)
@@ -101,14 +110,16 @@ const orientationOf = (segment: Buffer): number | undefined => {
   return undefined
 }
 
-/** Returns an Exif segment with nothing but an orientation. */
+/** Returns an Exif segment that contains the orientation only. */
 const exifOf = (orientation: number): Buffer => {
   const entry = Buffer.from([0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0])
   const directory = Buffer.concat([Buffer.from([8, 0, 0, 0, 1, 0]), entry, Buffer.alloc(4)])
   return Buffer.concat([Buffer.from('\xff\xe1\0\x22Exif\0\0II*\0', 'latin1'), directory])
 }
 
-/** Returns the index of the marker after the entropy-coded data; restarts are part of the data. */
+/**
+ * Returns the index of the marker that follows the entropy-coded data. Restart markers are part of the data.
+ */
 const endOfScan = (bytes: Buffer, from: number): number => {
   for (let at = bytes.indexOf(0xff, from); at >= 0; at = bytes.indexOf(0xff, at + 1)) {
     const next = bytes[at + 1] ?? 0
@@ -163,7 +174,9 @@ const chunkOf = (type: string, data: Buffer): Buffer => {
   return Buffer.concat([head, data, Buffer.alloc(data.length % 2)])
 }
 
-/** Returns width and height in the bitstream: https://www.rfc-editor.org/rfc/rfc9649#section-2.5 */
+/**
+ * Returns the width and height that the bitstream states: https://www.rfc-editor.org/rfc/rfc9649#section-2.5
+ */
 const webpSize = (type: string, data: Buffer): [number, number] => {
   if (type === 'VP8L') {
     check(data.readUInt8(0) === 0x2f)
@@ -171,12 +184,13 @@ const webpSize = (type: string, data: Buffer): [number, number] => {
     check(bits >>> 29 === 0)
     return [(bits & 0x3fff) + 1, ((bits >>> 14) & 0x3fff) + 1]
   }
-  // A key frame, with its start code: https://www.rfc-editor.org/rfc/rfc6386#section-9.1
+  // A VP8 bitstream must begin with a key frame and its start code:
+  // https://www.rfc-editor.org/rfc/rfc6386#section-9.1
   check((data.readUInt8(0) & 1) === 0 && data.readUIntBE(3, 3) === 0x9d012a)
   return [data.readUInt16LE(6) & 0x3fff, data.readUInt16LE(8) & 0x3fff]
 }
 
-/** Keeps the bitstream of a still picture, and its alpha channel: RFC 9649 section 2.7. */
+/** Keeps the bitstream of a still picture and its alpha channel: RFC 9649 section 2.7. */
 const cleanWebp = (bytes: Buffer): Buffer[] => {
   const total = bytes.readUInt32LE(4) + 8
   check(total <= bytes.length)
@@ -216,8 +230,8 @@ const formats = {
 } as const
 
 /**
- * Returns a picture of a person (PNG, JPEG or WebP) without metadata but the orientation, or the reason for
- * refusing it. The type is that of the content.
+ * Returns a picture of a person (PNG, JPEG or WebP) without metadata except its orientation, or the reason
+ * for refusing it. The type is detected from the content.
  */
 export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   if (bytes.length > PHOTO_LIMIT) return 'bytes'
@@ -227,12 +241,12 @@ export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   try {
     return { type: found[0] as keyof typeof formats, bytes: Buffer.concat(found[1].clean(bytes)) }
   } catch (error) {
-    // Reading beyond the end throws, too.
+    // A truncated file makes a read beyond its end, which throws a RangeError.
     return error instanceof Refused ? error.fault : 'content'
   }
 }
 
-/** Like {@link cleanPhoto}, for a data URI, whose type is not compared. */
+/** Cleans the picture in a data URI, as {@link cleanPhoto} does. The type that the URI names is ignored. */
 export const readPhoto = (uri: string): Picture | PictureFault => {
   const read = readDataUri(uri, PHOTO_LIMIT)
   return typeof read === 'string' ? read : cleanPhoto(read.bytes)

@@ -5,8 +5,8 @@ const png = (bytes: Buffer): Size | undefined =>
   bytes.toString('latin1', 12, 16) === 'IHDR' ? [bytes.readUInt32BE(16), bytes.readUInt32BE(20)] : undefined
 
 /**
- * Skips segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2); C4, C8 and CC are other
- * markers.
+ * Skips segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2). C4, C8 and CC in that
+ * range are other markers.
  */
 const jpg = (bytes: Buffer): Size | undefined => {
   let at = 2
@@ -39,8 +39,8 @@ const webp = (bytes: Buffer): Size | undefined => {
 const readers = { png, jpg, webp }
 
 /**
- * Returns width and height in pixels as the file header states them; undefined for a missing or truncated
- * header.
+ * Returns the width and height in pixels that the file header states; undefined when the header is missing or
+ * truncated.
  */
 export const pictureSize = (type: keyof typeof readers, bytes: Buffer): Size | undefined => {
   try {

@@ -1,8 +1,13 @@
 import { pictureSize } from './picture-size.ts'
 
-/** Maximum bytes of a logo: each first visit loads it, and the admin API takes it as text in JSON. */
+/**
+ * Maximum bytes of a logo. Each first visit to a page loads it, and the admin API takes it as text in JSON.
+ */
 export const PICTURE_LIMIT = 64 * 1024
-/** Maximum width and height in pixels: a picture of a few KiB can unpack to gigabytes in the browser. */
+/**
+ * Maximum width and height in pixels. A picture of a few KiB could otherwise unpack to gigabytes in the
+ * browser.
+ */
 export const PIXEL_LIMIT = 4096
 
 export type PictureType = 'png' | 'svg' | 'webp' | 'jpg'
@@ -19,7 +24,7 @@ const media: Record<string, PictureType> = {
   'image/jpeg': 'jpg',
 }
 
-/** Matches one construct allowed before the root element. A document type must not contain declarations. */
+/** Matches one construct that may precede the root element. A document type must not contain declarations. */
 const prologue = /[\s\ufeff]+|<!--[\s\S]*?-->|<\?xml[^>]*\?>|<!DOCTYPE svg[^>[]*>/y
 
 const isSvg = (bytes: Buffer): boolean => {
@@ -57,8 +62,8 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
 /**
- * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the type that
- * the URI names and its bytes, or the reason for refusing the URI. Type and bytes are not compared.
+ * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns its bytes and
+ * the type that it names, without checking that they agree, or the reason for refusing it.
  */
 export const readDataUri = (uri: string, limit: number): Picture | PictureFault => {
   const [head, name = '', base64] =

@@ -9,15 +9,16 @@ import { viewTools } from './view.ts'
 
 const files = embed('templates', ['.eta'])
 
-// Raw output (`<%~`) is used only for includes; everything else is escaped. Templates are compiled on first
-// use.
+// Templates use raw output (`<%~`) for includes only; everything else is escaped. A template is compiled at
+// its first use.
 const eta = new Eta({ autoEscape: true, cache: true })
 eta.resolvePath = name => `${name}.eta`
 eta.readFile = path => files[path] ?? ''
 
 const headers = {
   'content-type': 'text/html; charset=utf-8',
-  // No form-action: Chromium applies it to every redirect after a POST, including those of the client.
+  // The policy has no form-action: Chromium applies it to every redirect after a POST, including redirects of
+  // the client.
   'content-security-policy':
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
     "base-uri 'none'; frame-ancestors 'none'",
@@ -28,8 +29,8 @@ const headers = {
 }
 
 /**
- * Headers of a page that a frame of this origin shows as a picture: no script, form or link works.
- * `allow-same-origin` lets it load its styles; without scripts it gives the page no power.
+ * Headers of a preview that a frame of this origin shows: no script, form or link works in it.
+ * `allow-same-origin` lets it load its styles, and without scripts it gives the document no other power.
  */
 const stillHeaders = {
   'content-security-policy':
@@ -38,13 +39,16 @@ const stillHeaders = {
   'x-frame-options': 'SAMEORIGIN',
 }
 
-// The other pages can be shown in a client's pop-up, which Cross-Origin-Opener-Policy would cut off from its
-// opener.
+// Pages without Cross-Origin-Opener-Policy may be shown in a client's pop-up; the header would cut the pop-up
+// off from its opener.
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
 const isIsolated = (page: keyof Pages): boolean =>
   isOwn(page) || ['set-up', 'invitation', 'signed-in'].includes(page)
 
-/** True for a page that no GET shows again; a choice of language would lose its content. */
+/**
+ * True for a page that no GET can show again. It offers no choice of language, because its content would be
+ * lost.
+ */
 const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
   page === 'recovery-codes' ||
   page === 'registration-waiting' ||
@@ -53,11 +57,11 @@ const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
 
 /** Locale, status and headers of a page. */
 export interface RenderOptions {
-  /** One of `chooseLocale`'s answers. */
+  /** A locale that `chooseLocale` has returned. */
   locale?: string
   status?: number
   headers?: Record<string, string>
-  /** Makes a picture of the page, for a frame of this origin. */
+  /** Renders a preview for a frame of this origin, in which nothing works. */
   is_still?: boolean
 }
 
@@ -80,8 +84,8 @@ const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): str
 }
 
 /**
- * Returns the URLs of a brand's stylesheets: the theme, the shared styles, and the brand's own sheets over
- * both.
+ * Returns the URLs of a brand's stylesheets in their order: the theme, the shared styles, then the brand's
+ * own sheets, which override both.
  */
 export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
   [
@@ -90,7 +94,7 @@ export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
     ...sheets,
   ].flatMap(url => url ?? [])
 
-/** Renders a page as a response with the security headers that every page carries. */
+/** Renders a page as a response with the security headers of all pages. */
 export const render = <Page extends keyof Pages>(
   page: Page,
   data: Pages[Page],
@@ -122,7 +126,8 @@ export const render = <Page extends keyof Pages>(
       ...headers,
       ...(is_still && stillHeaders),
       'content-language': locale,
-      // Under no-referrer Chromium posts `Origin: null`, which the check against cross-site posts refuses.
+      // With no-referrer Chromium would post `Origin: null`, which the check against cross-site posts
+      // refuses.
       'referrer-policy': html.includes('<form') && page !== 'form-post' ? 'same-origin' : 'no-referrer',
       ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
       ...extra,

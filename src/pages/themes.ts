@@ -7,18 +7,19 @@ import { SECOND } from '#src/lib/duration.ts'
 import { type AssetType, assetAnswer, assetUrl, isAssetType, SANDBOX_HEADERS } from './assets.ts'
 import type { Brand } from './data.ts'
 
-/** Maximum bytes of a theme, which is kept in memory. The operator writes it; tenants have a lower limit. */
-const STYLE_LIMIT = 256 * 1024
-/** Maximum bytes of a font or picture beside a theme: a font with many scripts fits. */
-const FILE_LIMIT = 1024 * 1024
 /**
- * Milliseconds after which a file is checked for changes: an operator who edits a theme sees the change soon.
+ * Maximum bytes of a theme of the data directory, which is kept in memory. The `custom_css` of an
+ * organization has a lower limit.
  */
+const STYLE_LIMIT = 256 * 1024
+/** Maximum bytes of a font or picture in the themes folder, enough for a font with many scripts. */
+const FILE_LIMIT = 1024 * 1024
+/** Milliseconds after which a theme is read again, so that an operator soon sees a change to it. */
 const CHECK_INTERVAL = 3 * SECOND
-/** Names come from the settings of organizations, so the cache is cleared at this size. */
+/** Size at which the cache is cleared, because the names come from the settings of organizations. */
 const MAX_NAMES = 1_000
 
-/** The form of a theme name. */
+/** Allowed names of themes. */
 export const THEME_NAME = /^[a-z0-9-]{1,64}$/
 
 interface Sheet {
@@ -29,9 +30,9 @@ interface Sheet {
 interface Theme {
   checked_at: number
   sheet: Sheet | undefined
-  /** The previous version: pages rendered before the change still request it. */
+  /** The previous version, which pages rendered before the change still request. */
   former: Sheet | undefined
-  /** The last logged problem; each problem is logged once. */
+  /** Problem that was logged last; the same problem is not logged again. */
   problem: string | undefined
 }
 
@@ -40,15 +41,15 @@ const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
 /**
  * Reads a file of the folder; undefined when there is no such file.
  *
- * @throws Error for files that must not be served: a link out of the folder, a device, more than `limit`
- * bytes
+ * @throws Error for a file that must not be served: a link that leads out of the folder, a device, or more
+ * than `limit` bytes
  */
 const readWithin = (folder: string, path: string, limit: number): Uint8Array<ArrayBuffer> | undefined => {
   let file: number
   try {
     const real = realpathSync(join(folder, path))
     if (!real.startsWith(realpathSync(folder) + sep)) throw new Error('the link leads out of the folder')
-    // Without O_NONBLOCK, opening a pipe waits for a writer.
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     file = openSync(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
   } catch (error) {
     if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
@@ -98,7 +99,7 @@ const loadTheme = (
   return { checked_at: now, sheet, former, problem }
 }
 
-/** Opens the built-in themes and those of the data directory, which are checked for changes. */
+/** Opens the built-in themes and those of the data directory, and checks the latter for changes. */
 export const openThemes = (parts: Pick<Core, 'config' | 'clock' | 'log'>): Themes => {
   const { config, clock } = parts
   const themes = new Map<string, Theme>()
@@ -134,13 +135,16 @@ export const openThemes = (parts: Pick<Core, 'config' | 'clock' | 'log'>): Theme
   return { find, asset }
 }
 
-/** Returns the brand of pages that belong to no organization. */
+/** Returns the brand of a page that belongs to no organization. */
 export const defaultBrand = ({ themes }: Pick<Core, 'themes'>): Brand => ({
   name: 'Gatehouse',
   ...themes.find(),
 })
 
-/** Returns a file beside a stylesheet. Its URL has no hash, so caches keep it for five minutes only. */
+/**
+ * Returns a file of the themes folder that a stylesheet uses. Its URL has no hash, so caches keep it for five
+ * minutes only.
+ */
 const fileBeside = (config: Config, path: string, type: AssetType): Response | undefined => {
   try {
     const body = readWithin(folderOf(config), path, FILE_LIMIT)
@@ -160,7 +164,10 @@ const listed = (config: Config): string[] => {
 
 const existsIn = (config: Config, name: string): boolean => listed(config).includes(`${name}.css`)
 
-/** Returns the problems of the themes in the data directory and of the names in use, one line each. */
+/**
+ * Returns a line for each problem of a theme in the data directory, and for each theme name in use that does
+ * not exist.
+ */
 export const checkThemes = (config: Config, used: readonly string[]): string[] => {
   const files = listed(config)
   const unusable = files.flatMap(file => {

@@ -21,12 +21,12 @@ const language = (locale: string) => {
   return read
 }
 
-/** Returns the name of a language in itself, such as `Français`. */
+/** Returns the name of a language in that language, such as `Français`. */
 export const languageName = (locale: string): string => language(locale).name
 
 /**
- * Isolates each text parameter: a left-to-right name, address or path would otherwise mix with the words of
- * a right-to-left sentence. Counts stay as they are, for the plural rules.
+ * Isolates each text parameter, because a left-to-right name, address or path would mix with the words of a
+ * right-to-left sentence. Counts stay unchanged, because the plural rules read them.
  * https://www.unicode.org/reports/tr9/#Explicit_Directional_Isolates
  */
 const isolated = (params: Params): Params =>

@@ -5,11 +5,11 @@ import { hasMessage, type Translate } from './translate.ts'
 
 const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
 
-/** Returns the name fields in the order that the language uses. */
+/** Returns the fields of a user's name in the order that the language uses. */
 const namesIn = (locale: string) =>
   familyFirst.has(locale) ? (['last_name', 'first_name'] as const) : (['first_name', 'last_name'] as const)
 
-/** Returns the formatting functions of a page's template. */
+/** Returns the functions with which the template of a page formats its data. */
 export const viewTools = (locale: string, t: Translate) => ({
   names: namesIn(locale),
   initials,
@@ -49,23 +49,26 @@ export const initials = (name: string): string => {
   return letters.join('').toUpperCase() || '?'
 }
 
-/** Returns the avatar colour of a text: a number from 1 to 6, always the same for the same text. */
+/** Returns the avatar colour of a text as a number from 1 to 6; the same text always has the same colour. */
 export const tone = (text: string): number => {
   let sum = 0
   for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 9973
   return (sum % 6) + 1
 }
 
-/** Returns the host of a redirect URI, or its scheme for native applications. */
+/** Returns the host of a redirect URI; for a native application its scheme. */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)
   return url?.host || url?.protocol.replace(/:$/, '') || uri
 }
 
-/** Splits a command or URL where a line may end: after blanks and between the parts of a URL or setting. */
+/**
+ * Splits a command or URL at the places where a line may end: after a blank, and between the parts of a URL
+ * or setting.
+ */
 const words = (line: string): string[] => line.split(/(?<=[ =@]|\/(?!\/))/)
 
-/** True for scopes that grant administrative rights beyond the user's own profile. */
+/** True for a scope that grants administrative rights beyond the user's own profile. */
 export const isPowerful = (scope: string): boolean =>
   scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
 
@@ -91,7 +94,7 @@ const icons: [RegExp, string][] = [
 
 const scopeIcon = (name: string): string => icons.find(([pattern]) => pattern.test(name))?.[1] ?? 'check'
 
-// Order matters: user agents of most browsers also name the browsers that they descend from.
+// The first match wins: the user agents of most browsers also name the browsers from which they descend.
 const browsers: [RegExp, string][] = [
   [/Edg(e|A|iOS)?\//, 'Edge'],
   [/OPR\/|Opera/, 'Opera'],
@@ -125,8 +128,8 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
 ]
 
 /**
- * Formats seconds; from two minutes on in minutes, rounded up. A no-break space joins the number and its
- * unit.
+ * Formats a time in seconds, from two minutes on in minutes, rounded up. A no-break space joins the number
+ * and its unit.
  */
 
 const wait = (locale: string, seconds: number): string => {

@@ -2,7 +2,7 @@ import type { Config } from '#src/config.ts'
 
 const below = (folder: string, names: string): string[] => names.split(' ').map(name => `${folder}/${name}`)
 
-/** Paths that can be requested again: their GET uses up no link or code. */
+/** Paths to which a user may be sent back. A GET of them uses up no link or code. */
 const pages: ReadonlySet<string> = new Set([
   '/account',
   ...below(
@@ -18,9 +18,9 @@ const pages: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns path and query of the page that contains a form: the page that a step names in the form, else that
- * of the Referer, else `/account`. A step names its page because a GET cannot show the address of a refused
- * POST.
+ * Returns the path and query of the page that contained a posted form. The page is the one that the form
+ * names, otherwise the Referer, otherwise `/account`. A form in a login names its page, because a GET cannot
+ * show the URL of a refused POST.
  */
 export const wayBack = ({ url }: Pick<Config, 'url'>, request: Request, named?: string): string => {
   const page = URL.parse(named ?? request.headers.get('referer') ?? '', url)

@@ -85,7 +85,7 @@ test('PAG-33 the heading says what was done', async () => {
   expect(await headed('reset-password.sent')).toBe('Check your email')
 })
 
-test('PAG-35 scopes are said once, and those without a text as they are', async () => {
+test('PAG-35 each scope is listed once, and a scope without a text by its name', async () => {
   const textsOf = (html: string) =>
     [...html.matchAll(/<(?:li|span class="scope-title")>(.*?)<\/(?:li|span)>/g)].map(([, text]) => text)
   const [openid, away] = [
