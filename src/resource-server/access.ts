@@ -22,7 +22,7 @@ export type Rules = {
   onInvalid?: 'reject' | 'anonymous'
 }
 
-/** Type of the claims behind these rules, which may be undefined when they are optional. */
+/** Type of the claims that a handler gets: possibly undefined when its rules are optional. */
 export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
   ? true extends R['optional']
     ? Claims | undefined
@@ -64,7 +64,7 @@ export function findToken({ headers }: CredentialSource): string | undefined {
   if (!header || !/^bearer(\s|$)/i.test(header)) return undefined
   const token = BEARER.exec(header)?.[1]
   if (token === undefined)
-    throw new TokenMalformedError('the Authorization header is not "Bearer" and one token')
+    throw new TokenMalformedError('the Authorization header must be "Bearer" followed by one token')
   return token
 }
 
@@ -154,8 +154,8 @@ export function answerTo(error: AccessError, issuer: string, resource?: Resource
 }
 
 /**
- * Builds the challenge from the characters that RFC 6750 section 3 allows. Names of claims and scopes come
- * from your settings.
+ * Builds the challenge. Characters that RFC 6750 section 3 does not allow become `?`, because the names of
+ * claims and scopes come from settings.
  */
 const bearer = (parameters: Record<string, string>) =>
   `Bearer ${Object.entries(parameters)

@@ -56,7 +56,7 @@ const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
     sign({ ...header, kid: `unknown-${crypto.randomUUID()}` }, claims),
   'alg-none': async ({ header, claims }) => `${encode({ ...header, alg: 'none' })}.${encode(claims)}.`,
   /**
-   * Uses the public key as HMAC secret, the algorithm confusion of
+   * Uses the public key as the HMAC secret. A verifier that accepts it has the algorithm confusion of
    * https://www.rfc-editor.org/rfc/rfc8725#section-2.1
    */
   'hs256-with-public-key': async ({ header, claims, publicKey }) => {
@@ -81,8 +81,8 @@ const shifted = (claims: Payload, names: readonly string[], seconds: number) =>
 const encode = (value: unknown) => base64url.encode(typeof value === 'string' ? value : JSON.stringify(value))
 
 /**
- * Returns a compact JWS of any content, strings unchanged. jose's signer refuses much of what tests must
- * send.
+ * Returns a compact JWS of any header and claims; a string becomes the payload unchanged. jose's signer
+ * refuses many of the invalid tokens that tests need.
  */
 export async function signToken(header: Header, claims: Payload | string, key: CryptoKey): Promise<string> {
   const input = `${encode(header)}.${encode(claims)}`

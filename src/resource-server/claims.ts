@@ -7,7 +7,7 @@ import {
   TokenTypeError,
 } from './errors.ts'
 
-/** Claims of a verified access token under their JWT names; `raw` has all others. */
+/** Claims of a verified access token under their JWT names; `raw` has the complete payload. */
 export type Claims = {
   /** The user's id without `usr_`, or the `client_id` for client credentials. */
   sub: string
@@ -57,8 +57,8 @@ const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'auth_time']
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Validates the payload of a token with a valid signature, the kind of token first. `now` is in Unix seconds
- * with fractions; `typ` is that of the header in lower case.
+ * Validates the payload of a token with a valid signature. The kind of token is checked first. `now` is in
+ * Unix seconds with fractions; `typ` is the header's value in lower case.
  *
  * @throws AccessError of the class that names the defect
  */
@@ -91,7 +91,7 @@ export function parseClaims(
   return claims
 }
 
-/** Issuer, audience and times: https://www.rfc-editor.org/rfc/rfc7519#section-4.1 */
+/** Claims of RFC 7519 that every token needs: https://www.rfc-editor.org/rfc/rfc7519#section-4.1 */
 type RegisteredClaims = Pick<Claims, 'iss' | 'aud' | 'exp' | 'iat'>
 
 /**
@@ -142,8 +142,8 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Refuses an ID token, which shares issuer, audience and key with access tokens. Without `typ` only these
- * claims distinguish them.
+ * Refuses an ID token, which has the same issuer, audience and key as access tokens. When `typ` is not
+ * `at+jwt`, only these claims tell them apart.
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
@@ -177,7 +177,10 @@ export function requiredString(raw: Payload, claim: string): string {
   return value
 }
 
-/** Returns a claim that is a finite number. JSON can express infinity (`1e999`), which would never expire. */
+/**
+ * Returns a claim that is a finite number. JSON can express infinity (`1e999`), and a token with it would
+ * never expire.
+ */
 function requiredNumber(raw: Payload, claim: string): number {
   const value = required(raw, claim)
   if (typeof value !== 'number' || !Number.isFinite(value)) {
@@ -192,7 +195,10 @@ function optionalString(raw: Payload, claim: string): string | undefined {
   throw new ClaimInvalidError(claim, 'expected a string')
 }
 
-/** Requires an array: in a string, `includes` would find a role inside the name of another. */
+/**
+ * Returns a claim that is an array of strings. A string is refused, because its `includes` would find a role
+ * inside the name of another role.
+ */
 function stringList(raw: Payload, claim: string): readonly string[] {
   const value = raw[claim] ?? []
   if (isStringList(value)) return value

@@ -62,11 +62,14 @@ export class TokenRequestError extends Error {
   }
 }
 
-/** Time before expiry at which tokens are renewed: a token must outlive the request that carries it. */
+/**
+ * Milliseconds before its expiry at which a token is renewed, so that it outlives the request that carries
+ * it.
+ */
 const RENEW_BEFORE = 60_000
-/** Random share by which that time is extended, so that many instances do not renew at once. */
+/** Maximum random share that is added to that time, so that many instances do not renew at once. */
 const JITTER = 0.1
-/** Time after a failed renewal before the next attempt; the current token remains in use. */
+/** Milliseconds after a failed renewal before the next attempt. The current token remains in use. */
 const RETRY_AFTER = 10_000
 
 /**
@@ -135,7 +138,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       const response = await attempt(original.clone(), cached)
       if (response.status !== 401) return response
       await response.body?.cancel()
-      // Another call may have renewed the token already.
+      // A concurrent call may have replaced the token already; its new token stays cached.
       if (cache.get(keyOf(scope))?.token === cached.token) cache.delete(keyOf(scope))
       return attempt(original, await find(scope))
     },
@@ -165,7 +168,7 @@ async function requestToken(
   if (typeof access_token !== 'string' || `${token_type}`.toLowerCase() !== 'bearer') {
     throw new TokenRequestError('token_endpoint_unavailable', 200, `${url} answered without a bearer token`)
   }
-  // Without expires_in the lifetime is unknown, so the token is used once.
+  // Without expires_in the lifetime is unknown, so the token is used once and not cached.
   const life = typeof expires_in === 'number' && expires_in > 0 ? expires_in * 1000 : 0
   const lead = Math.max(RENEW_BEFORE, life / 10) * (1 + JITTER * Math.random())
   // A token that lives for less than two minutes is renewed at half of its life, not at each call.

@@ -44,11 +44,11 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
   }
 
   /**
-   * `transform` is the last hook before validation; a status returned from it ends the request. A body that
-   * cannot be parsed fails earlier, and the `error` hook then still answers an unauthorized caller with 401.
+   * `transform` is the last hook before validation; a status that it returns ends the request. A body that
+   * cannot be parsed fails earlier, and the `error` hook then answers an unauthorized caller with 401.
    *
-   * The hooks destructure their argument because Elysia reads their source and parses the body of each
-   * request whose context is passed on whole.
+   * Elysia reads the source of a hook, and parses each body when the hook passes on its whole context. These
+   * hooks therefore destructure their argument.
    */
   const guard = (rules: Rules) => ({
     async transform({ request }: { request: Request }) {

@@ -30,10 +30,13 @@ export type FastifyOptions = { verifier: Verifier } & Handlers<
 
 type Routes = { all: Set<RouteOptions>; guarded: WeakSet<RouteOptions> }
 
-/** Routes of each app by its root instance. Hooks of a plugin see only the routes of their own scope. */
+/**
+ * Routes of each app, by its root instance. They are collected there, because the hooks of a plugin see the
+ * routes of their own scope only.
+ */
 const apps = new WeakMap<object, Routes>()
 
-// Fastify publishes each new instance:
+// Fastify publishes each new root instance:
 // https://fastify.dev/docs/latest/Reference/Hooks/#diagnostics-channel-hooks
 subscribe('fastify.initialization', message => {
   const { fastify } = message as { fastify: FastifyInstance }
@@ -42,7 +45,10 @@ subscribe('fastify.initialization', message => {
   fastify.addHook('onRoute', route => void routes.all.add(route))
 })
 
-/** Finds the routes of an app; the prototype of an instance is the instance of the enclosing scope. */
+/**
+ * Finds the routes of an app. The prototype of a Fastify instance is the instance of the enclosing scope, up
+ * to the root.
+ */
 function routesOf(app: object | null): Routes {
   if (!app)
     throw new Error('Import the Gatehouse adapter before calling fastify(), because it must see every route')
@@ -122,11 +128,11 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
     const { status, headers, body } = checked.answer
     return reply.code(status).headers(headers).send(body)
   })
-  // The hook answers these.
+  // The onRequest hook answers these requests; Fastify needs a route to run it.
   app.route({ method: ['GET', 'OPTIONS'], url: metadataPath, handler: async () => undefined })
 }
 
-// The hooks apply to routes outside the plugin's own scope, as with the package fastify-plugin.
+// This property makes the hooks apply outside the plugin's own scope, as the package fastify-plugin does.
 for (const plugin of [gatehouse, protect])
   Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,

@@ -1,14 +1,15 @@
 /** The subset of `fetch` used by this package. */
 export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
-/** Maximum bytes of an answer; a key set has a few KiB. */
+/** Maximum bytes of an answer. A key set has a few KiB. */
 const MAX_BYTES = 1024 * 1024
-/** Bytes of a form with a token: twice the longest token. */
+/** Maximum characters of a form with a token, twice those of the longest token. */
 export const MAX_FORM = 16_384
 
 /**
- * Sends a request with a timeout in ms (body included), without redirects, and reads at most 1 MiB. `body` is
- * undefined when the answer is not JSON or too long. Errors of `fetch` pass through.
+ * Sends a request without following redirects and reads at most 1 MiB. The timeout in milliseconds includes
+ * the body. `body` is undefined when the answer is not JSON or is too long. Errors of `fetch` are thrown
+ * unchanged.
  */
 export async function fetchJson(
   fetch: Fetch,
@@ -19,7 +20,8 @@ export async function fetchJson(
   const response = await fetch(url, {
     ...init,
     headers: { accept: 'application/json', ...init.headers },
-    // `error` would be clearer, but Cloudflare Workers do not support it.
+    // Cloudflare Workers do not support `error`. With `manual` a redirect has a status that the callers
+    // refuse.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeout),
   })

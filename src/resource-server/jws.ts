@@ -4,8 +4,8 @@ import { findKey, parseKeyName } from './keys.ts'
 import type { ResolvedOptions } from './options.ts'
 
 /**
- * Maximum characters of a token, the limit of the server (oauth/bearer.ts). Longer tokens are refused without
- * parsing.
+ * Maximum characters of a token, the same as on the server (oauth/bearer.ts). A longer token is refused
+ * without parsing it.
  */
 const MAX_LENGTH = 8192
 

@@ -2,7 +2,7 @@ import { JwksUnavailableError } from './errors.ts'
 import { type Fetch, fetchJson } from './fetch-json.ts'
 import { findKey, hasKid, type KeyName, type Keys, parseKeys } from './keys.ts'
 
-/** All times are in milliseconds. */
+/** Options of a remote key set. All times are in milliseconds. */
 export type KeySetOptions = {
   url: string
   fetch: Fetch
@@ -17,7 +17,8 @@ export type KeySetOptions = {
 /** A remote key set, cached in memory. */
 export type KeySet = {
   /**
-   * Returns the key for a header. On the hot path it returns the key itself, without a promise.
+   * Returns the key for a header. A key that was used before is returned without a promise, because this is
+   * the hot path.
    *
    * @throws UnknownKeyError, AlgorithmNotAllowedError, JwksUnavailableError
    */
@@ -33,26 +34,26 @@ export type KeySet = {
 /** Share of the lifetime after which the set is refreshed in the background. */
 const REFRESH_FROM = 0.8
 /**
- * Pauses in milliseconds between attempts at an issuer that does not answer: a restart takes seconds, an
- * outage longer.
+ * Milliseconds between attempts to reach an issuer that does not answer. They double from `first` to `max`: a
+ * restart takes seconds, an outage longer.
  */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
- * Limit of refreshes for unknown kids: a burst of two, then one per second. A flood of them delays a new key
- * by at most that.
+ * Limit of refreshes for unknown kids: `burst` at once, then one per `each` milliseconds. A flood of unknown
+ * kids thus delays a new key by at most `each`.
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**
- * Unknown kids that cause no further refresh for this time (ms). At most `count` kids of at most `length`
- * characters are kept.
+ * An unknown kid causes no further refresh for `for` milliseconds. At most `count` kids of at most `length`
+ * characters are remembered.
  */
 const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
 /**
- * Returns the cache of the fetched set, with its age and last failure. jose's `createRemoteJWKSet` has no
- * stale keys during an outage, and no bound on refreshes that parallel requests share.
+ * Returns the cache of the fetched set, with its age and last failure. jose's `createRemoteJWKSet` is not
+ * used: it keeps no stale keys during an outage, and does not bound the refreshes of parallel requests.
  */
 function createCache(options: KeySetOptions) {
   const { url, now, lifetime, maxStale, timeout } = options
@@ -61,7 +62,10 @@ function createCache(options: KeySetOptions) {
   let failure: Failure | undefined
   let pending: { done: Promise<void>; startedAt: number } | undefined
 
-  /** Returns the age of the set. After the clock was set back, the set becomes due for a refresh. */
+  /**
+   * Returns the age of the set in milliseconds. When the clock was set back, the set counts as due for a
+   * refresh.
+   */
   function age(): number {
     const elapsed = now() - loadedAt
     if (elapsed >= 0) return elapsed
@@ -82,7 +86,9 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** Returns the running request, unless it exceeded its timeout, for example in a suspended worker. */
+  /**
+   * Returns the request in flight, unless it is older than its timeout, as after the suspension of a worker.
+   */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {
@@ -95,7 +101,7 @@ function createCache(options: KeySetOptions) {
     return done
   }
 
-  /** Fetches the set. It never rejects; `failure` has the result. */
+  /** Fetches the set. It never rejects; a failed attempt is stored in `failure`. */
   async function fetchKeys(): Promise<void> {
     try {
       const { response, body } = await fetchJson(options.fetch, url, timeout)
@@ -135,7 +141,7 @@ function createCache(options: KeySetOptions) {
   }
 }
 
-/** Returns the limit of refreshes for unknown kids. */
+/** Returns the state that limits refreshes for unknown kids. */
 function createLimit(now: () => number) {
   const forced = { tokens: UNKNOWN_REFRESH.burst, at: now() }
   const unknownKids = new Map<string, number>()
@@ -154,7 +160,7 @@ function createLimit(now: () => number) {
 
   function takeForced(): boolean {
     const elapsed = now() - forced.at
-    // After the clock was set back, the elapsed time is unknown and counts as one interval.
+    // When the clock was set back, the elapsed time is unknown and counts as one interval.
     forced.tokens = Math.min(
       UNKNOWN_REFRESH.burst,
       forced.tokens + (elapsed < 0 ? 1 : elapsed / UNKNOWN_REFRESH.each),
@@ -176,7 +182,8 @@ export function createKeySet(options: KeySetOptions): KeySet {
 
   async function findUnknown(kid: string): Promise<void> {
     if (kid.length > UNKNOWN_KIDS.length || isKnownMissing(kid)) return
-    // A running refresh may have begun before the key was published. Only a later one proves the kid unknown.
+    // A refresh in flight may have begun before the key was published, so only a later refresh proves that
+    // the kid is unknown.
     await cache.running()
     if (knows(kid)) return
     if (cache.waiting() > 0) throw cache.unavailable()

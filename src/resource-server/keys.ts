@@ -15,17 +15,17 @@ const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
   ['ES512', { kty: 'EC', crv: 'P-521' }],
 ])
 
-/** The key reference in a token's header. */
+/** Algorithm and key id in a token's header. */
 export type KeyName = { alg: string; kid: string | undefined }
 
 /**
- * Header parameters that supply the sender's own key or change the rules:
+ * Header parameters that are refused: they supply the sender's own key or change the rules.
  * https://www.rfc-editor.org/rfc/rfc8725#section-3.10
  */
 const REFUSED = ['crit', 'jku', 'jwk', 'x5u', 'x5c']
 
 /**
- * Validates the header before the key lookup, so that unacceptable tokens cause no request to the issuer.
+ * Validates the header before the key lookup, so that a refused token causes no request to the issuer.
  *
  * @throws AlgorithmNotAllowedError, TokenMalformedError
  */
@@ -45,12 +45,14 @@ export function parseKeyName(header: Record<string, unknown>): KeyName {
 
 type PublicKey = { jwk: JWK; imported: Map<string, CryptoKey> }
 
-/** A parsed key set. A new set replaces it as a whole, so removed or changed keys are no longer accepted. */
+/**
+ * A parsed key set. A new set replaces the whole old one, so removed and changed keys are no longer accepted.
+ */
 export type Keys = readonly PublicKey[]
 
 /**
- * Returns the usable public keys of a JWK Set (https://www.rfc-editor.org/rfc/rfc7517#section-5) and ignores
- * others; undefined for anything but a JWK Set.
+ * Returns the usable public keys of a JWK Set (https://www.rfc-editor.org/rfc/rfc7517#section-5); undefined
+ * when the document is not a JWK Set.
  */
 export function parseKeys(document: unknown): Keys | undefined {
   if (!isObject(document) || !Array.isArray(document.keys)) return undefined
@@ -58,7 +60,8 @@ export function parseKeys(document: unknown): Keys | undefined {
 }
 
 /**
- * A modulus of 2048 bits has 342 base64url characters. jose refuses shorter ones only during verification.
+ * Minimum base64url characters of an RSA modulus, those of 2048 bits. jose refuses a shorter modulus only
+ * during verification.
  */
 const MIN_MODULUS = 342
 
@@ -76,10 +79,10 @@ function isUsable(jwk: unknown): jwk is JWK {
 export const hasKid = (keys: Keys, kid: string) => keys.some(key => key.jwk.kid === kid)
 
 /**
- * Returns the key with the header's kid, or, without a kid, the only key that matches the algorithm. A key
- * used before is returned without a promise.
+ * Returns the key with the header's kid; without a kid, the only key that matches the algorithm. A key that
+ * was used before is returned without a promise.
  *
- * @throws UnknownKeyError, or AlgorithmNotAllowedError when the kid's key has another algorithm
+ * @throws UnknownKeyError, or AlgorithmNotAllowedError when the key with this kid has another algorithm
  */
 export function findKey(keys: Keys, { alg, kid }: KeyName): CryptoKey | Promise<CryptoKey> {
   const named = kid === undefined ? keys : keys.filter(key => key.jwk.kid === kid)

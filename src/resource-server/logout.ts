@@ -10,7 +10,7 @@ import { MAX_FORM, readText } from './fetch-json.ts'
 import { verifyJws } from './jws.ts'
 import { type ResolvedOptions, resolveOptions, type VerifierOptions } from './options.ts'
 
-/** Claims of a verified logout token: which sessions end. */
+/** Claims of a verified logout token. They say which sessions end. */
 export type LogoutClaims = {
   /** The user, as in ID tokens. Without `sid` all sessions of the user end. */
   sub: string | undefined
@@ -27,7 +27,7 @@ export type LogoutClaims = {
   raw: Readonly<Record<string, unknown>>
 }
 
-/** Remembers tokens until they expire. Share one between the processes of an application. */
+/** Remembers tokens until they expire. Share one memory between the processes of an application. */
 export type SeenTokens = {
   /** Stores a key until a time in Unix seconds; false when it is stored already. */
   add(key: string, expiresAt: number): boolean | Promise<boolean>
@@ -49,13 +49,13 @@ export type LogoutOptions = Pick<
   /** The `client_id` of this application, or several. */
   audience: string | readonly string[]
   /**
-   * Ends the sessions. It may get the same logout again, because the server repeats what was not confirmed.
-   * When it throws, the server tries again later.
+   * Ends the sessions. It may receive the same logout again, because the server repeats a logout that was not
+   * confirmed. When it throws, the server tries again later.
    */
   onLogout: (claims: LogoutClaims) => unknown
   /** Receives the reason of each refusal, for your log. */
   onRefused?: (error: LogoutTokenError) => void
-  /** Default: 10,000 tokens in memory, of which the oldest goes first. */
+  /** Default: 10,000 tokens in memory; a new one replaces the oldest. */
   seen?: SeenTokens
 }
 
@@ -121,7 +121,7 @@ export class LogoutTokenError extends Error {
 }
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
-/** Kept tokens. Only verified tokens are kept, so no stranger fills the memory. */
+/** Maximum tokens in memory. Only verified tokens are stored, so a stranger cannot fill the memory. */
 const MAX_SEEN = 10_000
 
 /**
@@ -151,7 +151,8 @@ export function createLogoutReceiver(options: LogoutOptions): LogoutReceiver {
     try {
       const payload = await verifyJws(token, settings, requireType)
       const claims = parseLogout(parseObject(payload), settings)
-      // The server signs a token for each attempt, with the same jti and another iat.
+      // The server signs a new token for each attempt, with the same jti and another iat, so both identify a
+      // token.
       if (await seen.add(`${claims.jti} ${claims.iat}`, claims.exp + settings.clockTolerance)) return claims
     } catch (error) {
       if (!(error instanceof AccessError)) throw error
@@ -194,7 +195,10 @@ function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
   return { status: isUnavailable ? 503 : 400, headers, body }
 }
 
-/** Returns the token of a form, as text or as a framework has parsed it; `''` when the token is absent. */
+/**
+ * Returns the logout token of a form, which is text or the fields that a framework has parsed; `''` when
+ * there is not exactly one.
+ */
 function tokenOf(form: unknown): string {
   const values =
     typeof form === 'string'
@@ -220,7 +224,10 @@ function parseLogout(raw: Record<string, unknown>, settings: ResolvedOptions): L
   return { sub, sid, jti, ...registered, raw }
 }
 
-/** Returns a memory of tokens. Expired ones go first, because all tokens of an issuer live equally long. */
+/**
+ * Returns a memory of tokens. Tokens of one issuer have the same lifetime, so the oldest expire first and are
+ * removed first.
+ */
 function createSeenTokens(now: () => number): SeenTokens {
   const tokens = new Map<string, number>()
   return {

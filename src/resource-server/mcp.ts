@@ -30,7 +30,7 @@ export type ResourceVerifier = TokenVerifier & {
   readonly resource?: string | undefined
 }
 
-/** The parts of a request that the guard reads; `path` has no query. */
+/** Parts of a request that the guard reads. `path` has no query. */
 export type ResourceRequest = CredentialSource & { method: string; path: string }
 
 /** Result of the guard: an answer to send, the claims of the request, or undefined for an open path. */
@@ -44,8 +44,8 @@ export type Protection = {
   /** Path of the metadata document: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
   readonly metadataPath: string
   /**
-   * Checks a request. All paths but the open ones are guarded, because frameworks differ in which spellings
-   * of a path they serve.
+   * Checks a request. Every path is guarded unless it is listed as open, because frameworks differ in the
+   * spellings of a path that they accept.
    */
   check(request: ResourceRequest): Promise<Checked>
   /** Returns the answer to a refusal, with a challenge that names the metadata document. */
@@ -91,7 +91,7 @@ export function protection(verifier: ResourceVerifier, options: ResourceOptions 
   }
 }
 
-/** Answers with the metadata document, which is public: pages of other origins read it. */
+/** Answers with the metadata document. It is public, so CORS lets pages of every origin read it. */
 const metadata = (method: string, document: Answer['body']): Answer => {
   const headers = {
     'access-control-allow-origin': '*',
@@ -108,8 +108,8 @@ const metadata = (method: string, document: Answer['body']): Answer => {
 }
 
 /**
- * Requires scopes of one operation, such as a tool. After this refusal MCP clients ask the user to grant the
- * scopes.
+ * Requires the scopes of one operation, such as a tool. After a refusal MCP clients ask the user to grant
+ * them.
  *
  * @throws InsufficientScopeError
  */

@@ -8,8 +8,8 @@ type NodeRequest = {
 }
 
 /**
- * Returns the headers. Node drops the second of two Authorization headers; here both are joined, so that the
- * request is refused.
+ * Returns the headers. Node drops the second of two Authorization headers; here both are joined, and the
+ * result is refused.
  */
 export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): CredentialSource => ({
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },
@@ -23,13 +23,14 @@ type NodeBody = {
 }
 
 /**
- * Returns the form of a request: the result of a body parser, otherwise the text; undefined when too long.
+ * Returns the form of a request: the fields of a body parser, otherwise the text. Undefined when the text is
+ * too long.
  */
 export async function readNodeForm(request: NodeBody): Promise<unknown> {
   if (request.readableEnded) return request.body
   const decoder = new TextDecoder()
   let text = ''
-  // The request stays open, because it will be answered.
+  // The iterator must not close the request, which still needs an answer.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     text += decoder.decode(chunk, { stream: true })
     if (text.length > MAX_FORM) return undefined

@@ -16,7 +16,7 @@ export const securityScheme = ({ issuer }: { issuer: string }) => ({
   openIdConnectUrl: `${issuer}/.well-known/openid-configuration`,
 })
 
-/** Returns the `security` of an operation. In OpenAPI an empty entry makes it optional. */
+/** Returns the `security` of an operation. In OpenAPI an empty entry means that the token is optional. */
 export function securityOf(auth: Rules | true): Record<string, string[]>[] {
   const { scopes = [], optional = false }: Rules = auth === true ? {} : auth
   return [{ [SECURITY_SCHEME]: [...scopes] }, ...(optional ? [{}] : [])]

@@ -93,9 +93,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
       `resource must be the identifier of an API, an absolute URI, got ${JSON.stringify(resource)}`,
     )
     check(options.audience === undefined, 'audience must not be given with resource')
-    // Any organization's administrator may register an API identifier, so `resource` alone does not prove
-    // whose
-    // // token it is.
+    // An administrator of any organization may register the same API identifier, so `resource` alone does not
+    // tell whose token it is.
     check(realm !== undefined, 'realm is required with resource')
   }
   check(realm !== '' && realm !== 'org_', 'realm must be the id of an organization')
@@ -107,7 +106,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   check(!options.keys || (fixed?.length ?? 0) > 0, 'keys must be a JWK Set with a usable public key')
   const keySetOptions = {
     url: jwksUri,
-    // Resolved at each call, because the global may be replaced, and called without `this`.
+    // The global is read at each call, because it may be replaced, and it is called without `this`.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     now,
     lifetime: seconds('jwksCacheLifetime', 600, 1) * 1000,
@@ -119,7 +118,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 
   return {
     issuer: base,
-    // Gatehouse's issuer has no trailing slash, but another server's may.
+    // Gatehouse's issuer has no trailing slash, but the issuer of another server may.
     issuers: [...new Set([base, issuer])],
     audiences: resource === undefined ? audiences : bothSpellings(resource),
     realm,
@@ -131,7 +130,10 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   }
 }
 
-/** Returns an identifier with and without a slash at its end: tokens have the spelling that is registered. */
+/**
+ * Returns an identifier with and without its trailing slash, because tokens carry the spelling that is
+ * registered.
+ */
 const bothSpellings = (resource: string) => {
   const bare = resource.replace(/\/$/, '')
   return [bare, `${bare}/`]
@@ -181,8 +183,8 @@ export function requireEnv<Name extends string>(
 }
 
 /**
- * Returns `process.env` of Bun, Node or Deno, otherwise an empty object. In a worker pass the `env` of its
- * handler.
+ * Returns `process.env` of Bun, Node or Deno, otherwise an empty object. A Cloudflare Worker passes the `env`
+ * of its handler instead.
  */
 export function processEnv(): Environment {
   const { process } = globalThis as { process?: { env?: Environment } }

@@ -17,7 +17,7 @@ export type TestIssuerOptions = {
   alg?: Algorithm
   /** Unix milliseconds. Default `Date.now`. */
   now?: () => number
-  /** Receives requests for other URLs. Default: 404. */
+  /** Receives requests for other URLs. Default: an answer with 404. */
   fetch?: Fetch
 }
 
@@ -43,19 +43,20 @@ export type TestIssuer = {
   /** The published keys, which may be modified. */
   published: JWK[]
   /**
-   * Returns an access token, valid for an hour and signed with the current key. `claims` and `header`
-   * override members, or remove them with undefined. A string becomes the complete payload.
+   * Returns an access token, valid for an hour and signed with the current key. `claims` and `header` replace
+   * members, or remove a member whose value is undefined. A string becomes the complete payload.
    */
   token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
   /**
-   * Returns a logout token, valid for two minutes. `claims` override members, or remove them with undefined.
+   * Returns a logout token, valid for two minutes. `claims` replace members, or remove a member whose value
+   * is undefined.
    */
   logoutToken(claims?: Payload, header?: Partial<Header>): Promise<string>
-  /** A token that has to be refused. */
+  /** Returns an invalid token, which a verifier has to refuse. */
   badToken(kind: BadToken): Promise<string>
   /**
    * Creates and publishes a new current key, with a new kid unless one is given. `keep: false` removes the
-   * others.
+   * earlier keys.
    */
   rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
 }

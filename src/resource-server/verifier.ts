@@ -114,7 +114,9 @@ async function verifyToken(token: string, settings: ResolvedOptions): Promise<Cl
   return parseClaims(payload, typ, settings, settings.now() / 1000)
 }
 
-/** Returns the type. The claims decide if a plain JWT is an access token. */
+/**
+ * Returns `typ`. A plain JWT passes unless `strict` is set; its claims then decide if it is an access token.
+ */
 function parseType(name: unknown, strict: boolean): string | undefined {
   if (name === 'at+jwt' || (!strict && (name === 'jwt' || name === undefined))) return name
   throw new TokenTypeError(`its header says typ ${JSON.stringify(name)}, expected "at+jwt"`)
