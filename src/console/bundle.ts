@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 
-/** A file of the console, compressed when it is built. Both forms are base64. */
+/** A file of the console, plain and compressed, both in base64. */
 export interface Bundled {
   name: string
   brotli: string
@@ -14,7 +14,7 @@ export interface Bundled {
 /** Files of the console. */
 export interface ConsoleFiles {
   files: Bundled[]
-  /** Names of the scripts that the first screen needs; the page runs the first one. */
+  /** Names of the scripts that the first screen needs. The page runs the first of them. */
   first: string[]
   /** Name of the script with the words of each language. */
   words: Record<string, string>
@@ -34,7 +34,7 @@ interface Outputs {
   [path: string]: { entryPoint?: string; imports: { path: string; kind: string }[] }
 }
 
-/** Returns the file and all files that it imports, directly or not. */
+/** Returns the name of the file and of all files that it imports, directly or through others. */
 const neededBy = (path: string, outputs: Outputs): string[] => {
   const needed = new Set([path])
   for (const each of needed)
@@ -44,8 +44,8 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
 }
 
 /**
- * Runs the bundler in a separate process, because a macro runs inside a bundler. The names of the files
- * change with their contents.
+ * Runs the bundler in a separate process, because the macro itself runs inside a bundler. The name of a file
+ * contains a hash of its content.
  */
 const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))
@@ -68,8 +68,8 @@ const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts
 }
 
 /**
- * Returns scripts and style of the console. This is a Bun macro: the executable contains the result; from
- * source it is computed when the module is loaded. https://bun.com/docs/bundler/macros
+ * Returns the scripts and the stylesheet of the console. This is a Bun macro: the executable contains the
+ * result, and a run from source computes it when the module is loaded. https://bun.com/docs/bundler/macros
  */
 export const bundleConsole = (): ConsoleFiles => {
   const tokens = readFileSync(join(templates, 'themes/default.css'), 'utf8')

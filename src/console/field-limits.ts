@@ -29,7 +29,7 @@ interface Operation {
   requestBody?: { content: { 'application/json': { schema: Schema } } }
 }
 
-/** Names, and the index 0 for each list. The key `en` stands for each key of a record. */
+/** Names from the body to a field. 0 stands for the items of a list, `en` for any key of a record. */
 type Path = (string | number)[]
 type Found = [path: Path, schema: Schema, isNeeded: boolean]
 
@@ -44,8 +44,9 @@ const resolved = (schema: Schema): Schema =>
   schema.$ref ? resolved(components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}) : schema
 
 /**
- * Returns the texts and numbers of a schema. One is needed if the API refuses a body without it or with an
- * empty one: a form shows each field of its object, so `isWhole` counts those of a PUT too.
+ * Returns the text and number fields of a schema. `isNeeded` is true when the API refuses a body in which the
+ * field is missing or empty. With `isWhole` this includes fields that a PUT may omit, because a form shows
+ * each field of its object.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)
@@ -64,14 +65,14 @@ const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean):
   return rest ? [...named, ...leaves(rest, [...path, 'en'], true, false)] : named
 }
 
-/** Returns a body with the value at a path. */
+/** Returns a body that has the value at the path. */
 const bodyWith = ([first, ...rest]: Path, value: unknown): unknown => {
   if (first === undefined) return value
   const inner = bodyWith(rest, value)
   return first === 0 ? [inner] : { [first]: inner }
 }
 
-/** Returns the API's refusal of a text that the limits exclude. */
+/** Returns the API's message for a text that exceeds the limits. */
 const refusalOf = (body: z.ZodType, path: Path, { maxLength }: Schema): string | undefined => {
   const text = maxLength === undefined ? '\0' : 'x'.repeat(maxLength + 1)
   const variants = body instanceof z.ZodDiscriminatedUnion ? (body.options as z.ZodType[]) : [body]
@@ -102,7 +103,7 @@ const limits = Object.entries(paths).flatMap(([path, operations]) =>
     const body = routes.find(({ id }) => id === operationId)?.body
     if (!body || !requestBody || !/^\/[a-z-]+(?:\/\*)?$/.test(name)) return []
     const { schema } = requestBody.content['application/json']
-    // The console edits a list of texts in one field.
+    // A list of texts is one field in the console, so the limits of its items are left out.
     const found = leaves(schema, [], true, method === 'put').filter(([path]) => path.at(-1) !== 0)
     const fields = found.map(each => [nameOf(each[0]), limitOf(body, each)] as const)
     const limited = fields.filter(([, limit]) => Object.keys(limit).length > 0)

@@ -12,8 +12,8 @@ import { render } from '#src/pages/render.ts'
 import type { ConsoleFiles } from './bundle.ts'
 
 /**
- * Loads nothing from other origins. No string becomes markup or code: Trusted Types are required, and no
- * policy can be created. https://www.w3.org/TR/trusted-types/
+ * Headers of the console. It loads nothing from other origins, and no string becomes markup or code: Trusted
+ * Types are required, and no policy can be created. https://www.w3.org/TR/trusted-types/
  */
 const POLICY = [
   "default-src 'none'",
@@ -89,12 +89,12 @@ const file = async (name: string, accepted: string): Promise<Response> => {
   })
 }
 
-/** Maximum bytes of a posted preview: two logos and the CSS at their limits fit, sealed and as base64. */
+/** Maximum bytes of a posted preview: two logos and the CSS at their limits, sealed and in base64. */
 const LOOKS = 512 * 1024
 
 /**
- * Answers with the login page in unsaved looks, which the console posts into a frame. No other site can show
- * it.
+ * Answers with the login page in the unsaved looks that the console posts into a frame. Only a frame of this
+ * origin gets it.
  */
 const preview = async (context: Context, { request, locale }: Call): Promise<Response> => {
   const { headers } = request
@@ -112,7 +112,10 @@ const preview = async (context: Context, { request, locale }: Call): Promise<Res
   )
 }
 
-/** Answers the shell; `?organization=SLUG` leads to the same address with the id, which a login needs. */
+/**
+ * Answers with the page of the console. `?organization=SLUG` redirects to the same path with the
+ * organization's id, which a login needs.
+ */
 const page = async (context: Context, { request, locale }: Call): Promise<Response> => {
   const { pathname, searchParams } = new URL(request.url)
   const slug = searchParams.get('organization') ?? ''
@@ -123,7 +126,7 @@ const page = async (context: Context, { request, locale }: Call): Promise<Respon
   return seeOther(`${pathname}?${searchParams}`)
 }
 
-/** Returns the routes of the console: its files, and one page for each other path below `/console`. */
+/** Returns the routes of the console: its files, and its page for every other path below `/console`. */
 export const consoleRoutes = (context: Context) =>
   pageRoutes(
     context,

@@ -13,7 +13,7 @@ const fieldsOf = (shape: Shape): Record<string, string> =>
     }),
   )
 
-/** Fields of each section; fields of providers by type. */
+/** Defaults of the fields of each section; providers have a section for each type. */
 const sections = seedSections.flatMap((section): [string, Record<string, string>][] => {
   const entry = Seed.shape[section].unwrap().element
   if (!('options' in entry)) return [[section, fieldsOf(entry.shape)]]

@@ -22,7 +22,7 @@ const edits: [kind: string, field: string, typed: string, theirs: object][] = [
 ]
 
 testInChromium(
-  'CON-07 each form asks whose change stands when another person was quicker, and shows the call and the difference',
+  'CON-07 each form asks whose change to keep after a conflict, and shows the call and the difference',
   async () => {
     const { page, served } = at
     const paths = await fillConsole(served.app)

@@ -148,7 +148,7 @@ testInChromium(
     await page.goto(`${served.url}/console/users/${id}`)
     await label('level').fill('three')
     await label('level').blur()
-    await page.getByText('This is no number.').waitFor()
+    await page.getByText('This is not a number.').waitFor()
     await label('level').fill('3')
     await label('teams').fill('Blue\nRed')
     await label('Value').nth(1).fill('new')

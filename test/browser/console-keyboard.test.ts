@@ -282,7 +282,7 @@ testInChromium(
     await page.keyboard.press('Escape')
     await isFocused('button', 'Sign out everywhere')
     await button('Delete')
-    await type('Type grace to go on', 'grace')
+    await type('Type grace to continue', 'grace')
     await page.keyboard.press('Enter')
     await isFocused('h1', 'Users')
     await goTo('connect', 'Connect an application')

@@ -17,7 +17,7 @@ const follow = async () => {
 }
 
 testInChromium(
-  'CON-43 new events appear by themselves, are held while paused, and are told politely',
+  'CON-43 new events appear without a reload, are held back while paused, and are announced politely',
   async () => {
     await enterConsole(at.page, at.served.url, '/console/events')
     await follow()

@@ -188,7 +188,7 @@ testInChromium(
     await at.page.getByRole('link', { name: 'Policies' }).click()
     await choice('Self-registration of applications').selectOption('initial_access_token')
     await choice('Metadata documents').selectOption('allowlist')
-    await label('Documents that are let in').fill('https://agent.example/client.json')
+    await label('Allowed documents').fill('https://agent.example/client.json')
     expect(await change('PUT', () => at.button('Save changes').click())).toBe(200)
     expect((await stored('/organizations/default')).settings).toMatchObject({
       client_registration: 'initial_access_token',

@@ -9,7 +9,7 @@ const at = inConsole()
 const { button, heading, stored } = at
 
 testInChromium(
-  'CON-24 the console asks for the name before the last administrator is disabled, stripped or deleted',
+  'CON-24 the console asks for the name before the last administrator is disabled, deleted or loses the role',
   async () => {
     const { page, served } = at
     const users = await stored('/users')
@@ -30,11 +30,11 @@ testInChromium(
     await page.getByLabel('Select grace').check()
     await button('Disable').click()
     await button('Disable 2 users').click()
-    const go = asked.getByRole('button', { name: 'Go on without an administrator' })
-    await asked.getByLabel('Type ada to go on').fill('grace')
+    const go = asked.getByRole('button', { name: 'Continue without an administrator' })
+    await asked.getByLabel('Type ada to continue').fill('grace')
     expect(await go.isDisabled()).toBe(true)
     expect((await stored(`/users/${id}`)).enabled).toBe(true)
-    await asked.getByLabel('Type ada to go on').fill('ada')
+    await asked.getByLabel('Type ada to continue').fill('ada')
     await go.click()
     await asked.waitFor({ state: 'detached' })
     await page.getByText('Your login has ended').or(page.getByText('No access')).first().waitFor()

@@ -117,7 +117,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-07 a change that someone else was quicker with is kept, and asks whose stands',
+  'CON-07 a form keeps its input when another person has saved first, and asks whose values to keep',
   async () => {
     const { body } = await served.app.admin('GET', '/users?search=grace')
     const { id } = body.data[0]

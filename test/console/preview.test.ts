@@ -69,7 +69,7 @@ test('CON-44 it is a page without script and forms, for a frame of this origin a
     expect((await show(looks, headers)).status).toBe(403)
 })
 
-test('CON-44 a preview ends after a minute, and its text is of this server, unchanged', async () => {
+test('CON-44 a preview ends after a minute, and only an unchanged text of this server is accepted', async () => {
   const { looks } = (await seal({})).body
   const broken = `${looks.slice(0, -2)}${looks.endsWith('AA') ? 'BB' : 'AA'}`
   for (const text of [broken, '', 'x', Buffer.from('{"brand":{}}').toString('base64url')])
@@ -80,7 +80,7 @@ test('CON-44 a preview ends after a minute, and its text is of this server, unch
   expect((await show(looks)).status).toBe(400)
 })
 
-test('CON-44 looks are judged as those that are saved, and picture addresses are those of the organization', async () => {
+test('CON-44 looks are validated as when they are saved, and picture URLs must be of the organization', async () => {
   const bad = { theme: '../x', accent_color: 'blue', logo: 'https://evil.example/x.png', custom_css: ' ' }
   expect(refused(await seal({ settings: bad }))).toEqual([
     'settings.accent_color',

@@ -3,12 +3,13 @@ import { asProblem, callApi, type Problem } from './api.ts'
 import { show } from './toast.tsx'
 
 /**
- * Returns the state of one API call that a button starts: pending, and the refusal. `onDone` gets the answer.
+ * Returns the state of an API call that a button starts: if it is pending, and its refusal. `onDone` gets the
+ * answer.
  */
 export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
-  /** Calls the API; `done` is announced afterwards. */
+  /** Calls the API. After success the text `done` is shown and announced. */
   const run = async (method: string, path: string, done?: string, body?: unknown): Promise<void> => {
     setBusy(true)
     setProblem(undefined)

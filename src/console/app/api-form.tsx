@@ -3,12 +3,12 @@ import { useContext } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
 import { fieldLimits } from './limits.ts' with { type: 'macro' }
 
-/** The bounds of a text or number in the API. */
+/** Limits of a text or number field in the API. */
 export interface Limit {
-  /** In UTF-16 code units. */
+  /** Maximum length in UTF-16 code units. */
   maxLength?: number
   pattern?: string
-  /** The API's message for a text that is too long or does not match the pattern. */
+  /** The API's message for a text that is too long or does not match `pattern`. */
   message?: string | undefined
   min?: number
   max?: number
@@ -23,7 +23,7 @@ const Operation = createContext<{ limits: Limits; problem: Problem | undefined }
   problem: undefined,
 })
 
-/** Returns the limits of an operation. Each second part of its path is an id. */
+/** Returns the limits of an operation. The second part of a path is an id, for which the limits have `*`. */
 const limitsOf = (method: string, path: string): Limits =>
   all[`${method} ${path.replace(/^(\/[a-z-]+\/)[^/]+$/, '$1*')}`] ?? {}
 
@@ -52,14 +52,14 @@ export const ApiForm = (props: {
   )
 }
 
-/** Returns the limits of a field in the form around it. */
+/** Returns the limits of a field in the enclosing form. */
 export const useLimit = (name: string): Limit => {
   const { limits } = useContext(Operation)
   const item = name.replaceAll(/\.\d+(?=\.|$)/g, '.*')
   return limits[item] ?? limits[item.replace(/\.[^.]*$/, '.*')] ?? {}
 }
 
-/** Returns the refusals of a field and of its parts, in the form around it. */
+/** Returns the refusals of a field and of its parts in the enclosing form. */
 export const useRefusals = (name: string | undefined): Detail[] =>
   useContext(Operation).problem?.details?.filter(
     ({ field }) => field === name || field.startsWith(`${name}.`),

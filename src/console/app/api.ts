@@ -8,16 +8,16 @@ export interface Detail {
   message: string
 }
 
-/** A refusal by the admin API; status 0 when the API was not reached. */
+/** Refusal of the admin API. `status` is 0 when the API was not reached. */
 export interface Problem {
   status: number
   error: string
   error_description: string
   request_id?: string
   details?: Detail[]
-  /** The stored object, in a 412. */
+  /** Present in a 412: the object as it is stored now. */
   current?: Record<string, unknown>
-  /** The name that confirms the change (409 `last_administrator`). */
+  /** Present in a 409 `last_administrator`: the name that confirms the change. */
   confirm?: string
 }
 
@@ -30,7 +30,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Asks the person to authenticate again, or to let the call fail. */
+/** Question if the person authenticates again. A refusal lets the call fail. */
 export interface Renewal {
   reason: 'step_up' | 'ended'
   max_age: number
@@ -38,10 +38,10 @@ export interface Renewal {
 }
 export const renewal = signal<Renewal | undefined>(undefined)
 
-/** The open question. Further calls that fail wait for its answer. */
+/** Answer to the question that is open. Other calls that fail meanwhile wait for the same answer. */
 let asked: Promise<boolean> | undefined
 
-/** Asks for a new token. The screen and its unsaved fields stay. */
+/** Asks the person to sign in again for a new token. The screen and its unsaved fields stay. */
 const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolean> => {
   asked ??= new Promise<boolean>(answer => {
     renewal.value = { reason, max_age, answer }
@@ -52,10 +52,13 @@ const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolea
   return asked
 }
 
-/** Opens the window. A click handler calls it, because browsers block other windows. */
+/**
+ * Opens the window for the new authentication. It must be called in a click handler, because browsers block
+ * other windows.
+ */
 export const openRenewal = async ({ max_age, answer }: Renewal): Promise<void> => answer(await renew(max_age))
 
-/** Asks the person to confirm that an organization loses its last administrator. */
+/** Question if an organization may lose its last administrator. */
 export interface Confirmation {
   name: string
   answer(granted: boolean): void
@@ -72,9 +75,9 @@ const askToConfirm = (name: string): Promise<boolean> =>
 /** Options of a call. */
 export interface CallOptions {
   body?: unknown
-  /** Entity tag of the object as it was read. */
+  /** Entity tag with which the object was read. */
   if_match?: string
-  /** The confirmed name, as the person typed it. */
+  /** Name that the person typed to confirm the call. */
   confirm?: string
   signal?: AbortSignal
 }
@@ -114,8 +117,8 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 }
 
 /**
- * Calls the admin API. When the API demands a newer authentication, the person is asked for it and the call
- * is repeated once, as after a question about the last administrator.
+ * Calls the admin API. When the API demands a newer authentication, or a confirmation because of the last
+ * administrator, the person is asked and the call is repeated once.
  *
  * @throws ApiError
  */
@@ -128,7 +131,8 @@ export const answerOf = async (
   if (answer.status === 401) {
     const challenge = answer.headers.get('www-authenticate') ?? ''
     const [, max_age] = /max_age="(\d+)"/.exec(challenge) ?? []
-    // A margin in seconds, so that the proof is still recent when the call is repeated.
+    // The login must be a minute younger than the API demands, so that it is still recent when the call is
+    // repeated.
     const granted = await askForToken(max_age ? 'step_up' : 'ended', max_age ? Number(max_age) - 60 : 86_400)
     if (granted) answer = await send(method, path, options)
   }
@@ -155,10 +159,10 @@ export const callApi = async <T>(
   return { data, etag: answer.headers.get('etag') ?? '' }
 }
 
-/** Reads an object or list. */
+/** Reads an object or a list. */
 export const read = async <T>(path: string): Promise<T> => (await callApi<T>('GET', path)).data
 
-/** Returns a path with the given query; empty values are left out. */
+/** Returns a path with a query. Empty values are left out. */
 export const withQuery = (path: string, values: Record<string, string | number | undefined>): string => {
   const given = Object.entries(values).flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, String(value)]],

@@ -21,13 +21,10 @@ const fieldsOf = seedFields()
 const DEFAULT = 'org_default'
 const text = words.code
 
-/**
- * Fields left out: the API answers with addresses in place of pictures and styles, and without SAML
- * certificates as text.
- */
+/** Fields that are left out: the API answers with URLs in place of pictures and CSS. */
 const assets = ['logo', 'logo_dark', 'custom_css']
 
-/** Returns the name of the environment variable with the secret of an object. */
+/** Returns a reference to the environment variable that holds the secret of an object. */
 const secretOf = (section: Section, { type, client_id, alias }: Values): Values => {
   const owner = section === 'clients' ? type === 'confidential' && client_id : type !== 'saml' && alias
   if (!owner || (section !== 'clients' && section !== 'identity_providers')) return {}
@@ -42,7 +39,7 @@ const secretOf = (section: Section, { type, client_id, alias }: Values): Values 
 
 const BUILT_IN = ['admin', 'user']
 
-/** Objects that an entry names, by their section of the seed file. */
+/** Returns the names of other objects in an entry, by section of the seed file. */
 const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
   const list = (name: string, field?: string): unknown[] =>
     ((entry[name] ?? []) as Values[]).map(item => (field ? item[field] : item))
@@ -57,7 +54,7 @@ const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
   ]
 }
 
-/** Returns a comment that names what an entry needs besides itself. */
+/** Returns a comment that lists the objects which the entry refers to. */
 const needsOf = (entry: Values): string => {
   const all = namedBy(entry).flatMap(([section, names]) => {
     const own = new Set(names.filter(name => name && !BUILT_IN.includes(String(name))))
@@ -66,7 +63,7 @@ const needsOf = (entry: Values): string => {
   return all.length > 0 ? `# The instance or this file must have: ${all.join('; ')}\n` : ''
 }
 
-/** Returns the part of a seed file for an object: the fields that differ from their defaults. */
+/** Returns an object as part of a seed file, without the fields that have their default. */
 const seedOf = (section: Section, object: Values, more: Values): string => {
   const fields =
     fieldsOf[section === 'identity_providers' ? `${section}.${String(object.type)}` : section] ?? {}
@@ -86,8 +83,9 @@ interface Organization {
 }
 
 /**
- * Returns what the seed file needs besides the object. A user's picture is left out, and the attributes too
- * if some are hidden or the organization cannot be read; a seed file without them keeps the stored ones.
+ * Returns further fields of the entry, read from its organization. A user's picture is left out. The
+ * attributes are left out too when some are hidden or the organization cannot be read; applying the file
+ * keeps the stored ones.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT

@@ -1,6 +1,6 @@
 import { dayOf, number, say, words } from './words.ts'
 
-/** Counts of a day. */
+/** Counts of one day. */
 export interface Point {
   start: string
   logins: number
@@ -20,7 +20,7 @@ const ceiling = (value: number): number => {
   return ([1, 2, 5, 10].find(step => step * power >= value) ?? 10) * power
 }
 
-/** Shows logins and failed logins by day as bars, and the same numbers in a table for screen readers. */
+/** Shows logins and failed logins by day as bars; screen readers get the same numbers in a table. */
 export const Chart = ({ points }: { points: Point[] }) => {
   const top = Math.max(
     4,

@@ -6,7 +6,7 @@ import { say, words } from './words.ts'
 
 const { common } = words
 
-/** Shows a button that removes an item; `label` names it for screen readers. */
+/** Shows a button that removes an item. Screen readers read `label`. */
 export const RemoveButton = ({ label, onClick }: { label: string; onClick(): void }) => (
   <button
     type="button"
@@ -19,7 +19,7 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
   </button>
 )
 
-/** Edits a list of objects in place. Another `key` resets it to other items. */
+/** Edits a list of objects. It keeps its own state; another `key` resets it to other items. */
 export const Entries = <T extends object>(props: {
   items: readonly T[]
   onItems(items: T[]): void
@@ -60,7 +60,7 @@ export const Entries = <T extends object>(props: {
   )
 }
 
-/** Chooses some of the given values; each chosen one has a button that removes it. */
+/** Chooses some of the given values. Each chosen value has a button that removes it. */
 export const Picker = (props: {
   name: string
   label: string
@@ -110,7 +110,7 @@ export const Picker = (props: {
   )
 }
 
-/** Edits a list of texts, one per line. Another `key` resets it to other texts. */
+/** Edits a list of texts, one per line. It keeps its own state; another `key` resets it to other texts. */
 export const LinesField = (props: {
   name: string
   label: string

@@ -2,19 +2,19 @@ import { useAction } from './action.ts'
 import { curlOf } from './curl.ts'
 import { Confirm } from './dialogs.tsx'
 
-/** Asks for confirmation of a call that cannot be undone, shows it as curl, and makes it. */
+/** Asks for confirmation of a call that cannot be undone, shows the call as curl, and makes it. */
 export const ConfirmCall = <T,>(props: {
   title: string
   /** The consequences. */
   text: string
   /** Text of the button. */
   action: string
-  /** The text that the person types to confirm. */
+  /** Text that the person has to type to confirm. */
   typed?: string | undefined
   method: 'POST' | 'PUT' | 'DELETE'
   path: string
   body?: object | undefined
-  /** The message after the call. */
+  /** Notice after the call has succeeded. */
   done?: string
   onDone(answer: T): void
   onClose(): void

@@ -1,4 +1,6 @@
-/** Returns a call as a shell command. The token is a variable, its value is not shown. */
+/**
+ * Returns a call as a shell command. It takes the token from a variable, so the command contains no secret.
+ */
 export const curlOf = (method: string, path: string, body?: unknown): string => {
   const lines = [
     `curl -X ${method} "${location.origin}/api/v1/admin${path}"`,

@@ -5,16 +5,16 @@ import { say, words } from './words.ts'
 
 const { common } = words
 
-/** Deletes the object of a screen after a confirmation, and opens the list of its kind. */
+/** Deletes the object of a screen after a confirmation, then opens the list of its kind. */
 export const DeleteButton = (props: {
   name: string
-  /** The text that the person types to confirm. */
+  /** Text that the person has to type to confirm. */
   typed: string
   /** The consequences. */
   text: string
-  /** The path of the API. */
+  /** Path of the object in the API. */
   path: string
-  /** The path of the list in the console. */
+  /** Path of the list in the console. */
   list: string
 }) => {
   const { name, typed, text, path, list } = props

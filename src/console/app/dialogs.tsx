@@ -6,13 +6,14 @@ import { say, words } from './words.ts'
 
 const { common } = words
 
-/** Opens a dialog, and closes it before it is removed, because only a closed dialog gives the focus back. */
+/** Opens a dialog. It is closed before it is removed, because only closing gives the focus back. */
 export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
   useLayoutEffect(() => {
     const { current } = dialog
     current?.showModal()
     return () => {
-      // This close is not the person's: the screen may show another dialog in its place.
+      // This close event must not reach `onClose`: the person has not closed the dialog, and the screen may
+      // show another one in its place.
       current?.addEventListener('close', event => event.stopImmediatePropagation(), { capture: true })
       current?.close()
     }
@@ -36,7 +37,7 @@ export const Confirm = (props: {
   text: string
   action: string
   typed?: string | undefined
-  /** The call as a shell command. */
+  /** The call as a shell command, shown for reference. */
   curl?: string
   problem?: Problem | undefined
   isBusy: boolean

@@ -6,11 +6,14 @@ import { Refused } from './parts.tsx'
 import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 
-/** Maximum number of exported rows: as far as the API counts a filtered list. They are read page by page. */
+/**
+ * Maximum exported rows, the number up to which the API counts a filtered list. The rows are read page by
+ * page.
+ */
 const MOST = 10_000
 
 /**
- * Returns a value as a cell that no spreadsheet reads as a formula.
+ * Returns a value as a CSV cell that no spreadsheet treats as a formula.
  * https://owasp.org/www-community/attacks/CSV_Injection
  */
 const cellOf = (value: unknown): string => {

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** A name and the value beside it. */
+/** A name, and the value shown beside it. */
 export type Fact = [name: string, value: ComponentChildren]
 
 /** Shows a list of names with their values. */

@@ -5,7 +5,10 @@ const { nav } = words
 
 type Member = readonly [href: string, label: string]
 
-/** Lists that belong together and need one permission; the menu shows the first one. */
+/**
+ * Related lists that need the same permission. The menu shows the first of each family, and links on the
+ * screen lead to the others.
+ */
 const families: readonly (readonly Member[])[] = [
   [
     ['/console/users', nav.users],
@@ -24,7 +27,7 @@ const families: readonly (readonly Member[])[] = [
 
 const isAt = (href: string): boolean => path.value === href || path.value.startsWith(`${href}/`)
 
-/** True when the current screen belongs to the family whose menu entry has this address. */
+/** True when the current screen is in the family of the menu entry with this path. */
 export const isWithin = (href: string): boolean =>
   href === '/console'
     ? path.value === href

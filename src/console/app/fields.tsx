@@ -4,7 +4,10 @@ import { type Limit, useLimit, useRefusals } from './api-form.tsx'
 import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
-/** Shows the API's refusals of a field and of its parts. `isWhole` leaves out those of the parts. */
+/**
+ * Shows the API's refusals of a field. Refusals of its parts, such as the items of a list, are shown unless
+ * `isWhole` is set.
+ */
 export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean }) => (
   <>
     {useRefusals(name)
@@ -17,24 +20,24 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
   </>
 )
 
-/** Returns the refusal of a text that the API would not take. */
+/** Returns the message for a text that the API would refuse. */
 const complaintOf = (text: string, { maxLength = Infinity, pattern, message }: Limit): string | undefined =>
   text !== '' && (text.length > maxLength || (pattern && !new RegExp(pattern).test(text)))
     ? message
     : undefined
 
-/** Shows a labelled field with its refusal. `copied` adds a button that copies the value. */
+/** Shows a labelled field with its refusals. `copied` adds a button that copies the value. */
 export const Field = (props: {
   label: string
   name: string
   hint?: ComponentChildren
-  /** Why the value cannot be sent. */
+  /** Reason why the value cannot be sent. */
   bad?: string | undefined
   multiline?: number
   value: string
   onValue(value: string): void
   type?: 'text' | 'email'
-  /** Id of a list of suggestions. */
+  /** Id of a `datalist` with suggestions. */
   list?: string
   required?: boolean
   autocomplete?: 'off'
@@ -45,7 +48,7 @@ export const Field = (props: {
   const input = useRef<HTMLInputElement & HTMLTextAreaElement>(null)
   const { min, max, required, ...text } = useLimit(name)
   const complaint = bad ?? complaintOf(value, text)
-  // A longer text stays as it is typed or pasted: `maxlength` would cut it without a word.
+  // A text that is too long is marked as invalid. `maxlength` would cut it off without telling the person.
   useLayoutEffect(() => input.current?.setCustomValidity(complaint ?? ''), [complaint])
   const about = `${name}-about`
   const refusals = useRefusals(name)

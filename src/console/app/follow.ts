@@ -2,9 +2,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { answerOf, asProblem, type Problem } from './api.ts'
 import { accessToken } from './session.ts'
 
-/** Milliseconds before a broken stream is opened again: a restarted server answers by then. */
+/** Milliseconds before a broken stream is opened again, enough for a server to restart. */
 const AGAIN = 2_000
-/** Maximum messages in memory: more rows than a person reads. */
+/** Maximum messages in memory, more than a person reads. */
 const KEPT = 500
 
 interface Message {
@@ -28,11 +28,11 @@ async function* messagesOf(answer: Response): AsyncGenerator<Message> {
   }
 }
 
-/** A stream of the admin API that is being read. */
+/** State of a stream of the admin API. */
 export interface Followed<T> {
-  /** The latest items, the newest first. */
+  /** Latest items, newest first. */
   items: T[]
-  /** Number of items so far. */
+  /** Number of items received so far. */
   count: number
   isOpen: boolean
   problem: Problem | undefined
@@ -41,8 +41,8 @@ export interface Followed<T> {
 const nothing = { items: [], count: 0 }
 
 /**
- * Reads a stream and opens it again when it breaks; `undefined` reads nothing. `onOpen` runs whenever it has
- * been opened.
+ * Reads a stream and opens it again when it breaks. `undefined` reads nothing. `onOpen` is called each time
+ * the stream has opened.
  */
 export const useStream = <T>(path: string | undefined, onOpen: () => void): Followed<T> => {
   const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)
@@ -60,7 +60,8 @@ export const useStream = <T>(path: string | undefined, onOpen: () => void): Foll
       setProblem(undefined)
       onOpen()
       for await (const { event, data } of messagesOf(answer)) {
-        // The next try asks for a new login: the token was refused, or dropped by an idle console.
+        // The token was refused, or dropped because the console was idle. The next attempt asks the person to
+        // sign in again.
         if (event === 'error' || accessToken() === '') return
         const item = JSON.parse(data) as T
         setRead(({ items, count }) => ({ items: [item, ...items].slice(0, KEPT), count: count + 1 }))

@@ -11,7 +11,7 @@ import { say, words } from './words.ts'
 type Values = Record<string, unknown>
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-/** Returns the state of a form that changes an object by PUT, with only the changed fields. */
+/** Returns the state of a form that changes an object. Its PUT has the changed fields only. */
 export const useEdit = <T extends object>(
   path: string,
   stored: T,
@@ -51,10 +51,13 @@ export const useEdit = <T extends object>(
     isBusy,
     problem,
     save,
-    /** Increases when changes are discarded or saved. It is the `key` of parts that have their own state. */
+    /**
+     * Increases when changes are saved or discarded. It serves as the `key` of parts with their own state,
+     * and so resets them.
+     */
     version,
     reset: clear,
-    /** Discards the changes and loads what another person saved. */
+    /** Discards the changes and loads the object that another person has saved. */
     takeTheirs: () => {
       loaded.reload()
       clear()
@@ -68,7 +71,7 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : JS
 const isObject = (value: unknown): value is Values =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns path, old and new value of each difference. */
+/** Returns the path, old value and new value of each changed field. */
 const differences = (before: unknown, after: unknown, path = ''): [path: string, unknown, unknown][] => {
   if (same(before, after)) return []
   if (!isObject(before) || !isObject(after)) return [[path, before, after]]
@@ -80,13 +83,13 @@ const differences = (before: unknown, after: unknown, path = ''): [path: string,
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 
-/** Shows a value of a difference; a list has one item per line. */
+/** Shows one value of a difference, and a list with one item per line. */
 const Side = ({ value }: { value: unknown }) => {
   if (isEmpty(value)) return <em class="hint">{words.code.nothing}</em>
   return <>{(Array.isArray(value) ? value : [value]).map(item => text(item)).join('\n')}</>
 }
 
-/** Shows the difference that a save would make. */
+/** Shows the differences that saving would make. */
 const Difference = ({ stored, changed }: { stored: object; changed: object }) => {
   const before = Object.fromEntries(Object.keys(changed).map(name => [name, (stored as Values)[name]]))
   const all = differences(before, changed)
@@ -115,8 +118,8 @@ const Difference = ({ stored, changed }: { stored: object; changed: object }) =>
 }
 
 /**
- * Shows the form of an object: fields, save bar with the refusal, and the dialog for a conflict with another
- * person's change.
+ * Shows the form of an object: its fields, a bar to save with the refusal, and a dialog when another person
+ * has changed the object.
  */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>

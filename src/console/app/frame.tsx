@@ -15,7 +15,7 @@ import { words } from './words.ts'
 
 type Name = IconName & keyof typeof words.nav
 
-/** Screens with the permission that each needs; '' for any. */
+/** Entries of the menu, each with the permission that it needs; '' needs none. */
 const screens: [name: Name, href: string, permission: string][] = [
   ['overview', '/console', ''],
   ['users', '/console/users', 'users:read'],
@@ -32,7 +32,10 @@ const screens: [name: Name, href: string, permission: string][] = [
   ['guide', '/console/guide', ''],
 ]
 
-/** Settings of the server belong to administrators of the default organization. */
+/**
+ * True when the caller may see the settings of the server, which only administrators of the default
+ * organization may.
+ */
 const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
   permission === '' || (name === 'settings' ? mayOnServer : may)(permission)
 
@@ -46,7 +49,7 @@ export const Gate = () => (
   </svg>
 )
 
-/** Asks for a new login in a separate window; the screen stays. */
+/** Asks the person to sign in again in a separate window, so that the screen stays. */
 const RenewalDialog = () => {
   const asked = renewal.value
   if (!asked) return null
@@ -67,7 +70,7 @@ const RenewalDialog = () => {
   )
 }
 
-/** Asks for the name before an organization loses its last administrator. */
+/** Asks the person to type the name before an organization loses its last administrator. */
 const LastAdmin = () => {
   const asked = confirmation.value
   return (
@@ -83,7 +86,7 @@ const LastAdmin = () => {
   )
 }
 
-/** Shows the console around the current screen: menu, search, account and notices. */
+/** Shows the menu, search, account and notices of the console around the current screen. */
 export const Frame = ({ children }: { children: ComponentChildren }) => {
   const { nav } = words
   const [isOpen, setOpen] = useState(false)

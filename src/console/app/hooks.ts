@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem, read, withQuery } from './api.ts'
 
-/** State of an object that is being read. */
+/** State of an object that is read from the API. */
 export interface Loaded<T> {
   data: T | undefined
   etag: string
@@ -42,7 +42,7 @@ export interface PageOf<T> {
   pagination: { total: number; has_more: boolean; next_cursor?: string }
 }
 
-/** State of a list whose first pages are loaded. */
+/** State of a list of which the first pages are loaded. */
 export interface Listed<T> {
   items: T[]
   total: number
@@ -54,7 +54,7 @@ export interface Listed<T> {
   replace(items: T[]): void
 }
 
-/** Reads a list page by page; other filters start again at the first. */
+/** Reads a list page by page. When a filter changes, it starts again with the first page. */
 export const useList = <T>(path: string, filters: Record<string, string | number | undefined>): Listed<T> => {
   const first = withQuery(path, filters)
   const [turn, setTurn] = useState(0)
@@ -91,8 +91,8 @@ export const useList = <T>(path: string, filters: Record<string, string | number
 }
 
 /**
- * Returns the latest value that did not change for `ms`, by default the pause after which a person has typed
- * a word.
+ * Returns the latest value that has stayed the same for `ms` milliseconds; the default is the pause of a
+ * person who has typed a word.
  */
 export const useSettled = <T>(value: T, ms = 200): T => {
   const [settled, setSettled] = useState(value)

@@ -6,8 +6,8 @@ import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import type { Limit } from './api-form.tsx'
 
 /**
- * Returns the names that the console needs from the server. This is a Bun macro: it runs when the console is
- * built.
+ * Returns lists of names that the console takes from the server. This is a Bun macro: it runs when the
+ * console is built.
  */
 export const consoleLimits = () => ({
   eventTypes: [...eventTypes],
@@ -15,7 +15,7 @@ export const consoleLimits = () => ({
   signingAlgs: [...signingAlgs],
 })
 
-/** Returns the program of the guide that serves a web application with `login.mjs`. This is a Bun macro. */
+/** Returns the program in the guide that serves a web application around `login.mjs`. This is a Bun macro. */
 export const serverProgram = (): string => {
   const guide = readFileSync(join(import.meta.dir, '../../../templates/guide/connect.md'), 'utf8')
   const [program] = /^import \{ createServer.*?(?=\n```)/ms.exec(guide) ?? []
@@ -23,20 +23,23 @@ export const serverProgram = (): string => {
   return program
 }
 
-/** Returns the JSON that a file prints. It runs in a process of its own, since schemas contain macros. */
+/**
+ * Runs a file and returns the JSON that it prints. A macro cannot import schemas, because they contain macros
+ * themselves.
+ */
 const printedBy = (file: string) => {
   const path = join(import.meta.dir, '..', file)
   return JSON.parse(Bun.spawnSync([process.execPath, path], { stderr: 'inherit' }).stdout.toString())
 }
 
 /**
- * Returns the default of each field of a seed file as JSON, by section and name; '' without a default. This
- * is a Bun macro.
+ * Returns the default of each field of a seed file as JSON, by section and name; '' for a field without a
+ * default. This is a Bun macro.
  */
 export const seedFields = (): Record<string, Record<string, string>> => printedBy('seed-fields.ts')
 
 /**
- * Returns the limits of fields in the OpenAPI document, by operation, such as `PUT /users/*`, and name. In
- * names `*` stands for the index of a list and the key of a record. This is a Bun macro.
+ * Returns the limits of the fields in the OpenAPI document, by operation, such as `PUT /users/*`, and by
+ * name. In names `*` stands for the index of a list or the key of a record. This is a Bun macro.
  */
 export const fieldLimits = (): Record<string, Record<string, Limit>> => printedBy('field-limits.ts')

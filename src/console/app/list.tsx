@@ -4,12 +4,12 @@ import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
-/** Shows the rows of a list, or that it loads, has failed or is empty. */
+/** Shows the rows of a list. Without rows it shows that the list is loading, has failed or is empty. */
 export const Rows = <T,>(props: {
   list: { problem: Problem | undefined; reload(): void }
-  /** undefined while the list is being read. */
+  /** Undefined while the list is read. */
   items: readonly T[] | undefined
-  /** Number of placeholders while the list is being read. */
+  /** Number of placeholder rows while the list is read. */
   placeholders?: number
   empty?: ComponentChildren
   row(item: T): ComponentChildren
@@ -20,7 +20,7 @@ export const Rows = <T,>(props: {
   return items.length === 0 ? <>{empty}</> : <ul class="rows">{items.map(row)}</ul>
 }
 
-/** Shows how much of a list is loaded, and the button for the next page. */
+/** Shows how many rows are loaded, and the button for the next page. */
 export const ListFoot = (props: { shown: number; total: number; hasMore: boolean; more(): void }) =>
   props.shown === 0 ? null : (
     <p class="foot">
@@ -33,7 +33,7 @@ export const ListFoot = (props: { shown: number; total: number; hasMore: boolean
     </p>
   )
 
-/** Shows a list on a card, with the button for the next page. */
+/** Shows a list in a card, with the button for the next page. */
 export const ListCard = <T,>(props: {
   list: Listed<T>
   title?: string

@@ -35,7 +35,7 @@ const screens: Record<string, Screen> = {
   guide: onDemand(async () => (await import('./screens/guide.tsx')).GuideScreen),
 }
 
-/** Screens of one object, by the path before its id. */
+/** Screens that show one object, by the path before its id. */
 const objects: Record<string, Screen> = {
   users: onDemand(async () => (await import('./screens/user.tsx')).UserScreen),
   invitations: onDemand(async () => (await import('./screens/invitation.tsx')).InvitationScreen),
@@ -65,7 +65,7 @@ const notices: Record<string, [title: string, text: string]> = {
   renewed: [words.stopped.renewed, words.stopped.renewedText],
 }
 
-/** Shows why there is no session, and the button for a new login. */
+/** Shows why there is no session, and a button to sign in. */
 const Stopped = ({ reason }: { reason: string }) => {
   const [, elsewhere] = /^elsewhere (.+)/.exec(reason) ?? []
   const [title, text] = elsewhere

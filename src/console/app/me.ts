@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-/** The caller, as the admin API knows it. */
+/** The caller of the admin API. */
 export interface Me {
   instance: boolean
   permissions: string[]

@@ -14,7 +14,9 @@ interface Found {
   display_name?: string
 }
 
-/** The list that is searched, the name that is typed, and the text beside it, by kind of object. */
+/**
+ * For each kind of object: the list to search, the name that a person types, and the text shown beside it.
+ */
 const kinds = {
   user: {
     path: (search: string) => may('users:read') && withQuery('/users', { search, limit: 8 }),
@@ -35,7 +37,7 @@ const kinds = {
   },
 }
 
-/** Returns the object of this name or text, or the only one that was found. */
+/** Returns the object whose name or text beside it was typed, otherwise the only one that was found. */
 const resolved = (kind: keyof typeof kinds, found: Found[], typed: string): Found | undefined => {
   const wanted = typed.toLowerCase()
   const named = found.filter(each =>
@@ -46,13 +48,13 @@ const resolved = (kind: keyof typeof kinds, found: Found[], typed: string): Foun
 }
 
 /**
- * Filters a list by an object: by its name, with suggestions, or by its id. `onId` gets the id; the typed
- * text if no object, or more than one, has this name.
+ * Filters a list by an object, which the person names or whose id the person enters; names have suggestions.
+ * `onId` gets the id, or the typed text when no single object has this name.
  */
 export const NameFilter = (props: {
   kind: keyof typeof kinds
   label: string
-  /** The id at the beginning. */
+  /** Id that the filter has at first. */
   id?: string
   onId(id: string): void
 }) => {

@@ -15,7 +15,9 @@ interface Names {
 const nameOf = ({ display_name, username, name }: Names): string | undefined =>
   display_name ?? username ?? name
 
-/** Lists of the admin API, which are screens too, by the type of their objects in the audit log. */
+/**
+ * Path of the list of each type of object in the audit log. The admin API and the console use the same paths.
+ */
 const lists: Record<string, string> = {
   user: 'users',
   client: 'clients',
@@ -30,7 +32,10 @@ const lists: Record<string, string> = {
 const pathOf = (type: string, id: string): string | undefined =>
   lists[type] && `/${lists[type]}/${encodeURIComponent(id)}`
 
-/** Names by path, each read once; undefined when the object is gone or the caller may not see it. */
+/**
+ * Names of objects by path, each read once; undefined when the object is deleted or the caller may not see
+ * it.
+ */
 const known = new Map<string, Promise<string | undefined>>()
 
 const readName = (path: string): Promise<string | undefined> => {
@@ -39,7 +44,7 @@ const readName = (path: string): Promise<string | undefined> => {
   return reading
 }
 
-/** Returns the name of an object, once it is read. */
+/** Returns the name of an object; undefined until it is read. */
 export const useName = (type: string, id: string): string | undefined => {
   const path = pathOf(type, id)
   const [name, setName] = useState<string>()
@@ -49,7 +54,7 @@ export const useName = (type: string, id: string): string | undefined => {
   return name
 }
 
-/** Returns the name of an organization other than the caller's own. */
+/** Returns the name of an organization; undefined for the caller's own. */
 export const foreignOrganization = async (id: string): Promise<string | undefined> =>
   id === person.value?.organization_id ? undefined : readName(`/organizations/${id}`)
 
@@ -63,7 +68,7 @@ export const Named = ({ type, id }: { type: string; id: string }) => {
   )
 }
 
-/** Returns a function that returns the name of an organization other than the caller's own. */
+/** Returns a function that returns the name of an organization; undefined for the caller's own. */
 export const useOrganizations = (): ((id: string) => string | undefined) => {
   const path = mayOnServer('organizations:read') ? '/organizations?limit=100' : undefined
   const all = useObject<PageOf<Names>>(path).data?.data ?? []

@@ -6,7 +6,7 @@ import { Dialog } from './dialogs.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { words } from './words.ts'
 
-/** Returns a body with the names of environment variables in place of its secrets. */
+/** Returns the body with variables of the shell in place of its secrets. */
 const withoutSecrets = (body: object): object =>
   Object.fromEntries(
     Object.entries(body).map(([name, value]) => [
@@ -15,7 +15,7 @@ const withoutSecrets = (body: object): object =>
     ]),
   )
 
-/** Shows a small form in a dialog that creates an object by POST, or changes one by PUT. */
+/** Shows a short form in a dialog. It creates an object by POST, or changes one by PUT. */
 export const NewDialog = <T,>(props: {
   title: string
   path: string

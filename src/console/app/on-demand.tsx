@@ -3,12 +3,12 @@ import { useEffect, useState } from 'preact/hooks'
 import { asProblem, type Problem } from './api.ts'
 import { Failure, Loading } from './parts.tsx'
 
-/** A screen; a screen of one object gets its id. */
+/** A screen. `id` is the id of its object, if it shows one. */
 export type Screen = (props: { id: string }) => JSX.Element
 
 /**
- * Returns a screen whose script is loaded when it is first shown. The names of scripts change with the
- * server's version, so after a missing script the whole page is loaded again.
+ * Returns a screen whose script is loaded when it is first shown. Another version of the server has other
+ * names of scripts, so the whole page is loaded again when a script is missing.
  */
 export const onDemand = (load: () => Promise<Screen>): Screen => {
   let loaded: Screen | undefined

@@ -12,8 +12,9 @@ interface Found {
 }
 
 /**
- * Edits an organization by its slug, with suggestions. Shows nothing on a server with one organization, and
- * for callers of a tenant. `onValue` gets the id, or the text if no organization matches.
+ * Edits an organization, which the person names by its slug, with suggestions. It shows nothing on a server
+ * with one organization, or to a caller of a tenant. `onValue` gets the id, or the typed text when no
+ * organization has this slug.
  */
 export const OrganizationField = (props: { name?: string; hint: string; onValue(id: string): void }) => {
   const { name = 'organization_id' } = props

@@ -9,9 +9,9 @@ import { go } from './router.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
-/** Number of the opening that is shown; 0 shows none. */
+/** Number of the opening whose panel is shown; 0 while the search is closed. */
 const opening = signal(0)
-/** Opens the search over all objects. */
+/** Opens the search for objects, screens and actions. */
 export const openPalette = (): void => {
   openings += 1
   opening.value = openings
@@ -55,7 +55,7 @@ const actions: Found[] = [
   { icon: 'account', title: nav.account, about: palette.action, href: '/account' },
 ]
 
-/** An object with a name, as the lists return it. */
+/** Fields of an object that the search reads from its list. */
 interface Named {
   id?: string
   client_id?: string
@@ -67,14 +67,14 @@ interface Named {
   organization_id?: string
 }
 
-/** Reads a list. A refused list has no results, because the caller may lack its permission. */
+/** Reads a list. A refused list counts as empty, because the caller may lack its permission. */
 const listOf = (path: string, query: Record<string, string | number>): Promise<Named[]> =>
   read<PageOf<Named>>(withQuery(path, query)).then(
     ({ data }) => data,
     () => [],
   )
 
-/** Maximum results of each kind, 20 in all: a person who does not see the object types more of its name. */
+/** Maximum results of each kind, 20 in all. A longer search text finds objects that are not shown. */
 const SHOWN = { users: 6, clients: 6, organizations: 4, roles: 4 }
 
 const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
@@ -218,7 +218,7 @@ const Panel = (props: { opening: number }) => {
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
 
-/** Opens with Ctrl-K, or with / outside of fields. */
+/** Opens the search with Ctrl-K, or with / outside of fields. */
 export const startPalette = (): void =>
   document.addEventListener('keydown', event => {
     const isAsked =
@@ -229,7 +229,7 @@ export const startPalette = (): void =>
     openPalette()
   })
 
-/** Shows the search over all objects while it is open. */
+/** Shows the search while it is open. */
 export const Palette = () => {
   const { value } = opening
   return value === 0 ? null : <Panel key={value} opening={value} />

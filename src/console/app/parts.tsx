@@ -7,7 +7,7 @@ import { ago, fullDate, words } from './words.ts'
 
 const { common } = words
 
-/** Shows the heading of a screen, with its actions. */
+/** Shows the heading of a screen and the actions beside it. */
 export const Heading = (props: {
   title: string
   back?: { href: string; label: string }
@@ -37,7 +37,7 @@ export const Heading = (props: {
   )
 }
 
-/** Shows a short state in a tone of its meaning. */
+/** Shows a state in a few words, coloured by its meaning. */
 export const Badge = ({
   tone = 'plain',
   children,
@@ -68,7 +68,7 @@ export const Card = (props: {
   </section>
 )
 
-/** Shows an ISO 8601 time relative to now; null is shown as "never". */
+/** Shows an ISO 8601 time relative to now; null is shown as "Never". */
 export const When = ({ time }: { time: string | null }) =>
   time === null ? (
     <span class="muted">{common.never}</span>
@@ -78,7 +78,7 @@ export const When = ({ time }: { time: string | null }) =>
     </time>
   )
 
-/** Shows a placeholder while rows are loaded. */
+/** Shows placeholders while rows are loaded. */
 export const Loading = ({ rows = 3 }: { rows?: number }) => (
   <div class="loading" role="status" aria-label={common.loading}>
     {Array.from({ length: rows }, (_, row) => (
@@ -87,7 +87,7 @@ export const Loading = ({ rows = 3 }: { rows?: number }) => (
   </div>
 )
 
-/** Shows that a list has no rows, and optionally an action. */
+/** Shows that a list has no rows, and an action if one is given. */
 export const Empty = (props: { title: string; children?: ComponentChildren; icon?: IconName }) => (
   <div class="empty">
     <Icon name={props.icon ?? 'search'} />
@@ -96,7 +96,7 @@ export const Empty = (props: { title: string; children?: ComponentChildren; icon
   </div>
 )
 
-/** Shows a refused or failed read in place of its result. */
+/** Shows a failed or refused read in place of its result. */
 export const Failure = (props: {
   problem: Problem
   retry?: (() => void) | undefined
@@ -132,13 +132,13 @@ const RequestId = ({ id }: { id: string }) => (
 )
 
 /**
- * Shows a refused call. In a form, refusals that already appear beside their field are left out, and the
- * first such field gets the focus.
+ * Shows a refused call. In a form it leaves out the refusals that stand beside their field, and gives the
+ * focus to the first such field.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
   const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
-  // This is not a layout effect, because fields that get the refusal by context are rendered after this part.
+  // This is not a layout effect: fields that get the refusal by context are rendered after this part.
   useEffect(() => {
     const form = notice.current?.closest('form')
     const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]
@@ -193,10 +193,10 @@ export const Value = ({ text }: { text: string }) => (
   </span>
 )
 
-/** A keyboard can reach text that scrolls. */
+/** Makes text that scrolls reachable by keyboard. */
 const focusable = { tabIndex: 0 }
 
-/** Shows a call as a shell command, folded. */
+/** Shows a call as a shell command, collapsed until a click. */
 export const AsCurl = ({ text }: { text: string }) => (
   <details>
     <summary>{common.asCurl}</summary>
@@ -212,7 +212,7 @@ export const Code = ({ text }: { text: string }) => (
   </div>
 )
 
-/** Shows the initials of a person on that person's colour. */
+/** Shows the initials of a person on a colour that is derived from the text. */
 export const Avatar = ({ name, id }: { name: string; id: string }) => {
   const initials = name
     .split(/[\s._-]+/)

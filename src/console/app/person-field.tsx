@@ -5,7 +5,7 @@ import { Icon } from './icons.tsx'
 import { Avatar } from './parts.tsx'
 import { words } from './words.ts'
 
-/** Returns the name of a person as screens show it. */
+/** Returns the name of a person as the screens show it. */
 export const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
   `${first_name} ${last_name}`.trim() || username
 
@@ -19,7 +19,7 @@ const Person = ({ user }: { user: UserAnswer }) => (
   </span>
 )
 
-/** Chooses one user of an organization, found by name or address. */
+/** Chooses one user of an organization, searched by name or address. */
 export const PersonField = (props: {
   organization_id: string
   label: string

@@ -5,7 +5,7 @@ import { words } from './words.ts'
 
 const { common } = words
 
-/** Replaces the secret of a screen's object after a confirmation, and shows the new one once. */
+/** Replaces the secret of the screen's object after a confirmation, and shows the new secret once. */
 export const RotateButton = <T,>(props: {
   /** The consequences. */
   text: string

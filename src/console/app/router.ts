@@ -12,19 +12,22 @@ const follow = (): void => {
   query.value = new URLSearchParams(location.search)
 }
 
-/** The number of screens that were opened. */
+/** Number of screens opened so far. */
 const visits = signal(0)
-/** True from the opening of a screen until the person presses a key or the pointer. */
+/** True from the opening of a screen until the person presses a key or a pointer button. */
 let isArriving = false
 
-/** Shows another screen, whose heading gets the focus. `replace` shows the same one at another address. */
+/**
+ * Shows another screen, whose heading gets the focus. With `replace` only the address of the current screen
+ * changes.
+ */
 export const go = (url: string, { replace = false } = {}): void => {
   history[replace ? 'replaceState' : 'pushState'](null, '', url)
   if (!replace) startVisit()
   follow()
 }
 
-/** Gives the focus to the next heading that is shown. */
+/** Starts a visit: the heading that is shown next gets the focus. */
 export const startVisit = (): void => {
   isArriving = true
   visits.value++
@@ -38,7 +41,10 @@ const arrive = (): void => {
   else scrollTo({ top: 0 })
 }
 
-/** Moves the focus to the heading of a screen that was opened. A screen has several while it is loaded. */
+/**
+ * Moves the focus to the heading of an opened screen. It is called for each heading, because a screen shows
+ * other headings while it loads.
+ */
 export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 
 /** Follows links of the console without loading the page again. */
@@ -58,14 +64,14 @@ export const startRouter = (): void => {
     if (!link || link.target || event.defaultPrevented || event.button !== 0) return
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     if (link.origin !== location.origin || !link.pathname.startsWith('/console')) return
-    // A place on this screen: the browser goes there.
+    // The link leads to a place on this screen; the browser scrolls there.
     if (link.hash !== '' && link.pathname === location.pathname) return
     event.preventDefault()
     go(link.pathname + link.search + link.hash)
   })
 }
 
-/** Decodes the escapes in a part of a path; malformed escapes stay. */
+/** Decodes the percent escapes in a part of a path; returns a part with malformed escapes unchanged. */
 export const decoded = (part: string): string => {
   try {
     return decodeURIComponent(part)

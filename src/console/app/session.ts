@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import * as oauth from 'oauth4webapi'
 
-/** The person who uses the console, from the ID token. */
+/** The user of the console, read from the ID token. */
 export interface Person {
   sub: string
   name: string
@@ -9,7 +9,10 @@ export interface Person {
   organization_id: string
 }
 
-/** Kept for one redirect only; tokens are never stored. */
+/**
+ * State of one redirect to the login page, kept in the session storage until the answer. Tokens are never
+ * stored.
+ */
 interface Attempt {
   state: string
   verifier: string
@@ -17,11 +20,11 @@ interface Attempt {
 }
 
 const ATTEMPT = 'gatehouse-console'
-/** The organization of the last login, so that a reload uses it again. */
+/** Key of the organization of the last login, which a reload uses again. */
 const ORGANIZATION = 'gatehouse-organization'
 const CALLBACK = '/console/callback'
 const RENEW = '/console/renew'
-/** Parameters of the authorization request that a renewal sets. */
+/** Parameters of the authorization request that a renewal adds. */
 const RENEWING = ['max_age', 'login_hint', 'organization_id']
 
 /** Issuer of this instance. */
@@ -30,7 +33,7 @@ const server: oauth.AuthorizationServer = { issuer, token_endpoint: `${issuer}/o
 const client: oauth.Client = { client_id: 'gatehouse-console' }
 const redirect_uri = `${issuer}${CALLBACK}`
 
-/** The access token, only in memory. */
+/** The access token, kept in memory only. */
 let token = ''
 export const person = signal<Person | undefined>(undefined)
 
@@ -55,7 +58,7 @@ const begin = async (path: string, more: Record<string, string>): Promise<never>
   return new Promise(() => {})
 }
 
-/** Redeems the code of the redirect. Returns the path of the next screen. */
+/** Redeems the code in the redirect. Returns the path of the screen to show. */
 const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
   const parameters = oauth.validateAuthResponse(server, client, new URL(location.href), state)
   const answer = await oauth.authorizationCodeGrantRequest(
@@ -67,7 +70,8 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
     verifier,
     { [oauth.allowInsecureRequests]: location.protocol === 'http:' },
   )
-  // The token comes directly from the server, so a wrong clock of this machine must not refuse it.
+  // The token comes directly from the server, so its times are compared with the server's clock: a wrong
+  // clock of this machine must not refuse it.
   const sent = Date.parse(answer.headers.get('date') ?? '')
   const clock = { [oauth.clockSkew]: Number.isNaN(sent) ? 0 : Math.round((sent - Date.now()) / 1000) }
   const result = await oauth.processAuthorizationCodeResponse(server, { ...client, ...clock }, answer, {
@@ -77,7 +81,7 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
   return path
 }
 
-/** Leaves for the login page, even with a login in this browser. */
+/** Redirects to the login page. The person has to sign in even when this browser has a login. */
 export const logInAnew = (): Promise<never> => {
   sessionStorage.removeItem(ORGANIZATION)
   return begin('/console', { prompt: 'login' })
@@ -96,11 +100,14 @@ const accept = (access_token: string, claims: Record<string, unknown>): void => 
   }
 }
 
-/** Milliseconds: a person may read for half an hour; an unattended screen must not act with their rights. */
+/**
+ * Milliseconds without a key or click after which the token is dropped. A person may read for half an hour,
+ * but an unattended screen must not act with that person's rights.
+ */
 const IDLE = 30 * 60_000
 let lastUsed = Date.now()
 
-/** Drops the token after half an hour without a key or click; the screen stays. */
+/** Drops the token after half an hour without a key or click. The screen stays. */
 export const watchIdleness = (): void => {
   for (const event of ['keydown', 'pointerdown'])
     addEventListener(event, () => {
@@ -113,12 +120,12 @@ export const watchIdleness = (): void => {
 
 const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 
-/** Reasons for which the console cannot log in. */
+/** A reason for which the console cannot sign the person in. */
 export class SessionError extends Error {}
 
 /**
- * Logs in by a redirect, or handles the answer of one. Resolves when there is a token; never resolves on a
- * page that exists only to renew the token.
+ * Redirects to the login page, or handles the redirect back. Resolves when there is a token. On a page that
+ * only renews the token it never resolves.
  *
  * @throws SessionError when the login was refused
  */
@@ -151,7 +158,7 @@ export const startSession = async (): Promise<void> => {
 }
 
 /**
- * Opens a window in which the person authenticates again. Resolves to true when the window has sent a token
+ * Opens a window in which the person authenticates again. Resolves to true when that window has sent a token
  * of the same person.
  */
 export const renew = (max_age: number): Promise<boolean> =>

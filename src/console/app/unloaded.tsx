@@ -5,12 +5,12 @@ interface Unloaded {
   loaded: Pick<Loaded<unknown>, 'problem' | 'reload'>
 }
 
-/** Shows that an object is being loaded, or why it cannot be. */
+/** Shows that an object is loading, or why it cannot be loaded. */
 export const UnloadedCard = ({ loaded: { problem, reload } }: Unloaded) => (
   <Card>{problem ? <Failure problem={problem} retry={reload} /> : <Loading />}</Card>
 )
 
-/** Shows the screen of an object that is not loaded; `title` names its kind. */
+/** Shows the screen of an object that is not loaded. `title` names the kind of object. */
 export const UnloadedScreen = ({
   title,
   back,

@@ -6,7 +6,7 @@ import type english from './words/en.json'
  */
 type Text = string | Partial<Record<Intl.LDMLPluralRule, string>>
 
-/** The sections of a language's file; a plural has the forms that its language has. */
+/** The sections of a language's file. The plural forms of a text depend on the language. */
 type Words<T> = {
   [Key in keyof T]: T[Key] extends string ? string : T[Key] extends { other: string } ? Text : Words<T[Key]>
 }
@@ -27,19 +27,19 @@ const languages: Record<string, Load> = {
 
 const { lang: language, dir } = document.documentElement
 
-/** The texts of the console, in the language that the server chose for the page. */
+/** Texts of the console, in the language that the server has chosen for the page. */
 export const words: Words<typeof english> = (await (languages[language] ?? loadEnglish)()).default
 
 const plurals = new Intl.PluralRules(language)
 
-/** Returns a text isolated from the words around it, in right-to-left languages. */
+/** In a right-to-left language, returns the text isolated from the direction of the words around it. */
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
-/** Joins the texts that are not empty, each in its own direction. */
+/** Joins the texts that are not empty. Each keeps its own direction. */
 export const joined = (texts: readonly (string | null | undefined)[]): string =>
   texts.flatMap(text => (text ? isolated(text) : [])).join(' · ')
 
-/** Returns a text with its `{name}`s filled in; `count` chooses the form. */
+/** Fills in the `{name}` parameters of a text. `count` chooses the plural form. */
 export const say = (text: Text, params: Record<string, string | number>): string => {
   const form =
     typeof text === 'string' ? text : (text[plurals.select(Number(params.count))] ?? text.other ?? '')
@@ -49,7 +49,7 @@ export const say = (text: Text, params: Record<string, string | number>): string
   })
 }
 
-/** Returns the number of shown rows and the total as text; the API counts to 10,000. */
+/** Returns the number of shown rows and the total as text. The API counts up to 10,000 rows. */
 export const shownOf = (shown: number, total: number): string =>
   total > 10_000 ? say(words.common.ofMany, { shown, total: 10_000 }) : say(words.common.of, { shown, total })
 
@@ -59,14 +59,14 @@ export const number = (value: number): string => numbers.format(value)
 
 const sizes = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte']
 
-/** Returns a number of bytes in the largest unit that fits. */
+/** Returns a number of bytes in the largest unit in which it is at least 1. */
 export const bytes = (value: number): string => {
   const power = value < 1000 ? 0 : Math.min(Math.floor(Math.log10(value) / 3), sizes.length - 1)
   const style = { style: 'unit', unit: sizes[power] ?? 'byte', maximumFractionDigits: 1 } as const
   return new Intl.NumberFormat(language, style).format(value / 1000 ** power)
 }
 
-/** Returns a number with its unit, such as 7 days. */
+/** Returns a number with its unit, such as "7 days". */
 export const withUnit = (value: number, unit: 'minute' | 'hour' | 'day'): string =>
   new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(value)
 
@@ -85,7 +85,7 @@ const units = [
   ['minute', 60],
 ] as const
 
-/** Returns a time as text relative to now; after a week as a date. */
+/** Returns a time as text relative to now, and a time more than a week ago as a date. */
 export const ago = (time: string): string => {
   const seconds = (Date.parse(time) - Date.now()) / 1000
   if (Math.abs(seconds) > 7 * 86_400) return fullDate(time)
@@ -102,13 +102,13 @@ const shortNames: Record<string, string> = {
   'Mac OS X': 'macOS',
 }
 
-/** Returns browser and system of a user agent; an unknown user agent unchanged, cut to 60 characters. */
+/** Returns the browser and the system of a user agent; an unknown one unchanged, cut to 60 characters. */
 export const programOf = (user_agent: string): string => {
   const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')
   const known = [browser, system].filter(Boolean).map(name => shortNames[name ?? ''] ?? name)
   return known.length > 0 ? known.join(', ') : user_agent.slice(0, 60)
 }
 
-/** Returns the text of an event type; an unknown type unchanged. */
+/** Returns the title of an event type; an unknown type unchanged. */
 export const eventTitle = (type: string): string =>
   (words.eventTitles as Record<string, string>)[type] ?? type

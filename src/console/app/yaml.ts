@@ -1,4 +1,7 @@
-/** Words that YAML reads as a value other than a text. https://yaml.org/spec/1.2.2/#103-core-schema */
+/**
+ * Texts that need quotes, because YAML would read them as another type.
+ * https://yaml.org/spec/1.2.2/#103-core-schema
+ */
 const special = /^(?:true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i
 
 const textOf = (text: string): string =>
@@ -7,12 +10,15 @@ const textOf = (text: string): string =>
 const scalarOf = (value: unknown): string =>
   typeof value === 'string' ? textOf(value) : JSON.stringify(value)
 
-/** Maximum length of a list in one line. */
+/** Maximum characters of a list that is written in one line. */
 const LINE = 60
 
 const isSimple = (value: unknown): boolean => typeof value !== 'object' || value === null
 
-/** Returns a value as block YAML with indented lines; a value that fits on one line begins with a space. */
+/**
+ * Returns a value as YAML that follows its key: a blank and the value when it fits on the line, otherwise
+ * indented lines.
+ */
 const below = (value: unknown, indent: string): string => {
   if (isSimple(value)) return ` ${scalarOf(value)}`
   if (Array.isArray(value)) {

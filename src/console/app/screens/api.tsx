@@ -19,7 +19,7 @@ type Options = (readonly [value: string, label: string])[]
 const { apis: text } = words
 const { signingAlgs } = consoleLimits()
 
-/** Texts of a scope by language, in the order in which they were typed. */
+/** Texts of a scope by language, in the order in which they were entered. */
 const Texts = (props: { name: string; texts: Scope['texts']; onTexts(texts: Scope['texts']): void }) => {
   const [rows, setRows] = useState(() => Object.entries(props.texts).map(([tag, text]) => ({ tag, text })))
   const change = (rows: { tag: string; text: string }[]) => {
@@ -100,7 +100,7 @@ const Scopes = (props: { scopes: Scope[]; roles: readonly string[]; onScopes(sco
   </Card>
 )
 
-/** Edits the scopes that each application may ask for. */
+/** Edits the scopes of the API that each application may request. */
 const Clients = (props: { api: Api; options: Options; onClients(clients: Api['clients']): void }) => {
   const { api, options, onClients } = props
   const scopes = api.scopes.flatMap(({ name }) => name || [])

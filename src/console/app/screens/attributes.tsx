@@ -107,8 +107,8 @@ const shown = (value: unknown): string =>
       : String(value)
 
 /**
- * Parses the typed text as a value of the type. undefined removes the value; `bad` means that the text cannot
- * be parsed.
+ * Parses a typed text as a value of the type. An undefined `value` removes the attribute; `bad` means that
+ * the text cannot be parsed.
  */
 const readValue = (type: Definition['type'], typed: string): { value?: unknown; bad?: string } => {
   if (typed === '') return {}
@@ -133,7 +133,9 @@ const aboutOf = ({ visible, editable, type }: Definition): string =>
     .filter(Boolean)
     .join(' ')
 
-/** Edits one defined attribute. A text that cannot be parsed stays in the field, with the reason. */
+/**
+ * Edits an attribute that has a definition. A text that cannot be parsed stays in the field, with the reason.
+ */
 const Defined = (props: { definition: Definition; value: unknown; onValue(value: unknown): void }) => {
   const { definition, value, onValue } = props
   const { type } = definition
@@ -186,7 +188,9 @@ const Defined = (props: { definition: Definition; value: unknown; onValue(value:
   )
 }
 
-/** Edits attributes without a definition. A value that is not a text keeps its type unless it is changed. */
+/**
+ * Edits attributes without a definition. A changed value becomes a text; an unchanged value keeps its type.
+ */
 const Others = (props: { values: Values; onValues(values: Values): void }) => {
   const [rows, setRows] = useState(() =>
     Object.entries(props.values).map(([name, value]) => ({ name, value, typed: shown(value) })),

@@ -33,7 +33,7 @@ const Row = ({ name, status, message, value }: Check) => (
   </li>
 )
 
-/** Calls an identity provider and shows each check of its answer. */
+/** Tests the connection to an identity provider and shows the result of each check. */
 export const Connection = ({ id, isSaml }: { id: string; isSaml: boolean }) => {
   const [metadata_url, setMetadataUrl] = useState('')
   const [tested, setTested] = useState<Tested>()

@@ -44,7 +44,7 @@ const ClientFacts = ({ of: client }: { of: DynamicClient }) => {
   return <Facts facts={facts} />
 }
 
-/** Shows a client in one line, which expands to its facts and actions. */
+/** Shows a client in one line that expands to its facts and actions. */
 const Row = (props: {
   client: DynamicClient
   organization_id: string
@@ -143,7 +143,10 @@ const NewToken = ({ onClose }: { onClose(): void }) => {
   )
 }
 
-/** Returns the clients that an organization blocks; undefined if the caller may not read its settings. */
+/**
+ * Returns the ids of the clients that an organization blocks; undefined when the caller may not read its
+ * settings.
+ */
 const useBlocked = (organization_id: string) => {
   const path = `/organizations/${encodeURIComponent(organization_id)}`
   const loaded = useObject<Organization>(may('organizations:read') ? path : undefined)

@@ -40,7 +40,7 @@ const Details = ({ event }: { event: LogEvent }) => {
   return <Facts facts={facts} />
 }
 
-/** Shows an event in one line, which expands to all of its fields. */
+/** Shows an event in one line that expands to all of its fields. */
 export const EventRow = ({ event }: { event: LogEvent }) => {
   const [isOpen, setOpen] = useState(false)
   const { metadata } = event

@@ -14,7 +14,7 @@ import { eventTitle, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
-/** Milliseconds between two announcements of new events. */
+/** Milliseconds between two announcements of new events to screen readers. */
 const TOLD = 5_000
 
 type Filters = Record<
@@ -37,7 +37,7 @@ const exported = [
   'metadata',
 ]
 
-/** Tells screen readers how many events have arrived, all of some seconds at once. */
+/** Tells screen readers how many events have arrived, once for all events of some seconds. */
 const Arrivals = ({ count }: { count: number }) => {
   const latest = useRef(0)
   latest.current = count
@@ -75,7 +75,7 @@ export const EventsScreen = () => {
   const { from: _, to, ...streamed } = settled
   const mayFollow = to === ''
   const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
-  // The list has the events from before the stream was open.
+  // Each time the stream opens, the list is read again, because it has the events from before.
   const stream = useStream<LogEvent>(path, list.reload)
   const fresh = new Set(stream.items.map(({ id }) => id))
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]

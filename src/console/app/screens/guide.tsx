@@ -7,7 +7,7 @@ import { words } from '../words.ts'
 
 const text = words.guide
 
-/** The guide is English, whatever the language of the console is. */
+/** The guide is in English in every language of the console. */
 const english = { lang: 'en', dir: 'ltr' } as const
 
 const plain = (parts: Inline[]): string =>

@@ -15,7 +15,7 @@ type Detail = (typeof InvitationDetail)['_output']
 
 const text = words.invitations
 
-/** Sends the invitation again, or ends it. */
+/** Sends the invitation again, or withdraws it. */
 const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<Detail> }) => {
   const path = `/invitations/${invitation.id}`
   const [isAsked, setAsked] = useState(false)

@@ -31,7 +31,7 @@ export const StatusBadge = ({ of: { status } }: { of: Pick<Invitation, 'status'>
 export const inviteeOf = ({ email, max_uses }: Pick<Invitation, 'email' | 'max_uses'>): string =>
   email ?? (max_uses > 1 ? say(text.several, { count: max_uses }) : text.anyone)
 
-/** Shows the link of an invitation, or the message that it was mailed. */
+/** Shows the link of an invitation, or that the invitation was mailed. */
 export const LinkOnce = ({ sent, onClose }: { sent: Sent; onClose(): void }) => (
   <Once
     title={text.link}
@@ -69,7 +69,10 @@ const fresh: Draft = {
 
 const isForSeveral = ({ delivery, max_uses }: Draft): boolean => delivery === 'link' && max_uses !== '1'
 
-/** Returns the request body, without the fields that an invitation for several people cannot have. */
+/**
+ * Returns the request body. An invitation for several people cannot have an address, roles or groups, so they
+ * are left out.
+ */
 const bodyOf = (draft: Draft) => {
   const { delivery, email, roles, groups, max_uses, days, organization_id } = draft
   return {

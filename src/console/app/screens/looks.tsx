@@ -26,9 +26,9 @@ const looks = [
   'support_url',
 ] as const
 
-/** Themes that the server brings. */
+/** Built-in themes. */
 const themes = ['default', 'graphite', 'evergreen', 'ember']
-/** The choice of a theme of the data directory; no theme has this name. */
+/** Choice of a theme of the data directory. No theme has the empty name. */
 const OWN = ''
 const ACCENT = '#2b50d8'
 
@@ -36,8 +36,8 @@ const FRAME = 'looks'
 const PAGE = '/console/preview'
 
 /**
- * Shows the login page in a frame. A form posts the looks into the frame, because the console's policy
- * (Trusted Types) lets no script insert markup into its own page.
+ * Shows the login page in a frame. A form posts the unsaved looks into the frame, because the console's
+ * policy (Trusted Types) lets no script insert markup.
  */
 const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {
   const { id, display_name, settings } = props.organization
@@ -91,7 +91,7 @@ const readFile = (file: File): Promise<string> =>
     reader.readAsDataURL(file)
   })
 
-/** Edits a picture: a file of the person's machine is sent as a data URI. */
+/** Edits a picture. A chosen file is sent as a data URI. */
 const PictureField = (props: {
   name: Picture
   label: string
@@ -130,7 +130,10 @@ const PictureField = (props: {
   )
 }
 
-/** Edits the CSS of the pages as text; the API answers with its address. */
+/**
+ * Edits the CSS of the pages as text. The API answers with the URL of the stylesheet, from which the text is
+ * read.
+ */
 const StyleField = (props: { value: string | null | undefined; onValue(css: string | null): void }) => {
   const isStored = props.value?.startsWith('/assets/') ?? false
   const [stored, setStored] = useState<string>()

@@ -24,7 +24,7 @@ const kinds: [Kind, text: string, redirect: string][] = [
 
 const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
 
-/** Proposes an id for a name: lower case, digits and hyphens. */
+/** Derives an id from a name: lower-case letters, digits and hyphens. */
 const idOf = (name: string): string =>
   name
     .normalize('NFKD')
@@ -49,7 +49,7 @@ interface Values {
   asks: boolean
 }
 
-/** Shows a new application: its secret, once, and a program that uses it. */
+/** Shows a new application: its secret, which is shown once, and a program that uses it. */
 const Made = ({ client }: { client: Client }) => (
   <>
     <Heading

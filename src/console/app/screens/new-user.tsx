@@ -10,7 +10,7 @@ import { say, words } from '../words.ts'
 
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
-/** Generates a temporary password with each kind of character. */
+/** Generates a temporary password that has each kind of character. */
 const newPassword = (): string =>
   `${[...crypto.getRandomValues(new Uint32Array(16))].map(n => letters[n % letters.length]).join('')}-Aa7`
 

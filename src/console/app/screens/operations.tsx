@@ -35,7 +35,7 @@ const Row = ({ of }: { of: SigningKey }) => {
   )
 }
 
-/** Shows the signing keys with their states, and the button for new ones. */
+/** Shows the signing keys with their states, and the button that rotates them. */
 export const Keys = () => {
   const text = words.keys
   const loaded = useObject<{ data: SigningKey[] }>('/keys')
@@ -78,7 +78,7 @@ interface Backups {
   data: { name: string; bytes: number; created_at: string }[]
 }
 
-/** Reads the list every two seconds while a backup runs. */
+/** Reads the list again every two seconds while a backup runs. */
 const useProgress = (loaded: Loaded<Backups>): void => {
   useEffect(() => {
     if (!loaded.data?.running) return
@@ -87,7 +87,7 @@ const useProgress = (loaded: Loaded<Backups>): void => {
   }, [loaded.data])
 }
 
-/** Starts and lists backups of this server. They are never sent to the browser. */
+/** Starts and lists backups on the server. Their content is never sent to the browser. */
 export const Backups = () => {
   const text = words.backups
   const loaded = useObject<Backups>('/backups')

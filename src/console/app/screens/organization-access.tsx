@@ -12,7 +12,7 @@ interface Props {
 
 const orNull = (lines: string[]): string[] | null => (lines.length > 0 ? lines : null)
 
-/** Edits how people become users of the organization, and the domains that lead to its login. */
+/** Edits how people may join the organization, and the email domains that lead to its login. */
 export const Joining = ({ settings, onChange }: Props) => {
   const text = words.joining
   type Policy = NonNullable<Settings['registration']>

@@ -46,11 +46,11 @@ const Activity = () => {
   )
 }
 
-/** Types that programs cause many times for one login. */
+/** Event types that one login or a program causes many times. */
 const ROUTINE = /^token\.(issued|refreshed|introspected)$|^session\.(created|expired)$/
 const SHOWN = 8
 
-/** Returns the first events that tell of people and changes; without any, the first of all. */
+/** Returns the newest events about people and changes; when there is no such event, the newest of all. */
 const telling = (events: LogEvent[]): LogEvent[] => {
   const found = events.filter(({ type }) => !ROUTINE.test(type))
   return (found.length > 0 ? found : events).slice(0, SHOWN)
@@ -85,8 +85,8 @@ const Step = (props: { icon?: IconName; href: string; title: string; text: strin
 )
 
 /**
- * Shows how many people wait for approval, and the next steps of a new instance. Counts only clients with the
- * code grant as applications.
+ * Shows how many people wait for approval, and the next steps of a new instance. A client without the code
+ * grant does not count as an application there.
  */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(
@@ -143,7 +143,7 @@ const Findings = ({ found }: { found: Health['data'] }) => (
   </ul>
 )
 
-/** Shows the findings of `gatehouse doctor`: problems directly, the others after a click. */
+/** Shows the findings of `gatehouse doctor`: problems at once, the others after a click. */
 const HealthCard = () => {
   const { data, problem, reload } = useObject<Health>('/health')
   const troubles = data?.data.filter(({ state }) => state === 'warn' || state === 'fail') ?? []

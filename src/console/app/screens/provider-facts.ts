@@ -1,6 +1,6 @@
 import { issuer } from '../session.ts'
 
-/** A provider, as the admin API returns it; each type has more fields. */
+/** A provider, as the admin API returns it. Each type adds fields. */
 export interface Provider {
   id: string
   alias: string
@@ -19,6 +19,6 @@ export interface Provider {
 /** Names of the types of providers. */
 export const typeNames = { oidc: 'OpenID Connect', oauth2: 'OAuth 2.0', saml: 'SAML 2.0' }
 
-/** Returns the callback address to register at the provider. */
+/** Returns the callback URL to register at the provider. */
 export const returnAddress = ({ type, alias }: Pick<Provider, 'type' | 'alias'>): string =>
   type === 'saml' ? `${issuer}/saml/${alias}/acs` : `${issuer}/oauth/social/${alias}/callback`

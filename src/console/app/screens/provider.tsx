@@ -13,7 +13,7 @@ import { say, words } from '../words.ts'
 import { Connection } from './connection.tsx'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
 
-/** Enters the secret that the provider has given to Gatehouse; the stored one is never shown. */
+/** Replaces the secret that the provider has issued to Gatehouse. The stored secret is never shown. */
 const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
   const [client_secret, setSecret] = useState<string>()
   const close = () => setSecret(undefined)

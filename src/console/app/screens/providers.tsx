@@ -45,7 +45,10 @@ const empty: Draft = {
 
 const typeOf = (kind: Kind): Provider['type'] => kinds.find(([name]) => name === kind)?.[2] ?? 'oidc'
 
-/** Creates a provider that is disabled, so that an administrator can check it before users see it. */
+/**
+ * Returns the request body. The provider is created disabled, so that an administrator can check it before
+ * users see it.
+ */
 const bodyOf = ({ kind, name, alias, ...given }: Draft) => {
   const { client_id, client_secret, issuer, metadata_url, metadata_xml } = given
   const common = { type: typeOf(kind), name, alias, enabled: false }

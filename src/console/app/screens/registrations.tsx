@@ -17,7 +17,7 @@ const text = words.registrations
 const nameOf = ({ first_name, last_name, username }: Registration): string =>
   `${first_name} ${last_name}`.trim() || username
 
-/** Lists people who registered themselves and wait for approval. */
+/** Lists people who registered and wait for approval. */
 export const RegistrationsScreen = () => {
   const list = useList<Registration>('/registrations', { limit: 50, order: 'asc' })
   const [asked, setAsked] = useState<Registration>()

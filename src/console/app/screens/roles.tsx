@@ -142,7 +142,7 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
   )
 }
 
-/** Lists users who have the role directly, not through a group. */
+/** Lists the users who have the role directly, not through a group. */
 const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   const list = useList<UserAnswer>('/users', { role: name, organization_id, limit: 20 })
   const { holders, holdersLead, noHolders } = words.access

@@ -7,7 +7,7 @@ import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 
-/** Shows a command; a page of the guide opens in the console. */
+/** Shows a command. The command of a page of the guide links to that page in the console. */
 const Command = ({ text }: { text: string }) => {
   const subject = text.split('gatehouse guide ')[1]
   return subject ? (
@@ -21,7 +21,9 @@ const Command = ({ text }: { text: string }) => {
 
 const program = serverProgram()
 
-/** Returns the server of the guide for a redirect URI on this machine that it can serve. */
+/**
+ * Returns the guide's server program, adapted to the client's redirect URI, when that URI is on this machine.
+ */
 const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 'title' | 'code'>[] => {
   const url = URL.parse(uri)
   const isHere = url?.protocol === 'http:' && ['localhost', '127.0.0.1'].includes(url.hostname)
@@ -34,7 +36,7 @@ const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 't
   return [{ title, code }]
 }
 
-/** Shows programs that log in with this client, with its values filled in. */
+/** Shows programs that sign users in with this client. Its values are filled in. */
 export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
   const { kind } = client
   if (!kind) return null

@@ -6,7 +6,7 @@ import { words } from '../words.ts'
 type Settings = (typeof OrganizationAnswer)['_output']['settings']
 type Terms = NonNullable<Settings['terms']>
 
-/** Edits the terms of use that people accept; empty fields mean no terms. */
+/** Edits the terms of use that people accept. When all fields are empty, there are no terms. */
 export const TermsSettings = (props: {
   settings: Settings
   onChange(change: Pick<Settings, 'terms'>): void

@@ -13,7 +13,7 @@ const text = words.access
 export const useGroups = (user_id: string): Loaded<PageOf<Group>> =>
   useObject<PageOf<Group>>(`/groups?${new URLSearchParams({ user_id, limit: '100' })}`)
 
-/** Shows a short list in a card, with its states. */
+/** Shows a short list in a card. The card also shows that the list is loading, has failed or is empty. */
 const Few = <T,>(props: {
   title: string
   loaded: Loaded<{ data: T[] }>
@@ -94,10 +94,10 @@ interface Application {
   last_active_at: string | null
 }
 
-/** Returns a scope without the id of its API, with which it is stored. */
+/** Returns the name of a scope without the id of its API, which precedes it in the database. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
-/** Shows the applications that a user has used: consent and sessions. */
+/** Shows the applications that a user has used, with consent and sessions. */
 export const Applications = ({ id }: { id: string }) => (
   <Few
     title={text.applications}

@@ -116,7 +116,9 @@ interface RememberedBrowser {
   expires_at: string
 }
 
-/** Shows the browsers that spare the user the second factor; shows nothing without such a browser. */
+/**
+ * Shows the browsers in which the user needs no second factor; shows nothing when there are no such browsers.
+ */
 export const Remembered = ({ id }: { id: string }) => {
   const path = `/users/${id}/remembered-browsers`
   const list = useObject<PageOf<RememberedBrowser>>(path)

@@ -14,8 +14,8 @@ import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
 
 /**
- * Maximum number of users changed together: each user takes a call, with its own check and event, and the
- * person waits for all of them.
+ * Maximum users in one bulk change. Each user needs a call with its own check and event, and the person waits
+ * for all of them.
  */
 const MAX_BULK = 100
 
