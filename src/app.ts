@@ -15,7 +15,10 @@ import { openKeys } from './tokens/keys.ts'
 /** A server before it listens: its context, routes and request handler. */
 export interface App {
   context: Context
-  /** Returns the declared path of a route, such as `/oauth/token`, once a request has loaded its section. */
+  /**
+   * Returns the declared path of a route, such as `/oauth/token`; undefined until a request has loaded its
+   * section.
+   */
   routeOf(path: string): string | undefined
   /** Loads all sections. Returns their paths as declared, and the admin routes. */
   all(): Promise<{ paths: string[]; routes: AdminRoute[] }>
@@ -28,9 +31,9 @@ export interface AppOptions {
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined
   /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
-  /** Development mode: makes the RSA key at the first call that needs it. */
+  /** Development mode: creates the RSA key at the first call that needs it, which shortens the start. */
   late_keys?: boolean
-  /** Returns the content of `/metrics` when it has more than the metrics of this process. */
+  /** Returns the content of `/metrics` for several workers; default: the metrics of this process. */
   metrics?: (() => Promise<string>) | undefined
 }
 
@@ -87,7 +90,10 @@ export const createApp = async (
   }
 }
 
-/** Returns a function whose code `load` imports at its first call. A failed import refuses each call. */
+/**
+ * Returns a function that imports its code with `load` at the first call. After a failed import every call
+ * fails.
+ */
 const late = <A extends unknown[], R>(load: () => Promise<(...args: A) => Promise<R>>) => {
   let loading: ReturnType<typeof load> | undefined
   return async (...args: A): Promise<R> => {
@@ -96,7 +102,7 @@ const late = <A extends unknown[], R>(load: () => Promise<(...args: A) => Promis
   }
 }
 
-/** True unless a percent escape of the path is broken or not UTF-8; Elysia's router throws on those. */
+/** True when the percent escapes of the path are valid UTF-8. Elysia's router throws for any others. */
 const isDecodable = (path: string): boolean => {
   try {
     return decodeURIComponent(path) !== ''
@@ -109,8 +115,8 @@ const isDecodable = (path: string): boolean => {
 const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
- * True when a page loads the URL as an image, font or stylesheet; no route here answers with one. A tenant's
- * CSS may load from this origin; without this check its attribute selectors could trigger effects that the
+ * True when a page loads the URL as an image, font or stylesheet. Paths with effects refuse such a request,
+ * because a tenant's CSS may load URLs of this origin: its attribute selectors could cause effects that the
  * tenant observes, such as a request to its identity provider.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
@@ -122,7 +128,7 @@ interface OpenedRequest {
   isHead: boolean
 }
 
-/** Opens the call, adds the request id to the answer and logs one line. */
+/** Opens the call, adds the request id to the answer, and writes the log line of the request. */
 const answer = (
   context: Context,
   dispatch: (opened: OpenedRequest) => Response | Promise<Response>,
@@ -150,7 +156,7 @@ const answer = (
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
     return response
   }
-  // A synchronous answer is not awaited, because an await costs about as much as the key set itself.
+  // A synchronous answer is not awaited, because an await costs about as much as answering the key set.
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
@@ -159,16 +165,16 @@ const answer = (
 const HSTS = `max-age=${(365 * DAY) / SECOND}`
 
 /**
- * True when browsers use TLS. Localhost is exempt: HSTS would apply to all its ports, also those of plain
- * http.
+ * True when browsers reach the server by TLS. Localhost is exempt, because HSTS applies to all ports of a
+ * host, and those of localhost include plain http.
  */
 const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
   (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)
 
 /**
- * Returns the URL, with the host `localhost` when the Host header makes it invalid or shorter than Elysia
- * expects. Elysia looks for the path from the twelfth character on, which misses that of `http://id/…`. The
- * server's own address always comes from the settings.
+ * Returns the URL. The host becomes `localhost` when the Host header makes the URL invalid or too short:
+ * Elysia looks for the path from the twelfth character on, and misses the path of `http://id/…`. The host is
+ * not used further, because the server's own address comes from the settings.
  */
 const routableUrl = (url: string): string => {
   const path = url.indexOf('/', 8)

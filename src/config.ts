@@ -24,7 +24,7 @@ import {
 import { parseYaml, readBounded, type Yaml, YamlError } from './lib/yaml.ts'
 import { signingAlgs } from './protocol/oidc/signing-algs.ts'
 
-/** An invalid configuration. The command line shows only `message`, on one line, and exits with 2. */
+/** An invalid configuration. The command line prints `message` on one line and exits with 2. */
 export class ConfigError extends Error {
   readonly exit_code = 2
 }
@@ -40,16 +40,24 @@ const samplers = [
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
 /**
- * All settings. The environment has `GATEHOUSE_` and the name in upper case; the file has the name itself.
+ * All settings, by their names in the settings file. In the environment a name is in upper case after
+ * `GATEHOUSE_`.
  */
 export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
-  internal_url: setting(baseUrl, 'address for server-to-server calls, if not url (containers)'),
+  internal_url: setting(baseUrl, 'address for server-to-server calls when it differs from url (containers)'),
   host: setting(text, 'address to listen on; default 127.0.0.1, or all addresses (::) if url is set'),
   port: withDefault(wholeNumber(0, 65_535), 8080, 'port to listen on, 0 for a free one; default 8080'),
   data_dir: withDefault(text, './data', 'directory of database and keys; default ./data'),
-  database_url: secret(databaseUrl, 'postgres://…, to use PostgreSQL instead of SQLite in data_dir'),
-  workers: withDefault(wholeNumber(1, 64), 1, 'processes behind one port, with PostgreSQL; default 1'),
+  database_url: secret(
+    databaseUrl,
+    'postgres://… address of a PostgreSQL database; default: SQLite in data_dir',
+  ),
+  workers: withDefault(
+    wholeNumber(1, 64),
+    1,
+    'processes that share the port, with PostgreSQL only; default 1',
+  ),
   master_key: secret(text, '32 bytes in base64 that encrypt stored keys; default: a file in data_dir'),
   trusted_proxies: withDefault(
     list(isRange, 'a comma-separated list of addresses and ranges such as 10.0.0.0/8, ::1'),
@@ -64,7 +72,7 @@ export const settings = {
   outbound_allow: withDefault(
     outboundAllow,
     [],
-    'private hosts that the server may call, for the default organization or for tenant SLUG: host:port, SLUG=host:port',
+    'private hosts that the server may call: host:port for the default organization, SLUG=host:port for a tenant',
   ),
   smtp_url: secret(smtpUrl, 'mail server: smtp://… or smtps://…'),
   mail_from: setting(sender, 'sender of mail, such as Example <id@example.com>'),
@@ -85,7 +93,7 @@ export const settings = {
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; default: only this machine may read it; if url or host is public, no one may',
+    'bearer token for /metrics; default: only this machine may read it, and no one if url or host is public',
   ),
   access_token_alg: withDefault(
     choice(signingAlgs),
@@ -93,7 +101,7 @@ export const settings = {
     'signature algorithm of access tokens; default ES256',
   ),
   id_token_alg: withDefault(choice(signingAlgs), 'RS256', 'signature algorithm of ID tokens; default RS256'),
-  seed_file: setting(text, 'file of organizations, users, clients … applied at each start'),
+  seed_file: setting(text, 'seed file (organizations, users, clients …), applied at each start'),
   otel_exporter_otlp_endpoint: setting(
     endpointUrl,
     'OpenTelemetry collector (OTLP over HTTP) for traces; default: none',
@@ -132,23 +140,23 @@ export interface Config extends Values {
   readonly host: string
 }
 
-/** The parsed settings, and where each came from. */
+/** The parsed settings, and the source of each. */
 export interface LoadedConfig {
   config: Config
-  /** Source of each value, for `config print`. */
+  /** Source of each value, which `config print` shows. */
   sources: Record<Name, string>
   warnings: string[]
 }
 
 const PREFIX = 'GATEHOUSE_'
 /**
- * Maximum size of the settings file in bytes. The parser compares map keys in quadratic time: 3 s for this
+ * Maximum bytes of the settings file. The parser compares map keys in quadratic time and takes 3 s for this
  * size.
  */
 const MAX_BYTES = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 
-/** True for the variables that container platforms set for a service named "gatehouse". */
+/** True for a variable that container platforms set for a service with the name "gatehouse". */
 const isServiceLink = (name: string, value: string): boolean =>
   /^GATEHOUSE_(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP))/.test(name) || /^(?:tcp|udp):\/\//.test(value)
 
@@ -157,7 +165,10 @@ interface RawValue {
   source: string
 }
 
-/** Adds a value, or the content of the file that `name_FILE` names. A mistyped name must not go unnoticed. */
+/**
+ * Adds a value, or for `name_FILE` the content of that file. An unknown name is an error, so that a mistyped
+ * one is noticed.
+ */
 const addRaw = (
   given: Map<Name, RawValue>,
   name: string,
@@ -167,7 +178,8 @@ const addRaw = (
 ): void => {
   const key = name.toLowerCase()
   if (isName(key)) {
-    if (given.has(key)) throw new ConfigError(`${label}: set twice, directly and as a file (${source}).`)
+    if (given.has(key))
+      throw new ConfigError(`${label}: set twice, directly and as a file (${source}); keep one.`)
     given.set(key, { value, source })
     return
   }
@@ -200,8 +212,8 @@ const fromEnvironment = (
       warnings.push(`${name} looks like a container's service link and is ignored.`)
     else if (value !== '') addRaw(given, name.slice(PREFIX.length), value, 'environment', name)
   }
-  // OTEL_ variables apply to every program on the machine: GATEHOUSE_ variables take precedence, and unknown
-  // ones are ignored.
+  // OTEL_ variables are meant for every program on the machine, so GATEHOUSE_ variables take precedence over
+  // them and unknown ones are ignored.
   for (const [name, value] of Object.entries(env)) {
     const key = name.toLowerCase()
     if (name.startsWith('OTEL_') && value && isName(key) && !given.has(key))
@@ -236,7 +248,7 @@ const fromFile = (path: string): Map<Name, RawValue> => {
   return given
 }
 
-/** Returns the name of the setting as the operator wrote it. */
+/** Returns the name of the setting in the operator's spelling. */
 const labelOf = (name: Name, source = ''): string =>
   /^environment, (OTEL_\w+)$/.exec(source)?.[1] ??
   (source.startsWith('environment') ? PREFIX + name.toUpperCase() : name)
@@ -255,7 +267,8 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // A server with a public address is meant for others; any other stays closed until it is configured.
+    // A server with a public URL listens on all addresses, because others are to reach it. Any other server
+    // listens on loopback only.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }
@@ -279,7 +292,7 @@ const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, gi
 }
 
 /**
- * Returns the environment without Gatehouse's settings, for child programs and libraries: the PostgreSQL
+ * Returns the environment without Gatehouse's settings. Child programs and libraries get it: the PostgreSQL
  * driver and TLS libraries read variables of their own.
  */
 export const environmentOfOthers = (): Record<string, string | undefined> =>

@@ -14,9 +14,7 @@ import type { JobInput, JobKind, JobOutput } from './protocol/saml/jobs.ts'
 import type { Queries, Store } from './storage/store.ts'
 import type { Tables } from './storage/tables.ts'
 
-/**
- * Source of the current time, in milliseconds since the epoch. Only tests and development mode replace it.
- */
+/** Source of the current time in milliseconds since the epoch. Only tests and development mode replace it. */
 export interface Clock {
   now(): number
 }
@@ -24,21 +22,25 @@ export interface Clock {
 /** The authenticated caller of the admin API, with its current permissions. */
 export interface Caller {
   kind: 'client' | 'user'
-  /** `usr_…` or the client_id: the `actor_id` of events. */
+  /** `usr_…` or the client_id, which events have as `actor_id`. */
   id: string
   email: string | null
   organization_id: OrganizationId
-  /** True for callers of the default organization, who act on all organizations. Others act on their own. */
+  /**
+   * True for a caller of the default organization, which acts on all organizations. Any other caller acts on
+   * its own.
+   */
   instance: boolean
   permissions: ReadonlySet<Permission>
-  /** Scopes of the token, to tell `insufficient_scope` from `forbidden`. */
+  /** Scopes of the token; they tell `insufficient_scope` from `forbidden`. */
   scopes: readonly string[]
-  /** Permissions that the user or client has, but the token's scopes do not include. */
+  /** Permissions that the user or client has and that the token's scopes leave out. */
   withheld: ReadonlySet<Permission>
-  /** False for a user who has to authenticate again before a route marked `fresh` (RFC 9470). */
+  /** False for a user who has to authenticate again before calling a route with `fresh` (RFC 9470). */
   is_fresh: boolean
   /**
-   * Reloads the caller's permissions inside a write on the caller's behalf.
+   * Reloads the caller's permissions inside a write, so that a permission that was just withdrawn is not
+   * used.
    *
    * @throws AppError 401 when the token is no longer valid, 403 when the permission for the request is gone
    */
@@ -46,15 +48,14 @@ export interface Caller {
 }
 
 /**
- * The organization on whose behalf another server is called; entries of `outbound_allow` are per
- * organization.
+ * Organization for which another server is called. Each organization has its own entries in `outbound_allow`.
  */
 export interface CalledFor {
   id: OrganizationId
   slug: string
 }
 
-/** Calls another server (http/outbound): like `fetch`, with text, a form or no body. */
+/** Calls another server (http/outbound). It works like `fetch` with a body of text, a form, or none. */
 export type Outbound = (
   url: string | URL,
   init: {
@@ -63,20 +64,19 @@ export type Outbound = (
     headers?: HeadersInit
     body?: string | URLSearchParams
     signal?: AbortSignal
-    /** Maximum size of the answer's body; default 1 MiB. */
+    /** Maximum bytes of the answer's body; default 1 MiB. */
     bytes?: number
-    /** Milliseconds for the whole call; default 5 seconds. */
+    /** Maximum milliseconds of the whole call; default 5 seconds. */
     timeout?: number
   },
 ) => Promise<Response>
 
-/** Parses XML of other parties in a separate process (directory/identity-providers/xml-reader). */
+/** Parses XML from other parties in a separate process (directory/identity-providers/xml-reader). */
 export interface XmlReader {
   /**
    * Runs a job in the organization's queue.
    *
-   * @param ip_address of the client, for messages from unauthenticated clients: its network has a share of
-   * the queue
+   * @param ip_address of an unauthenticated client, whose network may fill only a share of the queue
    * @throws SamlError for an invalid message, or one that exceeds a limit
    * @throws AppError 503 with `Retry-After` when the queue is full
    */
@@ -86,7 +86,7 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /** Throws the same 503 before a request uses up a single-use value. */
+  /** Throws the 503 of `run` when the queue is full, before a request uses up a single-use value. */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -96,7 +96,7 @@ export interface PublishedKeys {
   etag: string
 }
 
-/** `at+jwt` marks access tokens (RFC 9068 section 2.1), `logout+jwt` logout tokens. */
+/** `typ` of a JWT: `at+jwt` marks an access token (RFC 9068 section 2.1), `logout+jwt` a logout token. */
 export type TokenType = 'at+jwt' | 'logout+jwt' | 'JWT'
 
 /** Header values and claims of a token with a valid signature. */
@@ -131,15 +131,15 @@ export interface MailTransport {
   send(mail: Mail): Promise<void>
 }
 
-/** Names of the cookies, which depend on the server's own URL (http/cookies). */
+/** Names of the cookies. They depend on the URL of the server (http/cookies). */
 export interface CookieNames {
   /** Identifies the logins of this browser; each login sets a new value. */
   readonly login: string
   /** Binds pending authorization requests and single-use links to the browser that opened them. */
   readonly browser: string
-  /** Marks a browser in which a user has logged in before. */
+  /** Marks a browser in which a user has signed in before. */
   readonly device: string
-  /** Marks a browser that spares users the second factor; each choice sets a new value. */
+  /** Marks a browser in which users need no second factor; each choice to remember it sets a new value. */
   readonly remembered: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
@@ -147,12 +147,12 @@ export interface CookieNames {
   readonly language: string
 }
 
-/** The themes of the data directory and the built-in ones (pages/themes). */
+/** The built-in themes and those of the data directory (pages/themes). */
 export interface Themes {
   /**
-   * Returns theme and stylesheets of a theme name. A theme of the data directory is applied over the built-in
-   * theme of the same name, or over the default one, so it contains only its changes. An unknown name means
-   * the default theme.
+   * Returns the built-in theme and the stylesheets of a theme name. A theme of the data directory contains
+   * changes only: it is applied over the built-in theme with its name, or over the default one. An unknown
+   * name means the default theme.
    */
   find(name?: string): { theme: string; sheets: string[] }
   /**
@@ -163,11 +163,12 @@ export interface Themes {
 }
 
 /**
- * Returns the place of an IP address as text, '' when unknown. Names missing in the language are in English.
+ * Returns the place of an IP address as text; '' when it is unknown. A name that is missing in the language
+ * is in English.
  */
 export type Locate = (ip_address: string, locale?: string) => string
 
-/** The MaxMind-format file of the settings (sessions/location). */
+/** The file of the setting `geoip_file`, in MaxMind's format (sessions/location). */
 export interface Places {
   /** Reads the file at the first call and keeps it in memory. */
   open(): Promise<Locate>
@@ -175,28 +176,28 @@ export interface Places {
   drop(): void
 }
 
-/** Metadata of a client, from its document or from the copy in the executable. */
+/** Metadata of a client, read from its metadata document or from a copy in the executable. */
 export interface FoundDocument {
   readonly registration: Registration
-  /** True for the copy, which stands in for a document that could not be read. */
+  /** True for the copy, which is used when the document cannot be read. */
   readonly is_copy: boolean
 }
 
-/** A metadata document or key set of a client in memory (directory/clients/remote-json). */
+/** A cached metadata document or key set of a client (directory/clients/remote-json). */
 export interface KnownJson {
   readonly origin: string
   /** The parsed content; undefined when it could not be read. */
   found: Promise<unknown>
-  /** Milliseconds; infinite while it is being read. */
+  /** Milliseconds since the epoch; infinite while the content is being read. */
   expires_at: number
-  /** Time of the last call, and of the last one that succeeded. */
+  /** `asked_at` is the time of the last call, `read_at` the time of the last successful one. */
   asked_at: number
   read_at: number
-  /** Headers that ask for the content only if it is newer. */
+  /** Request headers that ask for the content only when it has changed. */
   validators: Record<string, string>
 }
 
-/** Dependencies of the services. Commands and seeds use them without a server. */
+/** Dependencies of the services. Commands and seeds use them without starting a server. */
 export interface Core {
   readonly config: Config
   readonly store: Store
@@ -204,7 +205,7 @@ export interface Core {
   readonly log: Logger
   readonly fetch: Outbound
   readonly xml: XmlReader
-  /** undefined when no mail server is configured; features that require mail are then disabled. */
+  /** Undefined when no mail server is set; features that need mail are then disabled. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
   readonly cookies: CookieNames
@@ -212,21 +213,21 @@ export interface Core {
   readonly proxies: BlockList
   readonly themes: Themes
   readonly places: Places
-  /** Remaining budget for the work of unauthenticated clients (http/charge). */
+  /** Remaining budgets for the work of unauthenticated clients (http/charge). */
   readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
-  /** Metadata documents and key sets of clients, by kind, organization and URL. */
+  /** Cached metadata documents and key sets of clients, by kind, organization and URL. */
   readonly documents: Map<string, KnownJson>
   /** Queue of password hashes (directory/users/password). */
   readonly hashes: FairQueue
-  /** Number of running password attempts by their throttle budget (sign-in/password). */
+  /** Number of running password attempts for each throttle budget (sign-in/password). */
   readonly attempts: Map<string, number>
   /** Files of the backups that this server is making (operations/backups). */
   readonly backups: Set<string>
-  /** Open streams of the audit log, and the one reader that serves them all (audit/follow). */
+  /** Open streams of the audit log, and the read that serves all of them (audit/follow). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
   /**
-   * Runs work as a span of the request's trace, if the request is traced. Names are constants, since the
-   * collector sees them.
+   * Runs work as a span of the request's trace when the request is traced. Names are constants, because the
+   * collector receives them.
    */
   trace<T>(name: string, work: () => T): T
 }
@@ -234,7 +235,7 @@ export interface Core {
 /** An open stream of the audit log. */
 export interface Tail {
   readonly caller_id: string
-  /** Checks the caller, and sends the new events that the stream asked for. */
+  /** Checks the caller of the stream, and sends the new events that match its filter. */
   look(events: Tables['events']['$inferSelect'][]): Promise<void>
   end(): void
 }
@@ -244,11 +245,11 @@ export interface SigningKeys {
   /** Returns a compact JWS of the claims. */
   sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
   /**
-   * Returns the content of a JWT whose header and signature are this server's, or undefined. The claims are
-   * not validated.
+   * Returns the header and claims of a JWT that this server has signed; undefined for any other. The claims
+   * are not validated.
    */
   open(token: string): Promise<OpenedToken | undefined>
-  /** Returns the key set; waits for the first start to create the keys. */
+  /** Returns the key set. During the first start it waits until the keys exist. */
   published(): PublishedKeys | Promise<PublishedKeys>
 }
 
@@ -257,16 +258,16 @@ export interface Issuer extends Core {
   readonly keys: SigningKeys
 }
 
-/** Key pair of the SAML service provider: signs requests and decrypts responses. */
+/** Key pair of the SAML service provider. It signs requests and decrypts responses. */
 export interface SamlKey {
-  /** Distinguishes the keys of several servers in one process. */
+  /** Distinguishes the keys of several servers in the same process. */
   readonly id: string
   readonly private_key: KeyObject
   /** DER in base64. */
   readonly certificate: string
 }
 
-/** Metadata of an upstream provider and the client registered there (federation/social). */
+/** Cached metadata of an upstream provider, and the client that is registered there (federation/social). */
 export interface KnownUpstream {
   readonly version: number
   readonly expires_at: number
@@ -274,8 +275,8 @@ export interface KnownUpstream {
 }
 
 /**
- * Dependencies of one server. `createApp` adds functions here, so that no import runs against the order of
- * rooms.
+ * Dependencies of one server. Rooms call the functions in it that `createApp` adds, because importing them
+ * would break the order of the rooms.
  */
 export interface Context extends Issuer {
   /**
@@ -286,9 +287,9 @@ export interface Context extends Issuer {
   authenticate(request: Request): Promise<Caller>
   /** Resolves to true when this client has registered this web origin. */
   allowsOrigin(client_id: string, origin: string): Promise<boolean>
-  /** Returns the key of the instance; creates it at the first use and keeps it from then on. */
+  /** Returns the SAML key of the instance. The first call creates it. */
   samlKey(): Promise<SamlKey>
-  /** By id of the provider. */
+  /** Cached upstream providers, by id. */
   readonly upstreams: Map<string, KnownUpstream>
   /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?(step: LoginStep): Promise<Response | undefined>

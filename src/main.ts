@@ -2,7 +2,8 @@
 import { VERSION_LINE } from './lib/version.ts'
 
 const args = process.argv.slice(2)
-// Loads no parser and no settings, which cost three times as much as the runtime's own start.
+// `--version` loads no parser and no settings: they take three times as much CPU time as the start of the
+// runtime.
 if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
   console.log(VERSION_LINE)
   process.exit(0)
