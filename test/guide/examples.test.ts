@@ -96,7 +96,7 @@ test('each client of "Connect an application" is registered by its command', asy
   )
 }, 30_000)
 
-test('the first call and the ten lines of the admin API run unchanged', async () => {
+test('the first call and the script of the admin API run unchanged', async () => {
   await using server = await serveExecutable()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   symlinkSync(EXECUTABLE, join(folder, 'gatehouse'))
