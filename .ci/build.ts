@@ -1,5 +1,5 @@
-// Builds the executable into --outfile, by default dist/gatehouse. Other arguments go to `bun build`, such as
-// --target.
+// Builds the executable into --outfile, by default dist/gatehouse. Other arguments, such as --target, are
+// passed to `bun build`.
 
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -8,9 +8,9 @@ import { $, Glob } from 'bun'
 const args = process.argv.slice(2)
 const given = args.indexOf('--outfile')
 const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dist/gatehouse')
-// With --splitting a command evaluates the modules that it imports, not those of all commands.
+// With --splitting a command evaluates only the modules that it imports, not those of all commands.
 const { exitCode } =
   await $`${process.execPath} build --compile --bytecode --format=esm --minify --splitting --sourcemap --no-compile-autoload-dotenv --no-compile-autoload-bunfig --define __dirname='"/"' --outfile ${outfile} ${args} src/main.ts`.nothrow()
 if (exitCode !== 0) process.exit(exitCode)
-// The executable holds the source maps. Bun writes them beside it too, one file a chunk.
+// The executable contains the source maps. Bun also writes them beside it, one file for each chunk.
 for (const map of new Glob('*.map').scanSync(dirname(outfile))) rmSync(join(dirname(outfile), map))

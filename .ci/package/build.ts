@@ -1,6 +1,6 @@
 /**
- * `bun run package [TARGET...]` builds all packages into dist/packages; with targets, only their executables.
- * Equal commits give equal bytes.
+ * `bun run package [TARGET...]` builds all packages into dist/packages; with targets, only the executables of
+ * these targets. The same commit gives the same bytes.
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -22,7 +22,7 @@ export interface Build {
   out: string
   project: { version: string; license: string; description: string }
   commit: string
-  /** Time of the commit in seconds, which all files carry. */
+  /** Time of the commit in seconds. All files have it. */
   epoch: number
   /** The manual page gatehouse(1). */
   manual: string
@@ -52,7 +52,7 @@ const build: Build = {
   manual: await $`bun ${main} man`.text(),
   scratch: () => {
     const folder = mkdtempSync(join(scratches, 'part-'))
-    // It becomes the root of archives and images.
+    // The folder becomes the root of archives and images.
     chmodSync(folder, 0o755)
     return folder
   },
@@ -78,7 +78,7 @@ try {
     await $`bun ${main} sbom --format ${format} > ${join(out, `gatehouse-${project.version}.${format}.json`)}`
   await checksums()
 } catch (error) {
-  // Packages without checksums.txt would look finished.
+  // Without checksums.txt nobody could verify the remaining packages, so none is left.
   rmSync(out, { recursive: true, force: true })
   const { stderr, message } = error as Error & { stderr?: Buffer }
   console.error(`package: ${(stderr && errorIn(String(stderr))) || message}; nothing is left in ${out}`)
@@ -87,7 +87,7 @@ try {
   rmSync(scratches, { recursive: true })
 }
 
-/** Returns the line that says why a command failed. */
+/** Returns the line of a command's output that gives the reason of its failure. */
 function errorIn(output: string): string | undefined {
   const lines = output.trim().split('\n')
   return lines.find(line => /fail|error|unable/i.test(line)) ?? lines.at(-1)

@@ -5,7 +5,7 @@ import type { Build } from './build.ts'
 import { names } from './names.ts'
 import { lay, tar } from './pack.ts'
 
-/** Libraries that the runtime loads (`ldd`), and those that look up names. All are in Debian's libc6. */
+/** Libraries that the runtime loads (`ldd`), and those for name lookups. All are in Debian's libc6. */
 const LIBRARIES = [
   'libc.so.6',
   'libm.so.6',
@@ -15,12 +15,12 @@ const LIBRARIES = [
   'libnss_dns.so.2',
   'libnss_files.so.2',
 ]
-/** By the architecture of Debian and of container images. */
+/** Names of each architecture in Debian and in container images. */
 const PLATFORMS: Record<string, { libraries: string; loader: string }> = {
   amd64: { libraries: 'lib/x86_64-linux-gnu', loader: 'lib64/ld-linux-x86-64.so.2' },
   arm64: { libraries: 'lib/aarch64-linux-gnu', loader: 'lib/ld-linux-aarch64.so.1' },
 }
-/** The id of `nonroot` in distroless images: policies know it, and no host account has it. */
+/** User id of `nonroot` in distroless images. Policies know it, and no account of a host has it. */
 const USER = 65_532
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
@@ -37,7 +37,7 @@ const libc = async (build: Build, architecture: string): Promise<{ folder: strin
     'Dir::State': `${state}/state`,
     'Dir::State::status': `${state}/status`,
     'Dir::Cache': `${state}/cache`,
-    // Debian's own packages alone.
+    // Package sources of third parties are left out.
     'Dir::Etc::SourceList': '/etc/apt/sources.list.d/debian.sources',
     'Dir::Etc::SourceParts': '/dev/null',
     'APT::Architecture': architecture,
@@ -74,7 +74,7 @@ export const image = async (build: Build, architecture: string, executable: stri
     { path: 'etc/passwd', content: `gatehouse:x:${USER}:${USER}::/data:/sbin/nologin\n` },
     { path: 'etc/group', content: `gatehouse:x:${USER}:\n` },
     { path: 'etc/nsswitch.conf', content: 'hosts: files dns\n' },
-    // Scanners read the distribution and the package from both.
+    // Scanners read the distribution from the first file and the package from the second.
     { path: 'etc/os-release', content: { from: '/etc/os-release' } },
     { path: 'var/lib/dpkg/status.d/libc6', content: entry },
   ])
@@ -97,7 +97,7 @@ export const image = async (build: Build, architecture: string, executable: stri
     [program, false],
   ] as const) {
     const file = join(build.scratch(), 'layer.tar.gz')
-    // The data directory and /tmp have modes and an owner that `tar` is told.
+    // `tar` sets the modes and the owner of the data directory and of /tmp.
     await (owned ? baseLayer(folder, file, build.epoch) : tar(folder, file, build.epoch))
     const bytes = await Bun.file(file).bytes()
     const diff = sha256(Bun.gunzipSync(bytes))

@@ -1,6 +1,6 @@
 /**
- * Names under which packages are built. None is registered yet, so no text tells people to install one by
- * name. The SDK and the testing package have theirs in their own builds: programs import them by it.
+ * Names of the packages. None is registered yet, so no text tells people to install a package by its name. The
+ * names of the SDK and the testing package are in their own builds, because programs import them.
  */
 export const names = {
   /** npm package with the launcher; the platform packages add their target. */
@@ -11,8 +11,8 @@ export const names = {
 }
 
 /**
- * Maintainer of the Debian package, whose form wants an address. The project has none: nobody can register a
- * name below `.invalid`, so mail reaches no stranger (RFC 2606 section 2:
+ * Maintainer of the Debian package, which must have an address. The project has no mail address. Nobody can
+ * register a name below `.invalid`, so no stranger receives such mail (RFC 2606 section 2:
  * https://datatracker.ietf.org/doc/html/rfc2606#section-2).
  */
 export const MAINTAINER = 'The Gatehouse developers <noreply@gatehouse.invalid>'

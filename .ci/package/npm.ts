@@ -20,7 +20,7 @@ export const platformPackage = async (build: Build, target: Target, executable: 
     os: [os],
     cpu: [cpu],
     ...(libc && { libc: [libc] }),
-    // The package has no modules.
+    // The package contains an executable and no modules.
     type: 'commonjs',
     preferUnplugged: true,
   }
@@ -30,7 +30,7 @@ export const platformPackage = async (build: Build, target: Target, executable: 
   ])
 }
 
-/** Packs the launcher, which starts the executable of the platform package that npm has installed. */
+/** Packs the launcher. It starts the executable of the platform package that npm has installed. */
 export const launcherPackage = async (build: Build): Promise<void> => {
   const manifest = {
     name: names.npm,

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { crc32, deflateRawSync } from 'node:zlib'
 import { $ } from 'bun'
 
-/** A file of a package: its text or bytes, or the path that it is copied from. */
+/** A file of a package: its text, its bytes, or the path from which it is copied. */
 export interface Entry {
   path: string
   content: string | Uint8Array<ArrayBuffer> | { from: string }
@@ -27,8 +27,8 @@ export const lay = async (folder: string, entries: readonly Entry[]): Promise<vo
 }
 
 /**
- * Packs a folder into `file` (.tar.gz or .tgz). Order, owner and times are fixed, so equal folders give equal
- * bytes: https://reproducible-builds.org/docs/archives/
+ * Packs a folder into `file` (.tar.gz or .tgz). Order, owner and times are fixed, so the same content gives the
+ * same bytes: https://reproducible-builds.org/docs/archives/
  */
 export const tar = async (folder: string, file: string, epoch: number): Promise<void> => {
   await $`tar --sort=name --format=ustar --mtime=@${epoch} --owner=0 --group=0 --numeric-owner -C ${folder} -c . --transform s,^\\./,, | gzip -n > ${file}`.quiet()
@@ -57,7 +57,7 @@ export const zip = async (entries: readonly Entry[]): Promise<Uint8Array<ArrayBu
     common.writeUInt16LE(name.length, 22)
     const header = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), common, name])
     const record = Buffer.alloc(14)
-    // Files and modes of Unix.
+    // The attributes of the entries are Unix modes.
     record.writeUInt32LE(((0o100000 | (entry.mode ?? 0o644)) << 16) >>> 0, 6)
     record.writeUInt32LE(offset, 10)
     central.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x03', 'latin1'), common, record, name]))

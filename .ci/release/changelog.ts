@@ -1,6 +1,6 @@
 /** The changelog: https://keepachangelog.com/en/1.1.0/ */
 
-/** A version as releases have it: three numbers, and a pre-release of letters, digits and dots. */
+/** Form of a version: three numbers, and optionally a pre-release of letters, digits and dots. */
 export const VERSION_FORM = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)*)?$/
 
 const heading = (version: string): RegExp => new RegExp(`^## \\[${version.replaceAll('.', '\\.')}\\].*$`, 'm')
@@ -8,7 +8,7 @@ const heading = (version: string): RegExp => new RegExp(`^## \\[${version.replac
 /**
  * Returns the section of a version without its heading.
  *
- * @param version as in the heading, or `Unreleased`
+ * @param version as in the heading of the section, or `Unreleased`
  * @throws Error when the changelog has no such section, or an empty one
  */
 export const sectionOf = (changelog: string, version: string): string => {
@@ -22,7 +22,7 @@ export const sectionOf = (changelog: string, version: string): string => {
 }
 
 /**
- * Makes the section of unreleased changes that of a version, below an empty new one.
+ * Renames the section of unreleased changes to a version, and adds an empty one above it.
  *
  * @param date YYYY-MM-DD
  * @throws Error when nothing is unreleased, or the version has a section

@@ -1,6 +1,6 @@
 /**
- * Prints the notes of a release. Fails unless the tag, such as `v1.2.3`, names the version of package.json
- * and the changelog has its section.
+ * Prints the notes of a release. Fails when the tag, such as `v1.2.3`, differs from the version in
+ * package.json, or the changelog has no section for it.
  */
 import { join } from 'node:path'
 import { version } from '../../package.json'

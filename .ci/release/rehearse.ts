@@ -1,7 +1,7 @@
 /**
- * `bun run release:rehearse [VERSION]` runs the steps of .github/workflows/release.yml on a clean clone of
- * the latest commit, as a tag would, and publishes nothing: actions and steps that need the forge are named
- * only. Without a version, that of package.json.
+ * `bun run release:rehearse [VERSION]` runs the steps of .github/workflows/release.yml in a clean clone of the
+ * latest commit, as a tag would, and publishes nothing. It only prints the names of actions and of steps that
+ * need the forge. The default version is that of package.json.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ await $`git clone -q ${root} ${clone}`
 const inClone = (command: string[], env: Record<string, string> = {}): void => {
   const { success } = Bun.spawnSync(command, {
     cwd: clone,
-    // Steps configure Git for their container.
+    // Some steps change the global Git configuration, so they get a file of their own.
     env: { ...process.env, GIT_CONFIG_GLOBAL: join(clone, '../gitconfig'), ...env },
     stdout: 'inherit',
     stderr: 'inherit',

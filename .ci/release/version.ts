@@ -1,12 +1,12 @@
 /**
- * `bun run release:version VERSION` gives the project another version: package.json, from which executable,
- * SDK, testing package and packages take it, the changelog, and the texts that name it.
+ * `bun run release:version VERSION` changes the version in package.json, in the changelog, and in the texts
+ * that contain it. Executable, SDK, testing package and packages take it from package.json.
  */
 import { join } from 'node:path'
 import { $, semver } from 'bun'
 import { released, VERSION_FORM } from './changelog.ts'
 
-/** Texts that name the version of a package or image. */
+/** Files that contain the version of a package or image. */
 const TEXTS = ['README.md', 'src/lib/version.ts', 'src/testing/process.ts']
 
 const [next = ''] = process.argv.slice(2)
