@@ -159,7 +159,7 @@ describe('a registration', () => {
     expect((await silent.admin('POST', '/organizations', created)).status).toBe(422)
   })
 
-  test('PEO-08 answers alike for an address that has a user, who gets a mail', async () => {
+  test('PEO-08 gives the same answer for an address that has a user, who gets a mail', async () => {
     const { email, username } = somebody()
     await addUser(app, username, { email })
     const known = await register(openBrowser(app), email.toUpperCase())

@@ -64,7 +64,7 @@ describe('PEO-18 the only way in', () => {
     expect(await factors(user)).toHaveLength(1)
   })
 
-  test('is removed by an administrator only knowingly', async () => {
+  test('is removed by an administrator only with only_way_in=true', async () => {
     const { user } = await addPasskeyUser(app, `person${++made}`)
     const [factor] = await factors(user)
     for (const path of [`/users/${user.id}/factors`, `/users/${user.id}/factors/${factor?.id}`]) {

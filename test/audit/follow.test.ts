@@ -181,19 +181,19 @@ describe('EVT-23 streams are bounded', () => {
     expect((await open()).status).toBe(429)
   })
 
-  test('in what waits for a reader who does not read', async () => {
+  test('in the events that wait for a slow reader', async () => {
     expect((await open()).status).toBe(200)
     const metadata = { text: 'x'.repeat(4000) }
     for (let n = 0; n < 80; n++) await say(store, 'usr_x', { metadata })
     await until(() => app.context.tails.open.size === 0)
   })
 
-  test('and HEAD opens none', async () => {
+  test('a HEAD request opens none', async () => {
     expect((await open('', token, 'HEAD')).status).toBe(200)
     await until(() => app.context.tails.open.size === 0)
   })
 
-  test('and a connection that is gone leaves none', async () => {
+  test('a lost connection leaves none', async () => {
     const server = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,

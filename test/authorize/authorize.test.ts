@@ -166,7 +166,7 @@ describe('scope', () => {
     },
   )
 
-  test('AUT-07 none is openid', async () => {
+  test('AUT-07 a missing scope means openid', async () => {
     const { code } = await logInTo(openBrowser(app), 'web', 'ada', { scope: undefined })
     expect((await codeRow(app, code)).scope).toBe('openid')
   })

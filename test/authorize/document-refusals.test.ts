@@ -195,7 +195,7 @@ describe('CMD-06 a document is kept in memory', () => {
     expect((await browser.get(request(client))).location).toContain('code=')
   })
 
-  test('CMD-06 a copy of the executable stands in, and changes no stored client', async () => {
+  test('CMD-06 the copy in the executable is used instead, and changes no stored client', async () => {
     const client_id = 'https://claude.ai/oauth/claude-code-client-metadata'
     const redirect_uris = ['https://claude.ai/moved', 'http://localhost/callback']
     const client = publish({ client_name: 'Claude', redirect_uris }, {}, client_id)

@@ -250,7 +250,7 @@ describe('DCR-09 control', () => {
     await configure({ client_registration: 'open' })
   })
 
-  test('DCR-09 a blocked client is kept out, and no other', async () => {
+  test('DCR-09 only a blocked client is refused', async () => {
     const [blocked, other] = [await register(), await register()]
     const [theirs, others] = [(await grant(blocked)).body, (await grant(other)).body]
     await configure({ blocked_clients: [blocked.client_id] })

@@ -110,7 +110,7 @@ describe('MCD-01 a code by mail', () => {
     expect((await enter(owner, page, own.code)).status).toBe(401)
   })
 
-  test('completes by POST: its link fills the form in', async () => {
+  test('is sent by POST: the link in the mail only fills in the form', async () => {
     const user = await newUser()
     const browser = newBrowser()
     const { link, code } = await ask(browser, user.username)
@@ -174,7 +174,7 @@ describe('MCD-02 a code by mail is no second factor', () => {
 })
 
 describe('MCD-03 a code is sent', () => {
-  test('to nobody with permissions, unless the organization says so, also when they come late', async () => {
+  test('to users with permissions only if the organization allows it, even when the permissions come later', async () => {
     const admin = await newUser({ roles: ['admin'] })
     expect((await ask(newBrowser(), admin.username)).letter).toBeUndefined()
     await allow({ email_code: 'all' })
@@ -229,7 +229,7 @@ test('MCD-08 the security page lists a code by mail where the user may sign in w
 })
 
 describe('guesses', () => {
-  test('MCD-04 end a code after five, also at once', async () => {
+  test('MCD-04 end a code after five, even when they are concurrent', async () => {
     const user = await newUser()
     const browser = newBrowser()
     const { page, code } = await ask(browser, user.username)
@@ -241,7 +241,7 @@ describe('guesses', () => {
     expect((await browser.get('/account')).heading).toBe('Sign in')
   })
 
-  test('MCD-04 up to the fifth leave it alive', async () => {
+  test('MCD-04 before the fifth leave the code valid', async () => {
     const user = await newUser()
     const browser = newBrowser()
     const { page, code } = await ask(browser, user.username)
@@ -303,7 +303,7 @@ describe('guesses', () => {
     expect(sent).toBe(10)
   })
 
-  test('MCD-06 are answered alike for names that have no user', async () => {
+  test('MCD-06 get the same answer for names that have no user', async () => {
     const user = await newUser()
     const seen = []
     for (const name of [user.username, 'nobody-at-all']) {

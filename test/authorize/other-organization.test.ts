@@ -67,7 +67,7 @@ describe('an address of another organization’s login domain', () => {
     ])
   })
 
-  test('PAG-66 a login of another user there is not taken for it', async () => {
+  test('PAG-66 an existing login of another user there is not used', async () => {
     await addUser(app, 'alan', { organization_id: acme.id })
     const browser = openBrowser(app)
     await signIn(browser, await browser.get('/account?organization=acme'), 'alan')
@@ -79,7 +79,7 @@ describe('an address of another organization’s login domain', () => {
     expect(await codeRow(app, code)).toMatchObject({ user_id: amy.id, organization_id: acme.id })
   })
 
-  test('PAG-66 the wrong password counts there alone', async () => {
+  test('PAG-66 a wrong password counts in that organization only', async () => {
     const browser = openBrowser(app)
     const page = await signIn(browser, await browser.get('/account'), 'amy@acme.example', 'wrong')
     expect(await app.events()).toEqual([])
@@ -132,7 +132,7 @@ describe('a typed organization', () => {
     expect(await loginRows()).toMatchObject([{ user_id: amy.id, organization_id: acme.id }])
   })
 
-  test('PAG-67 is answered alike whether it exists, after the same work', async () => {
+  test('PAG-67 gets the same answer after the same work, if it exists or not', async () => {
     const answers = []
     const fields = { username: 'ada', password: PASSWORD }
     for (const organization of ['acme', 'nowhere', 'org_default', 'a\\b', 'x'.repeat(500)]) {
@@ -158,7 +158,7 @@ describe('a typed organization', () => {
     ])
   })
 
-  test('PAG-67 waits alike after failures', async () => {
+  test('PAG-67 has the same wait after failures, if it exists or not', async () => {
     const waits = []
     for (const organization of ['acme', 'nowhere']) {
       const { browser, page } = await attempt({ organization, username: 'amy', password: 'wrong' })

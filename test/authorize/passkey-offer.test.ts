@@ -88,7 +88,7 @@ describe('PEO-15 the offer of a passkey', () => {
     expect(answerOf(await browser.submit(login, { credential }, '/oauth/passkey')).code).toBeString()
   })
 
-  test('never comes to a user whose second factor a remembered browser spares', async () => {
+  test('never comes to a user who needs no second factor in a remembered browser', async () => {
     const settings = { remember_browser_days: 30 }
     expect((await app.admin('PUT', '/organizations/default', { settings })).status).toBe(200)
     const { username } = await newUser()

@@ -129,7 +129,7 @@ describe('PEO-14 where passkeys are required', () => {
     expect((await later.submit(used, { recovery_code }, '/oauth/second-factor')).status).toBe(401)
   })
 
-  test('a recovery code spares nothing for another user of the same request', async () => {
+  test('a recovery code has no effect for another user of the same request', async () => {
     const thief = await addPasskeyUser(app, `person${++made}`)
     const victim = await addPasskeyUser(app, `person${++made}`)
     await app.admin('POST', `/users/${victim.user.id}/reset-password`, { password: PASSWORD })

@@ -183,7 +183,7 @@ describe('PEO-19 an administrator’s link', () => {
   })
 })
 
-test('PEO-16 a user with a password is sent to it', async () => {
+test('PEO-16 a user with a password is sent to the password', async () => {
   const user = await addUser(app, `person${++made}`)
   const browser = openBrowser(app)
   const page = await tryCode(browser, user.username, 'aaaa-bbbb-cccc')

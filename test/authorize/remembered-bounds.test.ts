@@ -17,7 +17,7 @@ beforeEach(async () => {
 })
 
 describe('RMB-01 a remembered browser', () => {
-  test('spares nothing for the console', async () => {
+  test('has no effect for the console', async () => {
     const { user, browser } = await remembered()
     const plain = { redirect_uri: `${BASE}/console/callback`, scope: 'openid' }
     const login = await browser.get(authorizeUrl('gatehouse-console', plain), {
@@ -63,7 +63,7 @@ describe('RMB-03 a browser is remembered', () => {
     expect([step.heading, step.html.includes('name="remember"')]).toEqual([STEP, false])
   })
 
-  test('by a cookie that lasts as long as it spares', async () => {
+  test('by a cookie that lasts as long as the choice', async () => {
     await allow({ remember_browser_days: 7 })
     const { user, key } = await newUser()
     const browser = openBrowser(app)
@@ -75,7 +75,7 @@ describe('RMB-03 a browser is remembered', () => {
 })
 
 describe('RMB-04 the number of days', () => {
-  test('that is raised spares no longer than what was chosen', async () => {
+  test('that is raised does not extend an earlier choice', async () => {
     await allow({ remember_browser_days: 1 })
     const { user, browser } = await remembered()
     await allow({ remember_browser_days: 30 })

@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 
 describe('RMB-01 a remembered browser', () => {
-  test('spares the second factor, at acr 1, until its time', async () => {
+  test('needs no second factor, at acr 1, until it expires', async () => {
     const { user, browser } = await remembered()
     expect(browser.cookies.get(COOKIE)).toBeString()
     const done = await logIn(browser, user.username)
@@ -46,7 +46,7 @@ describe('RMB-01 a remembered browser', () => {
     },
   )
 
-  test('spares no passkey that the organization requires', async () => {
+  test('does not replace a passkey that the organization requires', async () => {
     const { user, browser } = await remembered()
     await allow({ passkey_required: true })
     expect(await asks(browser, user.username)).toBe(true)
@@ -72,7 +72,7 @@ describe('RMB-01 a remembered browser', () => {
 })
 
 describe('RMB-02 a change of the account', () => {
-  test('asks for the second factor, right after a login that was spared it', async () => {
+  test('asks for the second factor, even right after a login without it', async () => {
     const { user, browser, key } = await remembered()
     expect((await signIn(browser, await browser.get('/account'), user.username)).heading).toBe('Your account')
     for (const path of ['/account/change-password', '/account/security/add'])
@@ -104,7 +104,7 @@ describe('RMB-02 a change of the account', () => {
 })
 
 describe('RMB-03 the cookie', () => {
-  test('is worth nothing for another user, and without the password', async () => {
+  test('has no effect for another user, or without the password', async () => {
     const { browser } = await remembered()
     const other = await newUser()
     expect((await logIn(browser, other.user.username)).heading).toBe(STEP)
@@ -114,7 +114,7 @@ describe('RMB-03 the cookie', () => {
     ).toBe(401)
   })
 
-  test('serves several users, and a former value serves nobody', async () => {
+  test('serves several users, and a replaced value serves nobody', async () => {
     const { user, browser } = await remembered()
     const former = browser.cookies.get(COOKIE) ?? ''
     const other = await newUser()
@@ -131,7 +131,7 @@ describe('RMB-03 the cookie', () => {
     expect(await asks(thief, user.username)).toBe(true)
   })
 
-  test('spares nothing beside a code by mail', async () => {
+  test('has no effect with a code by mail', async () => {
     await allow({ email_code: 'users' })
     const { user, browser } = await remembered()
     const step = await logInByMail(browser, user.username)

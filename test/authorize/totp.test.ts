@@ -153,7 +153,7 @@ describe('recovery codes', () => {
     expect((await enter('/account', codes[2])).heading).toBe('Your account')
   })
 
-  test('FAC-03 each sign in their owner once, in any spelling', async () => {
+  test('FAC-03 each works once, in any spelling', async () => {
     const { user, codes } = await withTotp()
     const enter = async (recovery_code: string) => {
       const { browser, page } = await secondStep(user)

@@ -27,7 +27,7 @@ beforeEach(async () => {
 })
 
 describe('validation', () => {
-  test('CLI-09 each field, on POST and PUT alike', async () => {
+  test('CLI-09 each field, on POST and on PUT', async () => {
     await create(app, '/clients', machine)
     const bad: [Json, string][] = [
       [{ name: '' }, 'name'],

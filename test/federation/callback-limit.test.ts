@@ -41,7 +41,7 @@ test('H-23 a callback of the browser’s own upstream request passes the block o
   expect((await openBrowser(app, { ip }).get(callback)).status).toBe(429)
 })
 
-test('H-23 a SAML response does too, though it comes without cookies', async () => {
+test('H-23 a SAML response passes the block, too, although it has no cookies', async () => {
   const app = await startApp()
   const idp = await certifiedProvider()
   const ip = '192.0.2.10'

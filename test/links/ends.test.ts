@@ -55,7 +55,7 @@ describe('links that sign a user in are revoked', () => {
       expect((await browser.get(await signInLink(app, user))).status).toBe(200)
     })
 
-  test('but not when the name changes, or the rights of others', async () => {
+  test('but not by a change of the name, or of the rights of others', async () => {
     const user = await newUser()
     const url = await resetLink(user)
     await app.admin('PUT', `/users/${user.id}`, { first_name: 'New', attributes: { a: 1 } })

@@ -84,7 +84,7 @@ describe('PAG-69 a forgotten password at a page of any organization', () => {
     expect(await post()).toEqual([[user.email, 'Choose a new password for acme']])
   })
 
-  test('is answered alike for one that does not exist, and sends nothing', async () => {
+  test('gives the same answer for one that does not exist, and sends nothing', async () => {
     const user = await newUser()
     const answers = []
     for (const organization of ['acme', 'nowhere', 'a\\b']) {
@@ -96,7 +96,7 @@ describe('PAG-69 a forgotten password at a page of any organization', () => {
     expect(await post()).toEqual([])
   })
 
-  test('takes none where the request names one', async () => {
+  test('takes no organization when the request names one', async () => {
     const user = await newUser({ organization_id: acme.id })
     const browser = elsewhere()
     const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))

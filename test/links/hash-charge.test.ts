@@ -17,7 +17,7 @@ const openLink = async () => {
 }
 const chosen = (password: string) => ({ password, password_repeat: password })
 
-test('PEO-40 a link that stays open pays for each password that is hashed behind it', async () => {
+test('PEO-40 each password that is hashed behind an open link is charged', async () => {
   const { browser, page } = await openLink()
   const answers = new Map<number, number>()
   for (let i = 0; i < 302; i++) {
@@ -32,7 +32,7 @@ test('PEO-40 a link that stays open pays for each password that is hashed behind
   )
 })
 
-test('PEO-41 behind a link the present password is answered as any other', async () => {
+test('PEO-41 behind a link the current password gets the same answer as any other', async () => {
   const { browser, page } = await openLink()
   const seen = []
   for (const password of [PASSWORD, 'Another-horse-8']) {

@@ -82,7 +82,7 @@ describe('a sign-in link', () => {
     expect((await browser.submit(again, choose)).location).toBe('/account')
   })
 
-  test('PEO-41 takes the present password as any other', async () => {
+  test('PEO-41 accepts the current password like any other', async () => {
     const { browser, page } = await open()
     const same = { password: PASSWORD, password_repeat: PASSWORD }
     expect((await browser.submit(page, same)).location).toBe('/account')

@@ -49,7 +49,7 @@ describe('CMD-09 a client whose metadata document names keys signs an assertion'
     }
   })
 
-  test('CMD-09 a client that must prove its key gets nothing without, and no page reads its answers', async () => {
+  test('CMD-09 a client that must prove its key gets nothing without an assertion, and no page reads its answers', async () => {
     const client = keyed()
     const fields = await codeOf(client)
     const secrets = [{}, { client_secret: 'x' }]
@@ -64,7 +64,7 @@ describe('CMD-09 a client whose metadata document names keys signs an assertion'
     expect((await ask(fields, await assert(client))).status).toBe(200)
   })
 
-  test('CMD-09 one that lists none too may leave the assertion out, and a wrong one is refused', async () => {
+  test('CMD-09 a client that also lists none may omit the assertion, and a wrong assertion is refused', async () => {
     const both = { token_endpoint_auth_methods_supported: ['none', 'private_key_jwt'] }
     const client = keyed(both)
     const fields = await codeOf(client)
@@ -74,7 +74,7 @@ describe('CMD-09 a client whose metadata document names keys signs an assertion'
     expect((await ask({ ...next, client_id: client.client_id })).status).toBe(200)
   })
 
-  test('CMD-09 one that lists none too is not refused because its keys cannot be read', async () => {
+  test('CMD-09 a client that also lists none is accepted when its keys cannot be read', async () => {
     const client_id = 'https://chatgpt.com/oauth/client.json'
     const redirect_uri = 'https://chatgpt.com/connector_platform_oauth_redirect'
     const { answer } = await logIn({ client_id }, { redirect_uri }, await person())

@@ -106,7 +106,7 @@ describe('CMD-11 keys at another address', () => {
     },
   )
 
-  test('CMD-11 the calls to one origin are bounded, and other documents use up no budget of its own', async () => {
+  test('CMD-11 the calls to one origin are bounded, and documents of other origins do not use up its limit', async () => {
     const shared = (n: number) => `https://victim.example/jwks${n}`
     const statuses: number[] = []
     for (let n = 0; n < 33; n++) {

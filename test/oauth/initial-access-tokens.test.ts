@@ -126,7 +126,7 @@ test('DCR-12 the client logs in users of its organization alone, also where anot
   expect((await refresh(app, client, granted.body.refresh_token)).status).toBe(200)
 })
 
-test('DCR-12 a narrower policy ends the sessions of the others alone', async () => {
+test('DCR-12 a stricter policy ends only the sessions of clients that it excludes', async () => {
   await policy('acme', 'open')
   const { body: open } = await register(undefined)
   const { body: own } = await register((await newToken()).token)

@@ -98,7 +98,7 @@ describe('with a valid id_token_hint', () => {
     expect(await events()).toEqual([loggedOut(alice)])
   })
 
-  test('H-34 from another browser, or from none, it ends the session that it names and nothing else', async () => {
+  test('H-34 a hint from another browser, or without a browser, ends its own session and nothing else', async () => {
     const { browser, tokens } = await shopping('alice')
     const { code = '' } = await browserCode(browser, 'other')
     const { body: second } = await redeem(app, other, code)

@@ -48,7 +48,7 @@ test('O-73 a request whose code would be longer than 512 characters gets a store
   expect(await refresh(app, client, body.refresh_token)).toMatchObject(invalid)
 })
 
-describe('O-74 nothing can be read out of a code, and no other text is one', () => {
+describe('O-74 nothing can be read out of a code, and no other text is accepted as one', () => {
   test('its bytes contain no value of the authorization', async () => {
     const login_id = await addLogin(app, alice)
     const code = await addCode(app, client, alice, { login_id, scope: 'openid profile', nonce: 'a-nonce' })
@@ -144,7 +144,7 @@ describe.each([
     expect(await rows('authorization_codes')).toEqual(before)
   })
 
-  test('O-75 it is dead once its login, user, organization, consent or password is gone', async () => {
+  test('O-75 it is invalid once its login, user, organization, consent or password is gone', async () => {
     const acme = await addOrganization(app, `acme-${Object.keys(more).length}`)
     const shop = await addClient(app, `acme-shop-${Object.keys(more).length}`, { organization_id: acme.id })
     const person = async (name: string) => addUser(app, name, { organization_id: acme.id })
@@ -169,7 +169,7 @@ describe.each([
     expect((await redeem(app, shop, ownerless)).status).toBe(401)
   })
 
-  test('O-75 revocation at one client leaves codes for others, and codes issued afterwards, alone', async () => {
+  test('O-75 revocation at one client keeps codes of other clients, and codes issued afterwards, valid', async () => {
     const login_id = await addLogin(app, alice)
     const [dead, kept] = [
       await addCode(app, client, alice, { ...more, login_id }),

@@ -106,7 +106,7 @@ describe('BCL-14 the end of a login', () => {
     expect(sids()).toEqual([sidOf(tokens)])
   })
 
-  test('BCL-14 by a login as somebody else leaves the sessions alone', async () => {
+  test('BCL-14 by a login of another user keeps the sessions', async () => {
     const shop = await addListener('shop')
     await addUser(app, 'bob')
     const browser = openBrowser(app)

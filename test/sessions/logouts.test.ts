@@ -229,7 +229,7 @@ describe('an application that fails', () => {
     expect((await app.admin('GET', '/clients/shop/logouts')).body.data).toEqual([])
   })
 
-  test('BCL-10 by silence delays no other client', async () => {
+  test('BCL-10 to answer delays no other client', async () => {
     const other = await addClient(app, 'other', { backchannel_logout_uri: 'https://other.example/' })
     const silent = Promise.withResolvers<Response>()
     const heard = Promise.withResolvers<void>()

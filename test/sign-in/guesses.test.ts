@@ -130,7 +130,7 @@ describe('O-35 an account', () => {
     expect(made).toEqual([5, 5])
   })
 
-  test('an unknown name is throttled alike', async () => {
+  test('an unknown name is throttled in the same way', async () => {
     const ip = newAddress()
     await fail(5, 'no-such-user', ip)
     expect((await attempt('no-such-user', 'wrong', ip)).status).toBe(429)
@@ -169,7 +169,7 @@ describe('O-35 an account', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('nor by using both names: no more are checked than with one', async () => {
+  test('both names together get no more attempts checked than one', async () => {
     const { username, email } = await newUser()
     const ip_address = newAddress()
     await app.events()

@@ -84,7 +84,7 @@ test('H-51 check names every object that differs, and reads no row of such a fil
   })
 })
 
-test('H-51 objects added by ANALYZE, and an older version, are no finding', async () => {
+test('H-51 objects added by ANALYZE, and an older version, are not reported', async () => {
   expect(verify(await changed('ANALYZE')).rows).toMatchObject({ users: 0 })
   const [[name, text] = ['', '']] = Object.entries(sqliteMigrations).sort()
   const older = join(folder, 'older.db')

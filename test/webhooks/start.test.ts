@@ -31,7 +31,7 @@ test('WHK-17 a running server delivers events as they are written, also the ones
   receiver.stop()
 })
 
-test('WHK-19 a killed sender loses no event, the order stays, and what is repeated has its id', async () => {
+test('WHK-19 a killed sender loses no event, keeps the order, and repeats an event with the same id', async () => {
   const receiver = startReceiver()
   const store = await freshStore()
   const app = await startApp({ outbound_allow: [receiver.target] }, { store })
