@@ -86,7 +86,7 @@ export const openInstance = async (
   log: Logger,
   options: { migrate?: boolean } = {},
 ): Promise<Core> => {
-  // A key file is created only with a new database: a new key opens no existing one.
+  // A key file is created only with a new database, because a new key cannot open an existing one.
   const file_keys = config.database_url
     ? undefined
     : candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))

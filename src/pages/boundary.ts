@@ -86,16 +86,13 @@ const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden', 
 /** Errors in the request of an application, which the user cannot correct. */
 const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client', 'bad_redirect'])
 
+/** Errors after which the same request may succeed later. */
+const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
+
 /**
  * Returns the link of an error page. An error that leaves no login links to the account, a refused POST to
  * the page of its form, and a temporary error to the same URL. A request that came from an application and
  * that only the application can correct has no link.
- */
-const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
-
-/**
- * Returns the link of an error page outside a login. After a GET it is the page itself, without repeating its
- * query here; after a POST it is the page of the form.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }
