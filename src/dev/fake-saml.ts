@@ -196,7 +196,7 @@ export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) =>
       .catch(ignoreSamlError)
     if (!requested || !isWebUrl(requested.acs_url))
       return new Response(
-        'SAMLRequest is missing or unreadable. This provider accepts the HTTP-Redirect binding.',
+        'SAMLRequest is missing or unreadable, or its AssertionConsumerServiceURL is not http(s).',
         { status: 400 },
       )
     if (!isForm) return signInPage(sso_url, only(given, 'SAMLRequest', 'RelayState'))
