@@ -39,25 +39,15 @@ const samplers = [
 ] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
-/**
- * All settings, by their names in the settings file. In the environment a name is in upper case after
- * `GATEHOUSE_`.
- */
+/** All settings by their names in the file. In the environment a name is `GATEHOUSE_` and upper case. */
 export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
   internal_url: setting(baseUrl, 'address for server-to-server calls when it differs from url (containers)'),
   host: setting(text, 'address to listen on; default 127.0.0.1, or all addresses (::) if url is set'),
   port: withDefault(wholeNumber(0, 65_535), 8080, 'port to listen on, 0 for a free one; default 8080'),
   data_dir: withDefault(text, './data', 'directory of database and keys; default ./data'),
-  database_url: secret(
-    databaseUrl,
-    'postgres://… address of a PostgreSQL database; default: SQLite in data_dir',
-  ),
-  workers: withDefault(
-    wholeNumber(1, 64),
-    1,
-    'processes that share the port, with PostgreSQL only; default 1',
-  ),
+  database_url: secret(databaseUrl, 'postgres://… of a PostgreSQL database; default: SQLite in data_dir'),
+  workers: withDefault(wholeNumber(1, 64), 1, 'processes that share the port, PostgreSQL only; default 1'),
   master_key: secret(text, '32 bytes in base64 that encrypt stored keys; default: a file in data_dir'),
   trusted_proxies: withDefault(
     list(isRange, 'a comma-separated list of addresses and ranges such as 10.0.0.0/8, ::1'),
@@ -165,10 +155,7 @@ interface RawValue {
   source: string
 }
 
-/**
- * Adds a value, or for `name_FILE` the content of that file. An unknown name is an error, so that a mistyped
- * one is noticed.
- */
+/** Adds a value, or for `name_FILE` the content of that file. An unknown (mistyped) name is an error. */
 const addRaw = (
   given: Map<Name, RawValue>,
   name: string,
@@ -178,8 +165,7 @@ const addRaw = (
 ): void => {
   const key = name.toLowerCase()
   if (isName(key)) {
-    if (given.has(key))
-      throw new ConfigError(`${label}: set twice, directly and as a file (${source}); keep one.`)
+    if (given.has(key)) throw new ConfigError(`${label}: set twice, directly and as a file (${source}).`)
     given.set(key, { value, source })
     return
   }
@@ -267,8 +253,7 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // A server with a public URL listens on all addresses, because others are to reach it. Any other server
-    // listens on loopback only.
+    // Others are to reach a server with a public URL. Any other server listens on loopback only.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }

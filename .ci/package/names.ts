@@ -1,6 +1,6 @@
 /**
- * Names of the packages. None is registered yet, so no text tells people to install a package by its name. The
- * names of the SDK and the testing package are in their own builds, because programs import them.
+ * Names of the packages. None is registered yet, so no text tells people to install a package by its name.
+ * The names of the SDK and the testing package are in their own builds, because programs import them.
  */
 export const names = {
   /** npm package with the launcher; the platform packages add their target. */

@@ -27,8 +27,8 @@ export const lay = async (folder: string, entries: readonly Entry[]): Promise<vo
 }
 
 /**
- * Packs a folder into `file` (.tar.gz or .tgz). Order, owner and times are fixed, so the same content gives the
- * same bytes: https://reproducible-builds.org/docs/archives/
+ * Packs a folder into `file` (.tar.gz or .tgz). Order, owner and times are fixed, so the same content gives
+ * the same bytes: https://reproducible-builds.org/docs/archives/
  */
 export const tar = async (folder: string, file: string, epoch: number): Promise<void> => {
   await $`tar --sort=name --format=ustar --mtime=@${epoch} --owner=0 --group=0 --numeric-owner -C ${folder} -c . --transform s,^\\./,, | gzip -n > ${file}`.quiet()

@@ -62,10 +62,7 @@ function createCache(options: KeySetOptions) {
   let failure: Failure | undefined
   let pending: { done: Promise<void>; startedAt: number } | undefined
 
-  /**
-   * Returns the age of the set in milliseconds. When the clock was set back, the set counts as due for a
-   * refresh.
-   */
+  /** Returns the age of the set. After the clock was set back, the set is due for a refresh. */
   function age(): number {
     const elapsed = now() - loadedAt
     if (elapsed >= 0) return elapsed
@@ -86,9 +83,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /**
-   * Returns the request in flight, unless it is older than its timeout, as after the suspension of a worker.
-   */
+  /** Returns the request in flight, unless it is older than its timeout, as in a suspended worker. */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {

@@ -25,9 +25,7 @@ export interface Change {
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
-  /**
-   * Deletes stored entries that the file does not name. Sections that are missing in the file stay unchanged.
-   */
+  /** Deletes stored entries that the file does not name, in the sections that the file has. */
   prune?: boolean
   /** Returns the changes without making them. */
   dry_run?: boolean
@@ -37,10 +35,7 @@ export interface SeedOptions {
 
 /** Maximum entries of a file that is applied in one transaction. */
 const SHORT = 25
-/**
- * Changes per transaction of a longer file. Other writes wait for the transaction on SQLite, and conflict
- * with it on PostgreSQL.
- */
+/** Changes per transaction of a longer file. Other writes wait for it (SQLite) or conflict (PostgreSQL). */
 const BATCH = 10
 
 /**
@@ -103,10 +98,7 @@ interface Prepared {
 
 const NO_ORGANIZATION: OrganizationId = 'org_'
 
-/**
- * Does the slow work before the transaction: hashes the passwords of new users, fetches the metadata of SAML
- * providers.
- */
+/** Does the slow work before the transaction: hashes of new passwords, metadata of SAML providers. */
 const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
   const mistakes = [...seed.mistakes]
@@ -122,8 +114,7 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // The organization may be new in this file. `outbound_allow` names a tenant by its slug, which the file
-    // has.
+    // The organization may be new. `outbound_allow` names a tenant by its slug, which the file has.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -155,10 +146,7 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/**
- * Runs the steps and collects all mistakes. `applied` is the number of changes committed in earlier
- * transactions.
- */
+/** Runs the steps and collects all mistakes. Earlier transactions have committed `applied` changes. */
 const runSteps = async (
   base: Core,
   tx: Transaction,
@@ -263,10 +251,7 @@ const checkPassword = async (
   if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
-/**
- * True for the default organization and the first admin client: an instance needs them, so they are never
- * pruned.
- */
+/** True for the default organization and the first admin client, which an instance needs. */
 const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)
@@ -293,8 +278,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // The rows are read after the earlier sections are pruned, because deleting an organization also deletes
-    // its users.
+    // Read after the earlier sections are pruned: deleting an organization also deletes its users.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

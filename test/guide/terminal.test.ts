@@ -132,7 +132,7 @@ test('headings are bold only on a terminal without NO_COLOR', async () => {
   }
   const printed = await print({})
   expect(printed).toStartWith('\u001b[1mExit codes\u001b[0m')
-  expect(printed).toContain('\r\n\r\nA command that fails prints one line')
+  expect(printed).toContain('\r\n\r\nA failed command prints one line')
   expect(await print({ NO_COLOR: '1' })).toStartWith('Exit codes')
   expect((await gatehouse(['guide', 'exit-codes'])).stdout).toStartWith('Exit codes')
 })
