@@ -15,6 +15,7 @@ import { getProfile, postProfile } from './profile.ts'
 import {
   getAddFactor,
   getSecurity,
+  postEmailCodeSwitch,
   postForgetBrowser,
   postRecoveryCodes,
   postRemoveFactor,
@@ -34,6 +35,7 @@ export const accountRoutes = (context: Context) => {
     '/account/data/delete': postDelete(context),
     '/account/security/remove': postRemoveFactor(context),
     '/account/security/rename': postRenameFactor(context),
+    '/account/security/email-code': postEmailCodeSwitch(context),
     '/account/security/codes': postRecoveryCodes(context),
   }
   return pageRoutes(context, {

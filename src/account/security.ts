@@ -12,16 +12,17 @@ import {
 } from '#src/directory/users/factors/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { forgetBrowsers } from '#src/directory/users/remembered-browsers.ts'
-import { findUser } from '#src/directory/users/store.ts'
+import { updateUser } from '#src/directory/users/service.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { pageUserOf } from '#src/pages/data.ts'
+import { type AccountSecurityPage, pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { listRemembered } from '#src/sessions/remembered-store.ts'
-import { mayUseCode } from '#src/sign-in/email-codes.ts'
+import { isOfferedCode } from '#src/sign-in/email-codes.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { openForm, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
@@ -35,6 +36,8 @@ const notices = [
   'factor_renamed',
   'recovery_code_used',
   'browser_forgotten',
+  'email_code_off',
+  'email_code_on',
 ] as const
 
 /** Returns why the user may not remove a factor before adding another. */
@@ -50,7 +53,16 @@ const keptBecause = (
   return isOnlyWayIn(ways, way => way.by === 'passkey' && way.factor_id === id) ? 'only_way_in' : undefined
 }
 
-/** Shows the security page: password, second factors and recovery codes. */
+/** Returns whether codes by mail are on for the user, and whether the user may switch them off. */
+const emailCodeOf = (
+  { email_code }: UserRow,
+  ways: readonly WayIn[],
+): NonNullable<AccountSecurityPage['email_code']> => {
+  if (!email_code) return 'off'
+  return ways.length === 0 ? 'only_way_in' : 'on'
+}
+
+/** Shows the security page: password, code by mail, second factors and recovery codes. */
 export const getSecurity =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -58,12 +70,12 @@ export const getSecurity =
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     const { user } = viewer
-    const { codes_left, browsers, takes_email_code, ...held } = await context.store.read(async q => ({
+    const { codes_left, browsers, offers_code, ...held } = await context.store.read(async q => ({
       factors: await listFactors(q, user.id),
       ways: await listWaysIn(q, user),
       codes_left: await countRecoveryCodes(q, user.id),
       browsers: await listRemembered(q, user.id, context.clock.now()),
-      takes_email_code: context.mail !== undefined && (await mayUseCode(q, user)),
+      offers_code: context.mail !== undefined && (await isOfferedCode(q, user)),
     }))
     const locate = await context.places.open()
     const { factors } = held
@@ -100,7 +112,8 @@ export const getSecurity =
         codes_action: '/account/security/codes',
         has_password: user.password_hash !== null,
         change_password_url: '/account/change-password',
-        takes_email_code,
+        ...(offers_code && { email_code: emailCodeOf(user, held.ways) }),
+        email_code_action: '/account/security/email-code',
         ...(notice && { notice }),
       },
       { locale: call.locale },
@@ -161,6 +174,24 @@ export const postForgetBrowser =
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     await context.store.write(tx => forgetBrowsers(context, tx, user, by, form.get('browser_id') ?? ''))
     return seeOther(`${PAGE}?notice=browser_forgotten`)
+  }
+
+/**
+ * Switches codes by mail on or off. They stay on while they are the only way in: the user could not sign in
+ * again without an administrator.
+ */
+export const postEmailCodeSwitch =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const changed = await change(context, call)
+    if (changed instanceof Response) return changed
+    const { form, user, by } = changed
+    const email_code = form.get('email_code') === 'on'
+    await updateUser(context, user.id, { email_code }, by, async (tx, before) => {
+      if (!email_code && emailCodeOf(before, await listWaysIn(tx, before)) === 'only_way_in')
+        throw new PageError('bad_request', 400)
+    })
+    return seeOther(`${PAGE}?notice=${email_code ? 'email_code_on' : 'email_code_off'}`)
   }
 
 export const postRenameFactor =

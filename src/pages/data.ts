@@ -528,8 +528,12 @@ export interface AccountSecurityPage extends AccountFrame {
   /** `has_password` is false for a user without a password, who would set the first one. */
   has_password: boolean
   change_password_url: string
-  /** True when the user may sign in with a code by mail. */
-  takes_email_code: boolean
+  /**
+   * Codes by mail of this user; absent where none is offered. `only_way_in` is on and stays on. The form
+   * posts `email_code`.
+   */
+  email_code?: MessageCode<'account-security.email_code.'>
+  email_code_action: string
   notice?: MessageCode<'account-security.notice.'>
 }
 

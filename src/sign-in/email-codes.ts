@@ -29,8 +29,8 @@ const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, cod
     .update(`${request_hash}\0${user_id}\0${code}`)
     .digest('base64url')
 
-/** True when a code by mail is a way to sign in for the user. */
-export const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> => {
+/** True when the organization offers codes by mail to this user, who may have switched them off. */
+export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean> => {
   const organization = await readOrganization(q, user.organization_id)
   const policy = organization ? settingsOf(organization).email_code : 'off'
   if (policy === 'off' || !user.enabled || !user.email_verified) return false
@@ -38,6 +38,9 @@ export const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
   const held = permissionsOf(await effectiveRoles(q, user.id))
   return [...held].every(permission => permission.startsWith('profile:'))
 }
+
+const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
+  user.email_code && (await isOfferedCode(q, user))
 
 /**
  * Creates the code of a user for a request; an earlier code becomes invalid. Returns undefined when the user

@@ -184,6 +184,8 @@ export const tables = (kit: Kit) => {
         password_hash: text('password_hash'),
         password_temporary: bool('password_temporary').notNull().default(false),
         password_changed_at: ms('password_changed_at').notNull(),
+        /** False: the user gets no code by mail, whatever the organization offers. */
+        email_code: bool('email_code').notNull().default(true),
         /** Path of the uploaded picture. Its content is in `pictures`. */
         picture: text('picture'),
         created_at: created_at(),

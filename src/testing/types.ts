@@ -22,6 +22,8 @@ export interface SeedUser extends OfOrganization {
   last_name?: string
   enabled?: boolean
   email_verified?: boolean
+  /** Default: true. */
+  email_code?: boolean
   /** Default: user. */
   roles?: string[]
   attributes?: Record<string, unknown>
@@ -189,6 +191,7 @@ export interface User {
   last_name: string
   enabled: boolean
   email_verified: boolean
+  email_code: boolean
   organization_id: string
   roles: string[]
   attributes: Record<string, unknown>

@@ -228,6 +228,77 @@ test('MCD-08 the security page lists a code by mail where the user may sign in w
   expect(await listed()).toBe(false)
 })
 
+describe('a user', () => {
+  const SWITCH = '/account/security/email-code'
+  const openSecurity = async ({ username }: Json) => {
+    const browser = newBrowser()
+    await signIn(browser, await browser.get('/account'), username)
+    await letters()
+    return { browser, page: await browser.get('/account/security') }
+  }
+
+  test('MCD-09 switches codes by mail off and on, which ends the present code', async () => {
+    const user = await newUser()
+    const asking = newBrowser()
+    const { page: entry, code } = await ask(asking, user.username)
+    const { browser, page } = await openSecurity(user)
+    await app.events()
+    const off = await browser.follow(await browser.submit(page, {}, SWITCH))
+    expect(off.html).toContain('Codes by email are turned off.')
+    expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([
+      ['user.updated', user.id, { fields: ['email_code'] }],
+    ])
+    expect((await enter(asking, entry, code)).status).toBe(401)
+    const refused = await ask(newBrowser(), user.username)
+    expect([refused.letter, await codesOf(user)]).toEqual([undefined, []])
+    const on = await browser.follow(await browser.submit(off, {}, SWITCH))
+    expect(on.html).toContain('Codes by email are turned on.')
+    const later = newBrowser()
+    const again = await ask(later, user.username)
+    expect(answerOf(await enter(later, again.page, again.code)).code).toBeString()
+  })
+
+  test('MCD-09 confirms who they are before the switch', async () => {
+    const { browser, page } = await openSecurity(await newUser())
+    app.clock.advance(HOUR)
+    const confirm = await browser.follow(await browser.submit(page, {}, SWITCH))
+    expect(confirm.heading).toBe('Confirm it’s you')
+    expect((await browser.get('/account/security')).html).toContain('Turn off')
+  })
+
+  test('MCD-09 is switched by an administrator, and finds the choice in the download', async () => {
+    const user = await newUser()
+    expect(user.email_code).toBe(true)
+    const { browser } = await openSecurity(user)
+    await app.events()
+    const change = (email_code: unknown) => app.admin('PUT', `/users/${user.id}`, { email_code })
+    expect(await change('no')).toMatchObject({ status: 422, body: { details: [{ field: 'email_code' }] } })
+    expect((await change(false)).body.email_code).toBe(false)
+    expect((await change(false)).status).toBe(200)
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata.fields])).toEqual([
+      ['user.updated', ['email_code']],
+    ])
+    expect((await browser.get('/account/security')).html).toContain('Turn on')
+    const download = await browser.submit(await browser.get('/account/data'), {}, '/account/data/download')
+    expect(JSON.parse(download.html).user.email_code).toBe(false)
+  })
+
+  test('MCD-10 keeps the code that is their only way in', async () => {
+    const { user } = await addPasskeyUser(app, `person${++made}`, { email_verified: true })
+    await app.admin('DELETE', `/users/${user.id}/factors?only_way_in=true`)
+    await letters()
+    const browser = newBrowser()
+    const { page: entry, code } = await ask(browser, user.username, '/account')
+    await browser.follow(await enter(browser, entry, code))
+    const page = await browser.get('/account/security')
+    expect(page.html).toContain('It is your only way to sign in.')
+    expect(page.html).not.toContain('Turn off')
+    const forms = page.forms.map(form => ({ ...form, action: SWITCH }))
+    expect((await browser.submit({ ...page, forms }, { email_code: 'off' }, SWITCH)).status).toBe(400)
+    expect((await app.admin('GET', `/users/${user.id}`)).body.email_code).toBe(true)
+  })
+})
+
 describe('guesses', () => {
   test('MCD-04 end a code after five, even when they are concurrent', async () => {
     const user = await newUser()
@@ -303,10 +374,10 @@ describe('guesses', () => {
     expect(sent).toBe(10)
   })
 
-  test('MCD-06 get the same answer for names that have no user', async () => {
-    const user = await newUser()
+  test('MCD-06 get the same answer for a user, for one who gets no code, and for nobody', async () => {
+    const [user, other] = [await newUser(), await newUser({ email_code: false })]
     const seen = []
-    for (const name of [user.username, 'nobody-at-all']) {
+    for (const name of [user.username, other.username, 'nobody-at-all']) {
       const browser = newBrowser()
       await app.events()
       const { page, code } = await ask(browser, name)
@@ -319,6 +390,7 @@ describe('guesses', () => {
         metadata: { username_attempted: name },
       })
     }
-    expect(seen[0]).toEqual(seen[1])
+    expect(seen[1]).toEqual(seen[0])
+    expect(seen[2]).toEqual(seen[0])
   })
 })

@@ -50,7 +50,7 @@ const signOut = async (page: Page) => {
 
 for (const [look, options] of LOOKS) {
   testInChromium(
-    `MCD-01 MCD-08 a code by mail signs in, ${look}`,
+    `MCD-01 MCD-08 MCD-09 a code by mail signs in, and is turned off, ${look}`,
     async () => {
       expect(
         (await served.app.admin('PUT', `/users/${await idOf('grace')}`, { email_verified: true })).status,
@@ -76,6 +76,10 @@ for (const [look, options] of LOOKS) {
       await page.goto(`${served.url}/account/security`)
       await page.getByRole('heading', { name: 'Code by email' }).waitFor()
       await arrives(page, 'Security')
+      await button(page, 'Turn off').click()
+      await page.getByText('Codes by email are turned off.').waitFor()
+      await arrives(page, 'Security')
+      await button(page, 'Turn on').waitFor()
       await close()
     },
     120_000,

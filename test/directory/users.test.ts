@@ -44,6 +44,7 @@ describe('creating a user', () => {
       last_name: 'Liddell',
       enabled: true,
       email_verified: false,
+      email_code: true,
       organization_id: 'org_default',
       roles: ['user'],
       attributes: {},

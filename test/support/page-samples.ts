@@ -297,7 +297,8 @@ const security: Pages['account-security'] = {
   rename_action: '/account/security/rename',
   codes_action: '/account/security/codes',
   has_password: true,
-  takes_email_code: true,
+  email_code: 'on',
+  email_code_action: '/account/security/email-code',
   change_password_url: '/account/change-password',
 }
 
@@ -1117,8 +1118,13 @@ export const samples: Sample[] = [
   },
   {
     page: 'account-security',
+    state: 'code-alone',
+    data: { ...security, has_password: false, factors: [], remembered: [], email_code: 'only_way_in' },
+  },
+  {
+    page: 'account-security',
     state: 'none',
-    data: { ...security, factors: [], codes_left: 0, remembered: [] },
+    data: { ...security, factors: [], codes_left: 0, remembered: [], email_code: 'off' },
   },
 ]
 

@@ -74,6 +74,7 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
     last_name = user.last_name,
     enabled = user.enabled,
     email_verified = user.email_verified,
+    email_code = user.email_code,
     attributes = user.attributes,
   } = change
   const changed = {
@@ -84,6 +85,7 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
     last_name,
     enabled,
     email_verified,
+    email_code,
     attributes,
   }
   return { ...user, ...changed, updated_at }

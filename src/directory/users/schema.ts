@@ -108,6 +108,9 @@ export const writable = {
   last_name: line(255).describe('Family name.'),
   enabled: flag.describe('Whether the user may sign in. Tokens of a disabled user are refused.'),
   email_verified: flag.describe('Whether the address is verified.'),
+  email_code: flag.describe(
+    'Whether the user may sign in with a code by mail where `settings.email_code` of the organization offers it. `false` is accepted for a user without another way in, who then needs a sign-in link.',
+  ),
   roles: RoleNames,
   attributes: FreeAttributes,
 }
@@ -126,6 +129,7 @@ export const CreateUser = z.strictObject({
   password: Password.describe('Must meet the password policy of the organization.'),
   enabled: writable.enabled.default(true),
   email_verified: writable.email_verified.default(false),
+  email_code: writable.email_code.default(true),
   organization_id: owner,
   roles: RoleNames.default(['user']),
   attributes: FreeAttributes.default({}),
@@ -198,6 +202,7 @@ export const UserAnswer = z
       ...person,
       enabled: true,
       email_verified: true,
+      email_code: true,
       organization_id: example.organization_id,
       created_at: example.time,
       updated_at: example.time,
@@ -229,6 +234,7 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   last_name: user.last_name,
   enabled: user.enabled,
   email_verified: user.email_verified,
+  email_code: user.email_code,
   organization_id: user.organization_id,
   roles: user.roles,
   attributes: user.attributes,

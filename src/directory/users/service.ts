@@ -22,6 +22,7 @@ import {
   type UserChange,
   type UserChangedBy,
 } from './change.ts'
+import { removeEmailCode } from './email-code-store.ts'
 import { costOf, rememberCost } from './hash-costs.ts'
 import { hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
@@ -51,7 +52,7 @@ export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: st
  * The body of POST /users; `password_hash` may replace the password, null means no password, and `id` may be
  * chosen.
  */
-export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
+export type NewUser = Omit<CreateUser, 'password' | 'email_code'> & { id?: UserId; email_code?: boolean } & (
     | { password: string }
     | { password_hash: string | null }
   )
@@ -108,6 +109,7 @@ export const createUser = async (
         last_name,
         enabled,
         email_verified,
+        email_code: input.email_code ?? true,
         attributes,
         password_hash,
         password_temporary: false,
@@ -160,6 +162,7 @@ export const updateUser = (
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
     await keepAdmin?.()
     if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
+    if (changed.includes('email_code')) await removeEmailCode(tx, user.id)
     // Enabling a user who waits is an approval: a user who is disabled later must not wait for approval
     // again.
     if (changed.includes('enabled')) await endWaiting(tx, user.id)

@@ -2,11 +2,11 @@ import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { Entries } from '../collections.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
-import { useObject } from '../hooks.ts'
+import type { Loaded } from '../hooks.ts'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
-type Organization = (typeof OrganizationAnswer)['_output']
+export type Organization = (typeof OrganizationAnswer)['_output']
 type Definition = NonNullable<Organization['settings']['user_attributes']>[number]
 type Values = Record<string, unknown>
 
@@ -239,12 +239,11 @@ const Others = (props: { values: Values; onValues(values: Values): void }) => {
 
 /** Edits the attributes of a user, the defined ones first. */
 export const Attributes = (props: {
-  organization_id: string
+  organization: Loaded<Organization>
   attributes: Values
   onAttributes(attributes: Values): void
 }) => {
-  const { attributes, onAttributes } = props
-  const organization = useObject<Organization>(`/organizations/${props.organization_id}`)
+  const { organization, attributes, onAttributes } = props
   if (organization.isLoading) return null
   const all = organization.data?.settings.user_attributes ?? []
   const definitions = all.filter(({ visible }) => visible !== 'nobody')

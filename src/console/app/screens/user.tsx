@@ -12,7 +12,7 @@ import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { joined, say, words } from '../words.ts'
-import { Attributes } from './attributes.tsx'
+import { Attributes, type Organization } from './attributes.tsx'
 import { Applications, Groups, useGroups } from './user-access.tsx'
 import { Factors, Log, Remembered, Sessions } from './user-security.tsx'
 
@@ -21,6 +21,8 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
   const path = `/users/${user.id}`
   const edit = useEdit<UserAnswer>(path, user, loaded.etag, loaded)
   const { values, set } = edit
+  const organization = useObject<Organization>(`/organizations/${user.organization_id}`)
+  const offers = organization.data?.settings.email_code ?? 'off'
   const roles = useObject<PageOf<{ name: string; description: string }>>(
     `/roles?limit=100&organization_id=${user.organization_id}`,
   ).data
@@ -54,6 +56,13 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
           checked={values.email_verified}
           onChecked={email_verified => set({ email_verified })}
         />
+        {offers !== 'off' && (
+          <Check
+            label={words.users.emailCode}
+            checked={values.email_code}
+            onChecked={email_code => set({ email_code })}
+          />
+        )}
       </Card>
       <Card title={words.user.roles} lead={words.user.rolesLead}>
         <div class="checks">
@@ -72,7 +81,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
       </Card>
       <Attributes
         key={edit.version}
-        organization_id={user.organization_id}
+        organization={organization}
         attributes={values.attributes}
         onAttributes={attributes => set({ attributes })}
       />
