@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { and, eq, type SQL, sql } from 'drizzle-orm'
+import { and, type Column, eq, type SQL, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import type { Queries } from './store.ts'
@@ -96,4 +96,20 @@ export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unl
   return unless
     ? sql`${contains} AND ${position}(${users.search_text}, ${starts[unless] + text}) = 0`
     : contains
+}
+
+/**
+ * Returns the condition that a column contains the term, in upper or lower case. It reads each row, so it is
+ * for tables of objects that administrators make. Its pattern has both cases of each letter, because SQLite's
+ * `lower` and LIKE know only ASCII letters.
+ */
+export const containsText = ({ engine }: Queries, column: Column, term: string): SQL => {
+  const special = engine === 'postgres' ? /[\\^$.*+?()[\]{}|]/ : /[*?[]/
+  const quoted = engine === 'postgres' ? '\\$&' : '[$&]'
+  const pattern = Array.from(term, character => {
+    const cases = new Set([character, character.toLowerCase(), character.toUpperCase()])
+    const forms = [...cases].filter(form => [...form].length === 1)
+    return forms.length > 1 ? `[${forms.join('')}]` : character.replace(special, quoted)
+  }).join('')
+  return engine === 'postgres' ? sql`${column} ~ ${pattern}` : sql`${column} GLOB ${`*${pattern}*`}`
 }

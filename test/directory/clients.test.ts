@@ -280,7 +280,7 @@ test('CLI-12 the list filters by type and organization, with exact totals', asyn
   expect(await ids(`?organization_id=${id}`)).toEqual(['other'])
   expect(await ids(`?type=confidential&organization_id=${id}`)).toEqual([])
   expect(refused(await app.admin('GET', '/clients?type=secret'))).toEqual(['type'])
-  expect(refused(await app.admin('GET', '/clients?search=x'))).toEqual(['search'])
+  expect(refused(await app.admin('GET', '/clients?name=x'))).toEqual(['name'])
 })
 
 describe('O-70', () => {

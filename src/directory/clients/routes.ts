@@ -27,9 +27,10 @@ import {
 import { countClients, listClients } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListClients) => {
-  const { type, grant_type, order } = query
+  const { type, grant_type, search, order } = query
   const organization_id = scopeOf(caller, query.organization_id)
-  const filter = { type, grant_type, organization_id }
+  const filter = { type, grant_type, search, organization_id }
+  const isFiltered = type !== undefined || grant_type !== undefined || Boolean(search)
   return answerPage(context, {
     name: 'clients',
     query,
@@ -37,9 +38,9 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
     fetch: (after, limit) => context.store.read(q => listClients(q, filter, { order, after, limit })),
     total: () =>
       context.store.read(q =>
-        type === undefined && grant_type === undefined
-          ? countAll(q, 'clients', organization_id, query.organization_id !== undefined)
-          : countClients(q, filter),
+        isFiltered
+          ? countClients(q, filter)
+          : countAll(q, 'clients', organization_id, query.organization_id !== undefined),
       ),
     keyset: client => [client.created_at, client.client_id],
     item: clientItem,

@@ -282,6 +282,7 @@ export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
 export const ListClients = listQuery({
   type: oneOf(clientTypes).optional().describe('Only clients of this type.'),
   grant_type: oneOf(grantTypes).optional().describe('Only clients that may use this grant type.'),
+  search: line(256).optional().describe('Part of name or client ID, in upper or lower case.'),
   organization_id: ofOrganization,
 })
 export type ListClients = z.output<typeof ListClients>

@@ -1,4 +1,4 @@
-import { and, eq, like, sql } from 'drizzle-orm'
+import { and, eq, like, or, sql } from 'drizzle-orm'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
@@ -16,6 +16,7 @@ import {
 import type { GrantType } from '#src/protocol/oauth/token-request.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
+import { containsText } from '#src/storage/search.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import { STARTABLE, type Tables } from '#src/storage/tables.ts'
 import { asClientRow, asUnread, type HasKeys } from './dynamic.ts'
@@ -184,14 +185,21 @@ export interface ClientFilter {
   organization_id: OrganizationId | undefined
   type: Client['type'] | undefined
   grant_type?: GrantType | undefined
+  /** Part of the name or the client_id. */
+  search?: string | undefined
 }
 
-const matching = ({ clients }: Tables, { organization_id, type, grant_type }: ClientFilter) =>
-  and(
+const matching = (q: Queries, { organization_id, type, grant_type, search }: ClientFilter) => {
+  const { clients } = q.tables
+  return and(
     organization_id && eq(clients.organization_id, organization_id),
     type && eq(clients.type, type),
     grant_type && like(clients.grant_types, `%"${grant_type}"%`),
+    search
+      ? or(containsText(q, clients.name, search), containsText(q, clients.client_id, search))
+      : undefined,
   )
+}
 
 /** Returns a page of clients, in the order of creation. */
 export const listClients = (q: Queries, filter: ClientFilter, range: Range): Promise<Client[]> => {
@@ -200,7 +208,7 @@ export const listClients = (q: Queries, filter: ClientFilter, range: Range): Pro
   return q
     .select()
     .from(clients)
-    .where(and(matching(q.tables, filter), beyond(range, created_at, client_id)))
+    .where(and(matching(q, filter), beyond(range, created_at, client_id)))
     .orderBy(...byCreation(range.order, created_at, client_id))
     .limit(range.limit)
 }
@@ -211,7 +219,7 @@ export const countClients = (q: Queries, filter: ClientFilter): Promise<number> 
   const found = q
     .select({ client_id: clients.client_id })
     .from(clients)
-    .where(matching(q.tables, filter))
+    .where(matching(q, filter))
     .limit(COUNT_LIMIT + 1)
   return q.$count(found.as('found'))
 }

@@ -1,0 +1,53 @@
+/** Tests the search in the list of clients, on both engines. */
+import { expect, test } from 'bun:test'
+import { type Json, startApp } from '#test/support/app.ts'
+import { create, refused } from '#test/support/callers.ts'
+import { addClient, addOrganization } from '#test/support/people.ts'
+
+test('CLI-12 the list is searched by part of name or client_id, in either case of each letter', async () => {
+  const app = await startApp()
+  const { id } = await addOrganization(app, 'acme')
+  const names: [client_id: string, name: string][] = [
+    ['portal', 'Ärzteportal [50%]'],
+    ['field-app', 'Łódź_Στάση'],
+    ['board', 'a^b.c*d?e\\f-g'],
+  ]
+  for (const [client_id, name] of names) await addClient(app, client_id, { name })
+  const found = async (search: string, more = '') => {
+    const { body } = await app.admin('GET', `/clients?search=${encodeURIComponent(search)}${more}`)
+    expect(body.pagination.total).toBe(body.data.length)
+    return body.data.map(({ client_id }: Json) => client_id)
+  }
+  for (const term of ['ärzte', 'ÄRZTE', 'PORTAL', 'l [50%]', '[', ']', '%'])
+    expect([term, await found(term)]).toEqual([term, ['portal']])
+  for (const term of ['łÓDŹ', 'ΣΤΆ', 'Field-A', '_'])
+    expect([term, await found(term)]).toEqual([term, ['field-app']])
+  for (const term of ['^', '.', '*', '?', '\\', 'A^B.C*D?E\\F-G'])
+    expect([term, await found(term)]).toEqual([term, ['board']])
+  for (const term of ['nothing', "'", '"', '[a-z]', 'p.rtal', 'p*l']) expect(await found(term)).toEqual([])
+  expect(await found('portal', '&type=public')).toEqual([])
+  expect(await found('portal', `&organization_id=${id}`)).toEqual([])
+  expect((await found('')).length).toBeGreaterThan(names.length)
+  expect(refused(await app.admin('GET', `/clients?search=${'x'.repeat(257)}`))).toEqual(['search'])
+})
+
+test('CLI-12 a search continues on the next page, and only with the same term', async () => {
+  const app = await startApp()
+  for (const name of ['one', 'two', 'three'])
+    await create(app, '/clients', {
+      client_id: name,
+      name: `Shop ${name}`,
+      type: 'confidential',
+      grant_types: ['client_credentials'],
+    })
+  const first = (await app.admin('GET', '/clients?search=shop&limit=2')).body
+  expect(first.pagination).toMatchObject({ total: 3, has_more: true })
+  const cursor = encodeURIComponent(first.pagination.next_cursor)
+  const rest = (await app.admin('GET', `/clients?search=shop&limit=2&cursor=${cursor}`)).body
+  expect([...first.data, ...rest.data].map(({ name }: Json) => name)).toEqual([
+    'Shop three',
+    'Shop two',
+    'Shop one',
+  ])
+  expect((await app.admin('GET', `/clients?search=other&limit=2&cursor=${cursor}`)).status).toBe(400)
+})
