@@ -23,6 +23,7 @@ interface Schema {
   pattern?: string
   minimum?: number
   maximum?: number
+  maxItems?: number
 }
 interface Operation {
   operationId: string
@@ -44,9 +45,9 @@ const resolved = (schema: Schema): Schema =>
   schema.$ref ? resolved(components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}) : schema
 
 /**
- * Returns the text and number fields of a schema. `isNeeded` is true when the API refuses a body in which the
- * field is missing or empty. With `isWhole` this includes fields that a PUT may omit, because a form shows
- * each field of its object.
+ * Returns the fields of a schema that are texts, numbers or lists of texts. `isNeeded` is true when the API
+ * refuses a body in which the field is missing or empty. With `isWhole` this includes fields that a PUT may
+ * omit, because a form shows each field of its object.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)
@@ -55,7 +56,8 @@ const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean):
     const some = variants.filter(each => resolved(each).type !== 'null')
     return some.flatMap(each => leaves(each, path, isNeeded && some.length === variants.length, isWhole))
   }
-  if (schema.type === 'array') return leaves(schema.items ?? {}, [...path, 0], true, false)
+  if (schema.type === 'array' && resolved(schema.items ?? {}).type !== 'string')
+    return leaves(schema.items ?? {}, [...path, 0], true, false)
   if (schema.type !== 'object') return [[path, schema, isNeeded]]
   const fields = Object.entries(schema.properties ?? {}).filter(([, field]) => !resolved(field).readOnly)
   const named = fields.flatMap(([name, field]) =>
@@ -72,23 +74,39 @@ const bodyWith = ([first, ...rest]: Path, value: unknown): unknown => {
   return first === 0 ? [inner] : { [first]: inner }
 }
 
-/** Returns the API's message for a text that exceeds the limits. */
-const refusalOf = (body: z.ZodType, path: Path, { maxLength }: Schema): string | undefined => {
-  const text = maxLength === undefined ? '\0' : 'x'.repeat(maxLength + 1)
+/** Returns a value that exceeds the limits. */
+const excluded = ({ maxLength, maxItems }: Schema): unknown => {
+  if (maxItems !== undefined) return Array.from({ length: maxItems + 1 }, (_, index) => `x${index}`)
+  return maxLength === undefined ? '\0' : 'x'.repeat(maxLength + 1)
+}
+
+/** Returns the API's message for a value that exceeds the limits. */
+const refusalOf = (body: z.ZodType, path: Path, schema: Schema): string | undefined => {
   const variants = body instanceof z.ZodDiscriminatedUnion ? (body.options as z.ZodType[]) : [body]
-  const issues = variants.flatMap(each => each.safeParse(bodyWith(path, text)).error?.issues ?? [])
+  const given = bodyWith(path, excluded(schema))
+  const issues = variants.flatMap(each => each.safeParse(given).error?.issues ?? [])
   return issues.find(issue => issue.path.join('.') === path.join('.'))?.message
 }
 
 const limitOf = (body: z.ZodType, [path, schema, isNeeded]: Found): Limit => {
-  const { minLength = 0, maxLength, pattern, minimum: min, maximum: max, format } = schema
+  const { minLength = 0, maxLength, minimum: min, maximum: max, format, maxItems } = schema
+  if (schema.type === 'array') {
+    const item = limitOf(body, [[...path, 0], resolved(schema.items ?? {}), false])
+    return {
+      ...(maxItems !== undefined && { maxItems, message: refusalOf(body, path, schema) }),
+      ...(Object.keys(item).length > 0 && { item }),
+    }
+  }
+  const message = refusalOf(body, path, schema)
+  // A form shows one message, so the API judges a pattern that it refuses in other words.
+  const pattern = refusalOf(body, path, {}) === message ? schema.pattern : undefined
   const isText = maxLength !== undefined || pattern !== undefined
   const isNumber = min !== undefined || max !== undefined
-  const refusesEmpty = minLength > 0 || pattern !== undefined || format === 'email' || isNumber
+  const refusesEmpty = minLength > 0 || schema.pattern !== undefined || format === 'email' || isNumber
   return {
     ...(maxLength !== undefined && { maxLength }),
     ...(pattern !== undefined && { pattern }),
-    ...(isText && { message: refusalOf(body, path, schema) }),
+    ...(isText && { message }),
     ...(min !== undefined && { min }),
     ...(max !== undefined && { max }),
     ...(isNeeded && refusesEmpty && { required: true }),
@@ -103,8 +121,7 @@ const limits = Object.entries(paths).flatMap(([path, operations]) =>
     const body = routes.find(({ id }) => id === operationId)?.body
     if (!body || !requestBody || !/^\/[a-z-]+(?:\/\*)?$/.test(name)) return []
     const { schema } = requestBody.content['application/json']
-    // A list of texts is one field in the console, so the limits of its items are left out.
-    const found = leaves(schema, [], true, method === 'put').filter(([path]) => path.at(-1) !== 0)
+    const found = leaves(schema, [], true, method === 'put')
     const fields = found.map(each => [nameOf(each[0]), limitOf(body, each)] as const)
     const limited = fields.filter(([, limit]) => Object.keys(limit).length > 0)
     return [[`${method.toUpperCase()} ${name}`, Object.fromEntries(limited)] as const]

@@ -13,7 +13,7 @@ const { button } = at
 const forms: [screen: string, operation: string, open: string, fields: string[]][] = [
   ['users/new', 'POST /users', '', ['username', 'email', 'first_name', 'last_name']],
   ['users/', 'PUT /users/*', '', ['username', 'email', 'first_name', 'last_name']],
-  ['clients/new', 'POST /clients', '', ['name', 'client_id']],
+  ['clients/new', 'POST /clients', '', ['name', 'client_id', 'redirect_uris']],
   [
     'clients/',
     'PUT /clients/*',
@@ -21,6 +21,7 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
     [
       ...['name', 'description', 'access_token_ttl', 'refresh_token_ttl'],
       ...['client_uri', 'initiate_login_uri', 'policy_uri', 'tos_uri'],
+      ...['redirect_uris', 'post_logout_redirect_uris', 'web_origins', 'scopes'],
     ],
   ],
   ['roles', 'POST /roles', 'Add a role', ['name', 'description']],
@@ -35,6 +36,7 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
     [
       ...['display_name', 'name', 'slug', 'settings.remember_browser_days'],
       ...['settings.terms.version', 'settings.terms.text', 'settings.terms.url'],
+      ...['settings.allowed_domains', 'settings.login_domains', 'settings.blocked_clients'],
       ...['0', '1', '2'].flatMap(at =>
         ['name', 'label'].map(name => `settings.user_attributes.${at}.${name}`),
       ),
@@ -55,14 +57,20 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
     ['name', 'alias', 'client_id', 'client_secret'],
   ],
   ['identity-providers/', 'PUT /identity-providers/*', '', ['name', 'client_id']],
-  ['webhooks', 'POST /webhooks', 'Add a webhook', ['name', 'url']],
-  ['webhooks/', 'PUT /webhooks/*', '', ['name', 'url']],
+  ['webhooks', 'POST /webhooks', 'Add a webhook', ['name', 'url', 'events']],
+  ['webhooks/', 'PUT /webhooks/*', '', ['name', 'url', 'events']],
   ['invitations', 'POST /invitations', 'Invite a person', ['email', 'organization_id']],
   ['settings', 'PUT /settings', '', ['backup_keep']],
 ]
 
 const limitsOf = (): Record<string, Record<string, Limit>> =>
   JSON.parse(Bun.spawnSync([process.execPath, 'src/console/field-limits.ts']).stdout.toString())
+
+/** Returns a text that a limit refuses, for a list with one text too many. */
+const tooMuch = ({ maxLength, maxItems }: Limit): string => {
+  if (maxItems !== undefined) return Array.from({ length: maxItems + 1 }, (_, n) => `x${n}`).join(' ')
+  return maxLength === undefined ? '!' : 'x'.repeat(Math.min(maxLength, 100_000) + 1)
+}
 
 testInChromium(
   'CON-12 each field of a form has the limits of the API, and says those of a text in its words',
@@ -88,7 +96,8 @@ testInChromium(
       const limited = shown.filter(name => limits[operation]?.[placeOf(name)])
       expect([screen, limited.sort()]).toEqual([screen, fields.toSorted()])
       for (const name of fields) {
-        const { message, maxLength, min, max, required = false } = limits[operation]?.[placeOf(name)] ?? {}
+        const limit = limits[operation]?.[placeOf(name)] ?? {}
+        const { message, min, max, required = false, item = {} } = limit
         const field = form.locator(`[name="${name}"]`)
         const seen = await field.evaluate(each => {
           const { min, max, required } = each as HTMLInputElement
@@ -104,9 +113,15 @@ testInChromium(
         if (required) expect([screen, name, seen.required]).toEqual([screen, name, true])
         if (message === undefined) continue
         const stored = await field.inputValue()
-        await field.fill(maxLength === undefined ? '!' : 'x'.repeat(Math.min(maxLength, 100_000) + 1))
-        const said = await field.evaluate(each => (each as HTMLInputElement).validationMessage)
-        expect([screen, name, said]).toEqual([screen, name, message])
+        for (const [refused, reason] of [
+          [tooMuch(limit), message],
+          [tooMuch(item), item.message],
+        ] as const) {
+          if (reason === undefined) continue
+          await field.fill(refused)
+          const said = await field.evaluate(each => (each as HTMLInputElement).validationMessage)
+          expect([screen, name, said]).toEqual([screen, name, reason])
+        }
         await field.fill(stored)
       }
       if (opener) await page.keyboard.press('Escape')

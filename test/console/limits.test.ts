@@ -21,10 +21,14 @@ beforeEach(async () => {
   limits = JSON.parse(stdout.toString())
 })
 
-/** Returns a body with the value at a place, in which `*` is the first of a list or the text in English. */
+/**
+ * Returns a body with the value at a place, in which `*` is the first object of a list or the text in
+ * English, and `0` the first text of a list.
+ */
 const bodyWith = (place: string, value: unknown): unknown => {
   const [first = '', ...rest] = place.split('.')
   if (place === '') return value
+  if (first === '0') return [value]
   if (first === '*') return rest.length > 0 ? [bodyWith(rest.join('.'), value)] : { en: value }
   return { [first]: bodyWith(rest.join('.'), value) }
 }
@@ -46,9 +50,14 @@ const refusalsOf = async (operation: string, name: string, value: unknown): Prom
   return found
 }
 
-const each = (): [operation: string, name: string, limit: Limit][] =>
+type Case = [operation: string, name: string, limit: Limit]
+
+const each = (): Case[] =>
   Object.entries(limits).flatMap(([operation, fields]) =>
-    Object.entries(fields).map(([name, limit]): [string, string, Limit] => [operation, name, limit]),
+    Object.entries(fields).flatMap(([name, limit]): Case[] => [
+      [operation, name, limit],
+      ...(limit.item ? [[operation, `${name}.0`, limit.item] satisfies Case] : []),
+    ]),
   )
 
 test('CON-12 the console knows the limits of each operation that has a form', () => {
@@ -76,10 +85,11 @@ test('CON-12 the console knows the limits of each operation that has a form', ()
 })
 
 test('CON-12 the API refuses what a limit excludes, in the words of the console', async () => {
-  for (const [operation, name, { maxLength, pattern, message, min, max }] of each()) {
+  for (const [operation, name, { maxLength, pattern, message, min, max, maxItems }] of each()) {
     const place = `${operation} ${name}`
     if (message !== undefined) {
-      const text = maxLength === undefined ? '\0' : 'x'.repeat(maxLength + 1)
+      const long = maxLength === undefined ? '\0' : 'x'.repeat(maxLength + 1)
+      const text = maxItems === undefined ? long : Array.from({ length: maxItems + 1 }, (_, n) => `x${n}`)
       expect([place, await refusalsOf(operation, name, text)]).toEqual([
         place,
         expect.arrayContaining([message]),

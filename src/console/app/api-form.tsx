@@ -3,16 +3,20 @@ import { useContext } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
 import { fieldLimits } from './limits.ts' with { type: 'macro' }
 
-/** Limits of a text or number field in the API. */
+/** Limits of a field in the API: a text, a number or a list of texts. */
 export interface Limit {
   /** Maximum length in UTF-16 code units. */
   maxLength?: number
   pattern?: string
-  /** The API's message for a text that is too long or does not match `pattern`. */
+  /** The API's message for a text that is too long or does not match `pattern`, or for too many texts. */
   message?: string | undefined
   min?: number
   max?: number
   required?: boolean
+  /** Maximum texts of a list, which a form edits as one text with spaces or line breaks between them. */
+  maxItems?: number
+  /** Limits of each text of a list. */
+  item?: Limit
 }
 type Limits = Record<string, Limit>
 

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { type Limit, useLimit, useRefusals } from './api-form.tsx'
+import { Icon } from './icons.tsx'
 import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
@@ -20,11 +21,21 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
   </>
 )
 
-/** Returns the message for a text that the API would refuse. */
-const complaintOf = (text: string, { maxLength = Infinity, pattern, message }: Limit): string | undefined =>
-  text !== '' && (text.length > maxLength || (pattern && !new RegExp(pattern).test(text)))
-    ? message
-    : undefined
+/** Returns the message for a text, or for a list of texts, that the API would refuse. */
+const complaintOf = (text: string, limit: Limit): string | undefined => {
+  const { maxLength = Infinity, pattern, message, maxItems, item = {} } = limit
+  if (maxItems === undefined)
+    return text !== '' && (text.length > maxLength || (pattern && !new RegExp(pattern).test(text)))
+      ? message
+      : undefined
+  const items = text.split(/\s+/).filter(Boolean)
+  if (items.length > maxItems) return message
+  for (const each of items) {
+    const complaint = complaintOf(each, item)
+    if (complaint) return complaint
+  }
+  return undefined
+}
 
 /** Shows a labelled field with its refusals. `copied` adds a button that copies the value. */
 export const Field = (props: {
@@ -145,3 +156,23 @@ export const Choice = (props: {
     </div>
   )
 }
+
+/** Shows a field for the search of a list. The API takes at most 256 characters. */
+export const SearchField = (props: {
+  label?: string
+  placeholder: string
+  value: string
+  onValue(value: string): void
+}) => (
+  <label class="search">
+    <Icon name="search" />
+    <span class="unseen">{props.label ?? words.common.search}</span>
+    <input
+      type="search"
+      placeholder={props.placeholder}
+      value={props.value}
+      maxLength={256}
+      onInput={event => props.onValue(event.currentTarget.value)}
+    />
+  </label>
+)
