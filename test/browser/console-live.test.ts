@@ -60,7 +60,7 @@ testInChromium(
 
     const { body } = await at.served.app.admin('GET', '/users?search=ada')
     await at.served.app.admin('DELETE', `/users/${body.data[0].id}/sessions`)
-    await at.page.getByRole('dialog', { name: 'Your login has ended' }).waitFor()
+    await at.page.getByRole('dialog', { name: 'Your sign-in has ended' }).waitFor()
     const [popup] = await Promise.all([at.page.waitForEvent('popup'), at.button('Continue').click()])
     await popup.locator('[name=password]').fill(PASSWORD)
     await popup.locator('[name=password]').press('Enter')

@@ -37,7 +37,7 @@ testInChromium(
     await asked.getByLabel('Type ada to continue').fill('ada')
     await go.click()
     await asked.waitFor({ state: 'detached' })
-    await page.getByText('Your login has ended').or(page.getByText('No access')).first().waitFor()
+    await page.getByText('Your sign-in has ended').or(page.getByText('No access')).first().waitFor()
     expect((await stored(`/users/${id}`)).enabled).toBe(false)
   },
   60_000,
@@ -58,7 +58,7 @@ testInChromium(
     await page.waitForLoadState('networkidle')
     await served.app.admin('DELETE', `/users/${ada}/sessions`)
     await name.press('Enter')
-    const dialog = page.getByRole('dialog', { name: 'Your login has ended' })
+    const dialog = page.getByRole('dialog', { name: 'Your sign-in has ended' })
     const [popup] = await Promise.all([
       page.waitForEvent('popup'),
       dialog.getByRole('button', { name: 'Continue' }).click(),

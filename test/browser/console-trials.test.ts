@@ -33,7 +33,7 @@ testInChromium(
     })
     await enterConsole(page, served.url, '/console/clients/shop')
     await heading('Northwind shop')
-    const card = page.locator('.card', { has: page.getByRole('heading', { name: 'Test login' }) })
+    const card = page.locator('.card', { has: page.getByRole('heading', { name: 'Test sign-in' }) })
     await card.getByText('ada@example.com').waitFor()
     await button('Choose another').click()
     await card.getByRole('searchbox', { name: 'Person' }).fill('grace')
@@ -76,7 +76,7 @@ testInChromium(
     await button('Test the connection').click()
     const result = page.getByRole('listitem').filter({ hasText: 'Client ID and secret' })
     await result.getByText('wrong', { exact: true }).waitFor()
-    await page.getByText('A login would fail').waitFor()
+    await page.getByText('A sign-in would fail').waitFor()
     expect(await axeFindings(page)).toEqual([])
 
     await button('Enter a new secret').click()
@@ -85,7 +85,7 @@ testInChromium(
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await button('Test the connection').click()
     await result.getByText('fine', { exact: true }).waitFor()
-    await page.getByText('A login would work').waitFor()
+    await page.getByText('A sign-in would work').waitFor()
     expect(await at.stored('/identity-providers/acme')).toMatchObject({ enabled: false })
   },
   60_000,
