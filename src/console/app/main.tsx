@@ -3,7 +3,7 @@ import { Frame, Gate } from './frame.tsx'
 import { onDemand, type Screen } from './on-demand.tsx'
 import { startPalette } from './palette.tsx'
 import { Failure } from './parts.tsx'
-import { decoded, path, startRouter } from './router.ts'
+import { decoded, follow, path, startRouter } from './router.ts'
 import { ClientsScreen } from './screens/clients.tsx'
 import { EventsScreen } from './screens/events.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
@@ -97,7 +97,7 @@ try {
       <Shown />
     </Frame>
   )
-  dispatchEvent(new PopStateEvent('popstate'))
+  follow()
   render(<App />, root)
 } catch (error) {
   const reason = error instanceof Error ? error.message : String(error)

@@ -7,15 +7,16 @@ const here = () => location.pathname.replace(/\/+$/, '') || '/console'
 export const path = signal(here())
 export const query = signal(new URLSearchParams(location.search))
 
-const follow = (): void => {
+/** Shows the screen of the current address. */
+export const follow = (): void => {
   path.value = here()
   query.value = new URLSearchParams(location.search)
 }
 
 /** Number of screens opened so far. */
 const visits = signal(0)
-/** True from the opening of a screen until the person presses a key or a pointer button. */
-let isArriving = false
+/** The way in which a screen was opened, until the person presses a key or a pointer button. */
+let arrival: 'link' | 'history' | undefined
 
 /**
  * Shows another screen, whose heading gets the focus. With `replace` only the address of the current screen
@@ -28,14 +29,16 @@ export const go = (url: string, { replace = false } = {}): void => {
 }
 
 /** Starts a visit: the heading that is shown next gets the focus. */
-export const startVisit = (): void => {
-  isArriving = true
+export const startVisit = (by: typeof arrival = 'link'): void => {
+  arrival = by
   visits.value++
 }
 
 const arrive = (): void => {
-  if (!isArriving) return
+  if (!arrival) return
   document.querySelector('h1')?.focus({ preventScroll: true })
+  // The browser restores the scroll position of its history.
+  if (arrival === 'history') return
   const place = document.getElementById(decoded(location.hash.slice(1)))
   if (place) place.scrollIntoView()
   else scrollTo({ top: 0 })
@@ -49,13 +52,17 @@ export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 
 /** Follows links of the console without loading the page again. */
 export const startRouter = (): void => {
-  isArriving = location.hash !== ''
-  addEventListener('popstate', follow)
+  if (location.hash !== '') arrival = 'link'
+  addEventListener('popstate', () => {
+    // A place on the current screen has the same path.
+    if (here() !== path.value) startVisit('history')
+    follow()
+  })
   for (const event of ['keydown', 'pointerdown'])
     addEventListener(
       event,
       () => {
-        isArriving = false
+        arrival = undefined
       },
       { capture: true },
     )
