@@ -76,6 +76,8 @@ const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 
 /** Formats an ISO 8601 time as date and time. */
 export const fullDate = (time: string): string => dates.format(new Date(time))
+/** Formats two ISO 8601 times as the time between them. */
+export const dateRange = (from: string, to: string): string => dates.formatRange(new Date(from), new Date(to))
 /** Formats an ISO 8601 time as a date. */
 export const dayOf = (time: string): string => days.format(new Date(time))
 

@@ -1,10 +1,11 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { AuditEvent } from '#src/audit/schema.ts'
 import { type Fact, Facts } from '../facts.tsx'
 import { Icon } from '../icons.tsx'
 import { Named, useName } from '../names.tsx'
-import { Value, When } from '../parts.tsx'
-import { eventTitle, fullDate, joined, words } from '../words.ts'
+import { Badge, Value, When } from '../parts.tsx'
+import { dateRange, eventTitle, fullDate, joined, number, words } from '../words.ts'
 
 export type LogEvent = AuditEvent
 
@@ -32,7 +33,7 @@ const Details = ({ event }: { event: LogEvent }) => {
     [words.log.organization, <Named key="organization" type="organization" id={event.organization_id} />],
     [words.log.address, event.ip_address || '–'],
     [words.log.program, event.user_agent || '–'],
-    ...Object.entries(event.metadata).map(([name, value]): [string, preact.ComponentChildren] => [
+    ...Object.entries(event.metadata).map(([name, value]): [string, ComponentChildren] => [
       name,
       <code key={name}>{typeof value === 'string' ? value : JSON.stringify(value)}</code>,
     ]),
@@ -40,27 +41,97 @@ const Details = ({ event }: { event: LogEvent }) => {
   return <Facts facts={facts} />
 }
 
-/** Shows an event in one line that expands to all of its fields. */
-export const EventRow = ({ event }: { event: LogEvent }) => {
+/** Shows a line that expands to more. */
+const Line = (props: {
+  type: string
+  title: ComponentChildren
+  about: string
+  address: string
+  time: string
+  class?: string
+  children(): ComponentChildren
+}) => {
   const [isOpen, setOpen] = useState(false)
-  const { metadata } = event
-  const isOwn = event.target_id === event.actor_id
-  const named = metadata.username ?? metadata.name ?? (metadata.client_id || undefined)
-  const target = useName(isOwn || named ? '' : event.target_type, event.target_id)
-  const about = joined([named === undefined ? target : String(named), event.actor_email ?? event.actor_id])
   return (
-    <li class={isOpen ? 'event open' : 'event'}>
+    <li class={`event ${props.class ?? ''} ${isOpen ? 'open' : ''}`}>
       <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        <span class={`dot ${toneOf(event.type)}`} />
-        <span class="event-title">{eventTitle(event.type)}</span>
-        <span class="event-about">{about}</span>
-        <span class="event-address">{event.ip_address}</span>
+        <span class={`dot ${toneOf(props.type)}`} />
+        <span class="event-title">{props.title}</span>
+        <span class="event-about">{props.about}</span>
+        <span class="event-address">{props.address}</span>
         <span class="event-time">
-          <When time={event.timestamp} />
+          <When time={props.time} />
         </span>
         <Icon name="right" />
       </button>
-      {isOpen && <Details event={event} />}
+      {isOpen && props.children()}
     </li>
+  )
+}
+
+const actorOf = ({ actor_email, actor_id }: LogEvent): string | null => actor_email ?? actor_id
+
+/** Shows an event in one line that expands to all of its fields. */
+export const EventRow = ({ event }: { event: LogEvent }) => {
+  const { type, metadata, ip_address, timestamp } = event
+  const isOwn = event.target_id === event.actor_id
+  const named = metadata.username ?? metadata.name ?? (metadata.client_id || undefined)
+  const target = useName(isOwn || named ? '' : event.target_type, event.target_id)
+  const about = joined([named === undefined ? target : String(named), actorOf(event)])
+  return (
+    <Line type={type} title={eventTitle(type)} about={about} address={ip_address} time={timestamp}>
+      {() => <Details event={event} />}
+    </Line>
+  )
+}
+
+/** Minimum events of a run: two lines are as short as one that has to be opened. */
+const RUN = 3
+
+const isSame = (one: LogEvent, other: LogEvent | undefined): boolean =>
+  one.type === other?.type && one.actor_id === other.actor_id && one.ip_address === other.ip_address
+
+/**
+ * Divides events into runs of neighbours with the same type, actor and address: the tokens of one program
+ * would otherwise hide the changes between them.
+ */
+export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
+  const runs: LogEvent[][] = []
+  for (const event of events) {
+    const last = runs.at(-1)
+    if (last && isSame(event, last[0])) last.push(event)
+    else runs.push([event])
+  }
+  return runs.flatMap(run => (run.length < RUN ? run.map(event => [event]) : [run]))
+}
+
+/** Shows a run of events, newest first, in one line that expands to a line for each event. */
+export const EventRun = ({ events }: { events: readonly LogEvent[] }) => {
+  const [newest] = events
+  const oldest = events.at(-1)
+  if (!newest || !oldest) return null
+  if (newest === oldest) return <EventRow event={newest} />
+  const { type, ip_address, timestamp } = newest
+  return (
+    <Line
+      class="run"
+      type={type}
+      title={
+        <>
+          {eventTitle(type)} <Badge>{`× ${number(events.length)}`}</Badge>
+        </>
+      }
+      about={joined([actorOf(newest), dateRange(oldest.timestamp, timestamp)])}
+      address={ip_address}
+      time={timestamp}
+    >
+      {() => (
+        <ul class="rows">
+          {events.map(event => (
+            <EventRow key={event.id} event={event} />
+          ))}
+        </ul>
+      )}
+    </Line>
   )
 }

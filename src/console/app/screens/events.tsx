@@ -11,7 +11,7 @@ import { NameFilter } from '../name-filter.tsx'
 import { Card, Empty, Heading, Refused } from '../parts.tsx'
 import { go, query } from '../router.ts'
 import { eventTitle, say, words } from '../words.ts'
-import { EventRow, type LogEvent } from './event-row.tsx'
+import { EventRun, type LogEvent, runsOf } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
 /** Milliseconds between two announcements of new events to screen readers. */
@@ -69,7 +69,7 @@ export const EventsScreen = () => {
   const [isLive, setLive] = useState(false)
   const [held, setHeld] = useState<LogEvent[]>()
   const settled = useSettled(filters, 300)
-  const list = useList<LogEvent>('/events', { ...settled, limit: 50 })
+  const list = useList<LogEvent>('/events', { ...settled, limit: 100 })
   const change = (changed: Partial<Filters>) => setFilters(filters => ({ ...filters, ...changed }))
   const isFiltered = Object.values(filters).some(Boolean)
   const { from: _, to, ...streamed } = settled
@@ -81,6 +81,8 @@ export const EventsScreen = () => {
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
   const shown = held ?? current
   const total = list.total + current.length - list.items.length
+  // A filter by type asks for each event.
+  const runs = settled.type === '' ? runsOf(shown) : shown.map(event => [event])
 
   useEffect(() => {
     const given = Object.entries(settled).filter(([, value]) => value !== '')
@@ -155,10 +157,11 @@ export const EventsScreen = () => {
       <Card flush>
         <Rows
           list={list}
-          items={list.isLoading && shown.length === 0 ? undefined : shown}
+          items={list.isLoading && shown.length === 0 ? undefined : runs}
           placeholders={8}
           empty={<Empty title={isFiltered ? words.log.noneFits : words.log.none} />}
-          row={event => <EventRow key={event.id} event={event} />}
+          // A new event comes first, so the key of an open run stays.
+          row={events => <EventRun key={events.at(-1)?.id} events={events} />}
         />
       </Card>
       <ListFoot shown={shown.length} total={total} hasMore={list.hasMore} more={list.more} />
