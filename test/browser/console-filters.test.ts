@@ -32,7 +32,7 @@ testInChromium(
     await only('grace')
     await at.page.getByLabel('User').fill('')
     await rows.nth(2).waitFor()
-    await at.page.getByLabel('Application').fill('the clinic')
+    await at.page.getByLabel('Application').fill('CLIN')
     await only('alan')
     await at.page.getByLabel('User').fill('grace')
     await at.page.getByText('No session matches').waitFor()
@@ -50,6 +50,26 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-47 an application is found among more than a page of them, on its list and in the search of all',
+  async () => {
+    const { app, url } = at.served
+    for (let n = 0; n < 100; n++) await addClient(app, `app-${n}`)
+    await enterConsole(at.page, url, '/console/clients')
+    const shop = at.page.getByRole('link', { name: /Northwind shop/ })
+    await at.page.getByRole('link', { name: /app-99/ }).waitFor()
+    expect(await shop.count()).toBe(0)
+    await at.page.getByLabel('Search').fill('NORTH')
+    await shop.waitFor()
+    await at.page.getByLabel('Search').fill('nothing')
+    await at.page.getByText('No application fits').waitFor()
+    await at.page.keyboard.press('Control+k')
+    await at.page.getByRole('combobox').fill('NORTH')
+    await at.page.getByRole('option', { name: /Northwind shop/ }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-47 events are found by the names of their actor and organization',
   async () => {
     const { id } = await addOrganization(at.served.app, 'acme')
@@ -61,7 +81,7 @@ testInChromium(
     await at.page.getByRole('combobox', { name: 'Organization' }).fill('')
     await at.page.getByRole('combobox', { name: 'Actor' }).fill('ada')
     await at.page.waitForURL(`${at.served.url}/console/events?actor_id=${ada.id}`)
-    await at.page.getByRole('button', { name: /Logged in.*ada@example/ }).waitFor()
+    await at.page.getByRole('button', { name: /Signed in.*ada@example/ }).waitFor()
   },
   60_000,
 )
@@ -71,7 +91,7 @@ testInChromium(
   async () => {
     await logIn('board', 'grace')
     await enterConsole(at.page, at.served.url)
-    await at.page.getByRole('button', { name: /Logged in.*ada@example/ }).waitFor()
+    await at.page.getByRole('button', { name: /Signed in.*ada@example/ }).waitFor()
     const titles = await at.page.locator('.event-title').allInnerTexts()
     expect(titles).toHaveLength(8)
     expect(titles.filter(title => /Token|Session/.test(title))).toEqual([])
@@ -85,16 +105,16 @@ testInChromium(
   async () => {
     const { id } = (await stored('/users?search=grace')).data[0]
     await enterConsole(at.page, at.served.url, `/console/users/${id}`)
-    await at.page.getByText('Has never logged in').waitFor()
+    await at.page.getByText('Has never signed in').waitFor()
     await at.walk('looks/default')
-    await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('ember')
+    await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('Ember')
     await at.save()
     expect((await stored('/organizations/default')).settings).toEqual({ theme: 'ember' })
     await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('A theme of the data directory')
     await at.page.getByLabel('Name of the theme').fill('none-such')
     await at.save()
     expect((await stored('/organizations/default')).settings).toEqual({ theme: 'none-such' })
-    await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('default')
+    await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('Gatehouse')
     await at.save()
     expect((await stored('/organizations/default')).settings).toEqual({})
   },

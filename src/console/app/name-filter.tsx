@@ -24,8 +24,7 @@ const kinds = {
     about: ({ email }: Found) => email,
   },
   client: {
-    // The list has no search; 100 applications suffice for most servers, and an id can be typed.
-    path: () => may('clients:read') && '/clients?limit=100',
+    path: (search: string) => may('clients:read') && withQuery('/clients', { search, limit: 8 }),
     name: ({ client_id }: Found) => client_id,
     about: ({ name }: Found) => name,
   },
@@ -43,7 +42,7 @@ const resolved = (kind: keyof typeof kinds, found: Found[], typed: string): Foun
   const named = found.filter(each =>
     [kinds[kind].name(each), kinds[kind].about(each)].some(text => text?.toLowerCase() === wanted),
   )
-  const [first, ...others] = named.length === 0 && kind !== 'client' ? found : named
+  const [first, ...others] = named.length === 0 ? found : named
   return others.length === 0 ? first : undefined
 }
 

@@ -81,8 +81,8 @@ const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
   texts.some(text => text?.toLowerCase().includes(term))
 
 /**
- * Finds users, applications, organizations and roles. Only the first 100 applications and roles are searched,
- * because most servers have fewer.
+ * Finds users, applications, organizations and roles. Only the newest 100 roles are searched, because their
+ * list has no search and few servers have more.
  */
 const find = async (term: string): Promise<Found[]> => {
   const [users, clients, organizations, roles] = await Promise.all([
@@ -92,7 +92,7 @@ const find = async (term: string): Promise<Found[]> => {
           () => [],
         )
       : listOf('/users', { search: term, limit: SHOWN.users }),
-    listOf('/clients', { limit: 100 }),
+    listOf('/clients', { search: term, limit: SHOWN.clients }),
     listOf('/organizations', { search: term, limit: SHOWN.organizations }),
     listOf('/roles', { limit: 100 }),
   ])
@@ -106,17 +106,14 @@ const find = async (term: string): Promise<Found[]> => {
         href: `/console/users/${id}`,
       }),
     ),
-    ...clients
-      .filter(({ client_id, name }) => fits(term, client_id, name))
-      .slice(0, SHOWN.clients)
-      .map(
-        ({ client_id = '', name = '' }): Found => ({
-          icon: 'clients',
-          title: name,
-          about: client_id,
-          href: `/console/clients/${encodeURIComponent(client_id)}`,
-        }),
-      ),
+    ...clients.map(
+      ({ client_id = '', name = '' }): Found => ({
+        icon: 'clients',
+        title: name,
+        about: client_id,
+        href: `/console/clients/${encodeURIComponent(client_id)}`,
+      }),
+    ),
     ...organizations.map(
       ({ display_name = '', slug = '' }): Found => ({
         icon: 'organizations',

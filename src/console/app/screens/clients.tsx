@@ -1,6 +1,8 @@
+import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { Tabs } from '../families.tsx'
-import { useList } from '../hooks.ts'
+import { SearchField } from '../fields.tsx'
+import { useList, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
@@ -23,7 +25,9 @@ export const kindNames = {
 /** Screen of the list of applications. */
 export const ClientsScreen = () => {
   const organizationOf = useOrganizations()
-  const list = useList<ListedClient>('/clients', { limit: 50 })
+  const [typed, setTyped] = useState('')
+  const search = useSettled(typed.trim())
+  const list = useList<ListedClient>('/clients', { search, limit: 50 })
   return (
     <>
       <Heading title={words.nav.clients} lead={words.clients.lead}>
@@ -32,12 +36,19 @@ export const ClientsScreen = () => {
         </a>
       </Heading>
       <Tabs />
+      <div class="filters">
+        <SearchField placeholder={words.common.nameOrId} value={typed} onValue={setTyped} />
+      </div>
       <ListCard
         list={list}
         empty={
-          <Empty title={words.clients.none} icon="clients">
-            {words.clients.noneText}
-          </Empty>
+          search === '' ? (
+            <Empty title={words.clients.none} icon="clients">
+              {words.clients.noneText}
+            </Empty>
+          ) : (
+            <Empty title={words.clients.noneFits} icon="clients" />
+          )
         }
         row={client => (
           <li key={client.client_id}>

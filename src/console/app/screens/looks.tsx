@@ -26,8 +26,8 @@ const looks = [
   'support_url',
 ] as const
 
-/** Built-in themes. */
-const themes = ['default', 'graphite', 'evergreen', 'ember']
+/** Built-in themes with their names, which are the same in each language. */
+const themes = { default: 'Gatehouse', graphite: 'Graphite', evergreen: 'Evergreen', ember: 'Ember' }
 /** Choice of a theme of the data directory. No theme has the empty name. */
 const OWN = ''
 const ACCENT = '#2b50d8'
@@ -163,7 +163,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   const [refused, setRefused] = useState<Problem>()
   const { values, set } = edit
   const { settings } = values
-  const [isOwnTheme, setOwnTheme] = useState(!themes.includes(settings.theme ?? 'default'))
+  const [isOwnTheme, setOwnTheme] = useState(!Object.hasOwn(themes, settings.theme ?? 'default'))
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
   type Text = 'theme' | 'accent_color' | 'terms_url' | 'privacy_url' | 'support_url'
   const field = (name: Text, label: string, hint: string) => (
@@ -194,7 +194,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
             label={text.theme}
             name="settings.theme"
             value={isOwnTheme ? OWN : (settings.theme ?? 'default')}
-            options={[...themes.map(name => [name, name] as const), [OWN, text.themeOther]]}
+            options={[...Object.entries(themes), [OWN, text.themeOther]]}
             onValue={value => {
               setOwnTheme(value === OWN)
               if (value !== OWN) choose({ theme: value === 'default' ? null : value })

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import { Field } from '../fields.tsx'
+import { Field, SearchField } from '../fields.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
@@ -32,16 +32,7 @@ export const OrganizationsScreen = () => {
         </button>
       </Heading>
       <div class="filters">
-        <label class="search">
-          <Icon name="search" />
-          <span class="unseen">{words.common.search}</span>
-          <input
-            type="search"
-            placeholder={words.organization.searchHint}
-            value={search}
-            onInput={event => setSearch(event.currentTarget.value)}
-          />
-        </label>
+        <SearchField placeholder={words.organization.searchHint} value={search} onValue={setSearch} />
       </div>
       <ListCard
         list={list}

@@ -4,7 +4,7 @@ import { asProblem, callApi, type Problem } from '../api.ts'
 import { Confirm } from '../dialogs.tsx'
 import { ExportButton } from '../export.tsx'
 import { Tabs } from '../families.tsx'
-import { Choice } from '../fields.tsx'
+import { Choice, SearchField } from '../fields.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListFoot } from '../list.tsx'
@@ -152,17 +152,7 @@ export const UsersScreen = () => {
       </Heading>
       <Tabs />
       <div class="filters">
-        <label class="search">
-          <Icon name="search" />
-          <span class="unseen">{words.common.search}</span>
-          <input
-            type="search"
-            placeholder={words.users.searchHint}
-            value={search}
-            maxLength={256}
-            onInput={event => setSearch(event.currentTarget.value)}
-          />
-        </label>
+        <SearchField placeholder={words.users.searchHint} value={search} onValue={setSearch} />
         <Choice label={words.users.state} value={state} options={states} onValue={setState} />
       </div>
       {selected.length > 0 && (
