@@ -61,7 +61,7 @@ testInChromium(
     await at.page.getByLabel('Search').fill('NORTH')
     await shop.waitFor()
     await at.page.getByLabel('Search').fill('nothing')
-    await at.page.getByText('No application fits').waitFor()
+    await at.page.getByText('No application matches').waitFor()
     await at.page.keyboard.press('Control+k')
     await at.page.getByRole('combobox').fill('NORTH')
     await at.page.getByRole('option', { name: /Northwind shop/ }).waitFor()

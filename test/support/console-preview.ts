@@ -19,6 +19,8 @@ const looks = [
   { look: 'desktop-light', width: 1280, height: 860, colorScheme: 'light', locale: 'en' },
   { look: 'desktop-dark', width: 1280, height: 860, colorScheme: 'dark', locale: 'en' },
   { look: 'ar', width: 1280, height: 860, colorScheme: 'light', locale: 'ar' },
+  { look: 'ja', width: 1280, height: 860, colorScheme: 'light', locale: 'ja' },
+  { look: 'ar-phone', width: 390, height: 844, colorScheme: 'dark', locale: 'ar' },
   { look: 'de-phone', width: 320, height: 720, colorScheme: 'light', locale: 'de' },
 ] as const
 

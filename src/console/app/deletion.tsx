@@ -1,12 +1,16 @@
 import { useState } from 'preact/hooks'
 import { ConfirmCall } from './confirm-call.tsx'
+import { Card } from './parts.tsx'
 import { go } from './router.ts'
 import { say, words } from './words.ts'
 
 const { common } = words
 
-/** Deletes the object of a screen after a confirmation, then opens the list of its kind. */
-export const DeleteButton = (props: {
+/**
+ * Shows a card that deletes the object of a screen after a confirmation, then opens the list of its kind. It
+ * is the last card of a screen, so that the destructive action is not the first one within reach.
+ */
+export const Deletion = (props: {
   name: string
   /** Text that the person has to type to confirm. */
   typed: string
@@ -20,10 +24,15 @@ export const DeleteButton = (props: {
   const { name, typed, text, path, list } = props
   const [isAsked, setAsked] = useState(false)
   return (
-    <>
-      <button type="button" class="danger" onClick={() => setAsked(true)}>
-        {common.delete}
-      </button>
+    <Card
+      title={common.delete}
+      lead={text}
+      aside={
+        <button type="button" class="danger" onClick={() => setAsked(true)}>
+          {common.delete}
+        </button>
+      }
+    >
       {isAsked && (
         <ConfirmCall
           title={say(common.deleteOne, { name })}
@@ -37,6 +46,6 @@ export const DeleteButton = (props: {
           onClose={() => setAsked(false)}
         />
       )}
-    </>
+    </Card>
   )
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { Problem } from './api.ts'
-import type { Listed } from './hooks.ts'
+import type { Listed, Loaded } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
@@ -18,6 +18,40 @@ export const Rows = <T,>(props: {
   if (list.problem) return <Failure problem={list.problem} retry={list.reload} />
   if (!items) return <Loading rows={placeholders} />
   return items.length === 0 ? <>{empty}</> : <ul class="rows">{items.map(row)}</ul>
+}
+
+/** Shows in one line that the list of this title has no rows. */
+export const EmptyCard = (props: { title: string; text: string; children?: ComponentChildren }) => (
+  <Card title={props.title} aside={<span class="hint">{props.text}</span>}>
+    {props.children}
+  </Card>
+)
+
+/** Shows a short list on a card with a title. A list without rows takes one line. */
+export const ShortList = <T,>(props: {
+  title: string
+  lead?: string
+  loaded: Loaded<{ data: T[] }>
+  /** The text in place of rows. */
+  empty: string
+  aside?: ComponentChildren
+  /** Stands above the rows, such as a refused action. */
+  children?: ComponentChildren
+  row(item: T): ComponentChildren
+}) => {
+  const { title, lead, loaded, empty, aside, children, row } = props
+  if (loaded.data?.data.length === 0)
+    return (
+      <EmptyCard title={title} text={empty}>
+        {children}
+      </EmptyCard>
+    )
+  return (
+    <Card title={title} lead={lead} aside={aside} flush>
+      {children}
+      <Rows list={loaded} items={loaded.data?.data} placeholders={2} row={row} />
+    </Card>
+  )
 }
 
 /** Shows how many rows are loaded, and the button for the next page. */
@@ -38,21 +72,34 @@ export const ListCard = <T,>(props: {
   list: Listed<T>
   title?: string
   lead?: string
+  /** Returns the title of an item's card: items with different titles are shown on different cards. */
+  titleOf?(item: T): string
   empty: ComponentChildren
   row(item: T): ComponentChildren
 }) => {
-  const { list, empty, row } = props
+  const { list, titleOf, empty, row } = props
+  const groups = titleOf ? [...Map.groupBy(list.items, titleOf)] : []
   return (
     <>
-      <Card flush {...(props.title && { title: props.title, lead: props.lead })}>
-        <Rows
-          list={list}
-          items={list.isLoading ? undefined : list.items}
-          placeholders={5}
-          empty={empty}
-          row={row}
-        />
-      </Card>
+      {groups.length > 1 ? (
+        <div class="stack">
+          {groups.map(([title, items]) => (
+            <Card key={title} flush title={title}>
+              <Rows list={list} items={items} row={row} />
+            </Card>
+          ))}
+        </div>
+      ) : (
+        <Card flush {...(props.title && { title: props.title, lead: props.lead })}>
+          <Rows
+            list={list}
+            items={list.isLoading ? undefined : list.items}
+            placeholders={5}
+            empty={empty}
+            row={row}
+          />
+        </Card>
+      )}
       <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
     </>
   )

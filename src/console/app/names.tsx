@@ -68,12 +68,16 @@ export const Named = ({ type, id }: { type: string; id: string }) => {
   )
 }
 
-/** Returns a function that returns the name of an organization; undefined for the caller's own. */
-export const useOrganizations = (): ((id: string) => string | undefined) => {
+/**
+ * Returns a function that returns the name of an organization. Without `withOwn` it returns undefined for the
+ * caller's own organization.
+ */
+export const useOrganizations = (withOwn = false): ((id: string) => string | undefined) => {
   const path = mayOnServer('organizations:read') ? '/organizations?limit=100' : undefined
   const all = useObject<PageOf<Names>>(path).data?.data ?? []
   return id => {
-    const found = id === person.value?.organization_id ? undefined : all.find(each => each.id === id)
+    const isNamed = withOwn || id !== person.value?.organization_id
+    const found = isNamed ? all.find(each => each.id === id) : undefined
     return found && nameOf(found)
   }
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ApiAnswer } from '#src/directory/apis/schema.ts'
 import { AsCode } from '../as-code.tsx'
 import { Entries, Picker, RemoveButton } from '../collections.tsx'
-import { DeleteButton } from '../deletion.tsx'
+import { Deletion } from '../deletion.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
@@ -229,17 +229,17 @@ export const ApiScreen = ({ id }: { id: string }) => {
         <a class="button" href={`/console/events?target_id=${api.id}`}>
           {text.events}
         </a>
-        <DeleteButton
+      </Heading>
+      <div class="narrow stack">
+        <Form api={api} loaded={loaded} />
+        <AsCode section="apis" path={`/apis/${api.id}`} object={api} />
+        <Deletion
           name={api.name}
           typed={api.name}
           text={text.deleteText}
           path={`/apis/${api.id}`}
           list="/console/apis"
         />
-      </Heading>
-      <div class="narrow stack">
-        <Form api={api} loaded={loaded} />
-        <AsCode section="apis" path={`/apis/${api.id}`} object={api} />
       </div>
     </>
   )

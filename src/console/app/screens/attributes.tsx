@@ -191,7 +191,7 @@ const Defined = (props: { definition: Definition; value: unknown; onValue(value:
 /**
  * Edits attributes without a definition. A changed value becomes a text; an unchanged value keeps its type.
  */
-const Others = (props: { values: Values; onValues(values: Values): void }) => {
+const Others = (props: { title: string; empty: string; values: Values; onValues(values: Values): void }) => {
   const [rows, setRows] = useState(() =>
     Object.entries(props.values).map(([name, value]) => ({ name, value, typed: shown(value) })),
   )
@@ -205,35 +205,43 @@ const Others = (props: { values: Values; onValues(values: Values): void }) => {
     )
   }
   return (
-    <Entries
-      inline
-      items={rows}
-      onItems={change}
-      fresh={{ name: '', value: '', typed: '' }}
-      add={text.addOther}
-      empty=""
-      label={({ name }) => name || text.fresh}
-    >
-      {({ name, typed }, set, index) => (
-        <div class="pair">
-          <Field
-            name={`other-${index}`}
-            label={text.name}
-            autocomplete="off"
-            spellcheck={false}
-            value={name}
-            onValue={name => set({ name })}
-          />
-          <Field
-            name={`attributes.${name}`}
-            label={text.value}
-            autocomplete="off"
-            value={typed}
-            onValue={typed => set({ typed })}
-          />
-        </div>
+    <>
+      {props.title && rows.length > 0 && (
+        <>
+          <h3>{props.title}</h3>
+          <p class="hint">{text.othersHint}</p>
+        </>
       )}
-    </Entries>
+      <Entries
+        inline
+        items={rows}
+        onItems={change}
+        fresh={{ name: '', value: '', typed: '' }}
+        add={text.addOther}
+        empty={props.empty}
+        label={({ name }) => name || text.fresh}
+      >
+        {({ name, typed }, set, index) => (
+          <div class="pair">
+            <Field
+              name={`other-${index}`}
+              label={text.name}
+              autocomplete="off"
+              spellcheck={false}
+              value={name}
+              onValue={name => set({ name })}
+            />
+            <Field
+              name={`attributes.${name}`}
+              label={text.value}
+              autocomplete="off"
+              value={typed}
+              onValue={typed => set({ typed })}
+            />
+          </div>
+        )}
+      </Entries>
+    </>
   )
 }
 
@@ -264,8 +272,12 @@ export const Attributes = (props: {
           onValue={value => set(definition.name, value)}
         />
       ))}
-      {definitions.length > 0 && <h3>{text.others}</h3>}
-      <Others values={part(false)} onValues={values => onAttributes({ ...part(true), ...values })} />
+      <Others
+        title={definitions.length > 0 ? text.others : ''}
+        empty={definitions.length > 0 ? '' : text.empty}
+        values={part(false)}
+        onValues={values => onAttributes({ ...part(true), ...values })}
+      />
     </Card>
   )
 }

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { AsCode } from '../as-code.tsx'
-import { DeleteButton } from '../deletion.tsx'
+import { Deletion } from '../deletion.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
@@ -128,6 +128,9 @@ export const ClientScreen = ({ id }: { id: string }) => {
         badge={<Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>}
         lead={<Value text={client.client_id} />}
       >
+        <a class="button" href={`/console/events?target_id=${encodeURIComponent(client.client_id)}`}>
+          {words.common.events}
+        </a>
         {client.type === 'confidential' && (
           <RotateButton<{ client_secret: string }>
             text={words.client.rotateText}
@@ -136,16 +139,6 @@ export const ClientScreen = ({ id }: { id: string }) => {
             secretOf={({ client_secret }) => client_secret}
           />
         )}
-        <a class="button" href={`/console/events?target_id=${encodeURIComponent(client.client_id)}`}>
-          {words.common.events}
-        </a>
-        <DeleteButton
-          name={client.name}
-          typed={client.client_id}
-          text={words.client.deleteText}
-          path={path}
-          list="/console/clients"
-        />
       </Heading>
       <div class="columns">
         <Settings client={client} loaded={loaded} />
@@ -155,6 +148,13 @@ export const ClientScreen = ({ id }: { id: string }) => {
           <AsCode section="clients" path={path} object={client} />
         </div>
       </div>
+      <Deletion
+        name={client.name}
+        typed={client.client_id}
+        text={words.client.deleteText}
+        path={path}
+        list="/console/clients"
+      />
     </>
   )
 }

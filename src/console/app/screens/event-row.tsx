@@ -77,7 +77,9 @@ export const EventRow = ({ event }: { event: LogEvent }) => {
   const isOwn = event.target_id === event.actor_id
   const named = metadata.username ?? metadata.name ?? (metadata.client_id || undefined)
   const target = useName(isOwn || named ? '' : event.target_type, event.target_id)
-  const about = joined([named === undefined ? target : String(named), actorOf(event)])
+  const object = named === undefined ? target : String(named)
+  const actor = actorOf(event)
+  const about = joined(object === actor ? [actor] : [object, actor])
   return (
     <Line type={type} title={eventTitle(type)} about={about} address={ip_address} time={timestamp}>
       {() => <Details event={event} />}

@@ -3,8 +3,8 @@ import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
-import { DeleteButton } from '../deletion.tsx'
-import { Check, Field } from '../fields.tsx'
+import { Deletion } from '../deletion.tsx'
+import { Check, Field, SearchField } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
@@ -136,19 +136,15 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
     </span>
   )
   return (
-    <div class="stack">
+    <>
       <Card title={words.groups.addMember}>
         <Refused problem={change.problem} />
-        <label class="search">
-          <Icon name="search" />
-          <span class="unseen">{words.groups.find}</span>
-          <input
-            type="search"
-            placeholder={words.users.searchHint}
-            value={search}
-            onInput={event => setSearch(event.currentTarget.value)}
-          />
-        </label>
+        <SearchField
+          label={words.groups.find}
+          placeholder={words.users.searchHint}
+          value={search}
+          onValue={setSearch}
+        />
         <ul class="rows">
           {found?.data.map(user => (
             <li key={user.id} class="row">
@@ -183,7 +179,7 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
           </li>
         )}
       />
-    </div>
+    </>
   )
 }
 
@@ -204,22 +200,21 @@ export const GroupScreen = ({ id }: { id: string }) => {
             <Value text={group.id} /> {organizationOf(group.organization_id)}
           </>
         }
-      >
-        <DeleteButton
-          name={group.name}
-          typed={group.name}
-          text={words.groups.deleteText}
-          path={`/groups/${group.id}`}
-          list="/console/groups"
-        />
-      </Heading>
+      />
       <div class="columns">
+        <Form group={group} loaded={loaded} />
         <div class="stack">
-          <Form group={group} loaded={loaded} />
+          <Members group={group} onChanged={loaded.reload} />
           <AsCode section="groups" path={`/groups/${group.id}`} object={group} />
         </div>
-        <Members group={group} onChanged={loaded.reload} />
       </div>
+      <Deletion
+        name={group.name}
+        typed={group.name}
+        text={words.groups.deleteText}
+        path={`/groups/${group.id}`}
+        list="/console/groups"
+      />
     </>
   )
 }

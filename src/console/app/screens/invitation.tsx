@@ -5,8 +5,9 @@ import { ConfirmCall } from '../confirm-call.tsx'
 import { curlOf } from '../curl.ts'
 import { type Fact, Facts } from '../facts.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
+import { EmptyCard } from '../list.tsx'
 import { may } from '../me.ts'
-import { AsCurl, Card, Empty, Heading, Refused, Value, When } from '../parts.tsx'
+import { AsCurl, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { fullDate, number, say, words } from '../words.ts'
 import { inviteeOf, LinkOnce, type Sent, StatusBadge, tellSent } from './invitations.tsx'
@@ -110,10 +111,10 @@ export const InvitationScreen = ({ id }: { id: string }) => {
           {isOpen && <Actions invitation={invitation} loaded={loaded} />}
         </div>
         <div class="stack">
-          <Card title={text.acceptedBy} flush>
-            {invitation.accepted_by.length === 0 ? (
-              <Empty title={text.nobody} icon="users" />
-            ) : (
+          {invitation.accepted_by.length === 0 ? (
+            <EmptyCard title={text.acceptedBy} text={text.nobody} />
+          ) : (
+            <Card title={text.acceptedBy} flush>
               <ul class="rows">
                 {invitation.accepted_by.map(({ user_id, accepted_at }) => (
                   <li key={user_id} class="row">
@@ -124,8 +125,8 @@ export const InvitationScreen = ({ id }: { id: string }) => {
                   </li>
                 ))}
               </ul>
-            )}
-          </Card>
+            </Card>
+          )}
           <Card title={words.code.title}>
             <AsCurl text={curlOf('GET', path)} />
           </Card>

@@ -1,6 +1,6 @@
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { AsCode } from '../as-code.tsx'
-import { DeleteButton } from '../deletion.tsx'
+import { Deletion } from '../deletion.tsx'
 import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
@@ -90,8 +90,12 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
         <a class="button" href={`/console/events?organization_id=${organization.id}`}>
           {words.common.events}
         </a>
+      </Heading>
+      <div class="stack">
+        <Form organization={organization} loaded={loaded} />
+        <AsCode section="organizations" path={`/organizations/${organization.id}`} object={organization} />
         {organization.id !== DEFAULT && (
-          <DeleteButton
+          <Deletion
             name={display_name}
             typed={slug}
             text={words.organization.deleteText}
@@ -99,10 +103,6 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
             list="/console/organizations"
           />
         )}
-      </Heading>
-      <div class="stack">
-        <Form organization={organization} loaded={loaded} />
-        <AsCode section="organizations" path={`/organizations/${organization.id}`} object={organization} />
       </div>
     </>
   )

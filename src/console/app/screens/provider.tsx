@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { AsCode } from '../as-code.tsx'
-import { DeleteButton } from '../deletion.tsx'
+import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
@@ -139,13 +139,6 @@ export const ProviderScreen = ({ id }: { id: string }) => {
         lead={typeNames[provider.type]}
       >
         {provider.type !== 'saml' && <NewSecret provider={provider} loaded={loaded} />}
-        <DeleteButton
-          name={provider.name}
-          typed={provider.alias}
-          text={words.providers.deleteText}
-          path={`/identity-providers/${provider.id}`}
-          list="/console/identity-providers"
-        />
       </Heading>
       <div class="narrow stack">
         <Form provider={provider} loaded={loaded} />
@@ -153,6 +146,13 @@ export const ProviderScreen = ({ id }: { id: string }) => {
           <Connection key={provider.id} id={provider.id} isSaml={provider.type === 'saml'} />
         )}
         <AsCode section="identity_providers" path={`/identity-providers/${provider.id}`} object={provider} />
+        <Deletion
+          name={provider.name}
+          typed={provider.alias}
+          text={words.providers.deleteText}
+          path={`/identity-providers/${provider.id}`}
+          list="/console/identity-providers"
+        />
       </div>
     </>
   )

@@ -2,34 +2,44 @@ import { useState } from 'preact/hooks'
 import type { RoleAnswer } from '#src/directory/roles/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { AsCode } from '../as-code.tsx'
-import { DeleteButton } from '../deletion.tsx'
+import { Deletion } from '../deletion.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
-import { ListCard } from '../list.tsx'
+import { EmptyCard, ListCard } from '../list.tsx'
+import { mayOnServer } from '../me.ts'
+import { NameFilter } from '../name-filter.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Badge, Card, Empty, Heading, Value } from '../parts.tsx'
 import { go } from '../router.ts'
+import { person } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { joined, say, words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { Givers } from './user-access.tsx'
 
 type Role = (typeof RoleAnswer)['_output']
 
 const { permissions } = consoleLimits()
 const resources = [...new Set(permissions.map(name => name.split(':')[0] ?? ''))]
+const resourceNames: Record<string, string> = {
+  ...words.nav,
+  identity_providers: words.nav.providers,
+  profile: words.user.profile,
+}
 
 /** Screen of the list of roles. */
 export const RolesScreen = () => {
-  const organizationOf = useOrganizations()
-  const list = useList<Role>('/roles', { limit: 100 })
+  const organizationOf = useOrganizations(true)
+  const [organization_id, setOrganization] = useState('')
+  const list = useList<Role>('/roles', { organization_id, limit: 100 })
   const [permission, setPermission] = useState('')
-  const items = list.items.filter(
-    role => permission === '' || role.permissions.some(name => name === permission || name === '*'),
-  )
+  const isForeign = (role: Role) => role.organization_id !== person.value?.organization_id
+  const items = list.items
+    .filter(role => permission === '' || role.permissions.some(name => name === permission || name === '*'))
+    .sort((one, other) => Number(isForeign(one)) - Number(isForeign(other)))
   const [draft, setDraft] = useState<{ name: string; description: string }>()
   return (
     <>
@@ -48,21 +58,20 @@ export const RolesScreen = () => {
           ]}
           onValue={setPermission}
         />
+        {mayOnServer('organizations:read') && (
+          <NameFilter kind="organization" label={words.log.organization} onId={setOrganization} />
+        )}
       </div>
       <ListCard
         list={{ ...list, items }}
+        titleOf={({ organization_id }) => organizationOf(organization_id) ?? organization_id}
         empty={<Empty title={words.access.noneWith} icon="roles" />}
         row={role => (
           <li key={role.id}>
             <a class="row link" href={`/console/roles/${role.id}`}>
               <span>
                 <strong>{role.name}</strong>
-                <span class="hint">
-                  {joined([
-                    organizationOf(role.organization_id),
-                    role.description || role.permissions.slice(0, 4).join(', '),
-                  ])}
-                </span>
+                <span class="hint">{role.description || role.permissions.slice(0, 4).join(', ')}</span>
               </span>
               {role.built_in && <Badge>{words.roles.builtIn}</Badge>}
               <span class="wide muted">{say(words.common.users, { count: role.user_count })}</span>
@@ -121,7 +130,7 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
         <div class="permissions">
           {resources.map(resource => (
             <fieldset key={resource}>
-              <legend>{resource === 'apis' ? words.nav.apis : resource.replaceAll('_', ' ')}</legend>
+              <legend>{resourceNames[resource] ?? resource}</legend>
               {permissions
                 .filter(name => name.startsWith(`${resource}:`))
                 .map(name => (
@@ -146,13 +155,15 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
 const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   const list = useList<UserAnswer>('/users', { role: name, organization_id, limit: 20 })
   const { holders, holdersLead, noHolders } = words.access
+  if (!list.isLoading && !list.problem && list.items.length === 0)
+    return <EmptyCard title={holders} text={noHolders} />
   return (
     <div>
       <ListCard
         title={holders}
         lead={holdersLead}
         list={list}
-        empty={<Empty title={noHolders} icon="users" />}
+        empty=""
         row={user => (
           <li key={user.id}>
             <a class="row link" href={`/console/users/${user.id}`}>
@@ -187,17 +198,7 @@ export const RoleScreen = ({ id }: { id: string }) => {
             <Value text={role.id} /> {organizationOf(role.organization_id)}
           </>
         }
-      >
-        {!role.built_in && (
-          <DeleteButton
-            name={role.name}
-            typed={role.name}
-            text={words.roles.deleteText}
-            path={`/roles/${role.id}`}
-            list="/console/roles"
-          />
-        )}
-      </Heading>
+      />
       <div class="columns">
         <Form role={role} loaded={loaded} />
         <div class="stack">
@@ -206,6 +207,15 @@ export const RoleScreen = ({ id }: { id: string }) => {
           <AsCode section="roles" path={`/roles/${role.id}`} object={role} />
         </div>
       </div>
+      {!role.built_in && (
+        <Deletion
+          name={role.name}
+          typed={role.name}
+          text={words.roles.deleteText}
+          path={`/roles/${role.id}`}
+          list="/console/roles"
+        />
+      )}
     </>
   )
 }

@@ -3,8 +3,8 @@ import { useAction } from '../action.ts'
 import { curlOf } from '../curl.ts'
 import { Confirm } from '../dialogs.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
-import { Rows } from '../list.tsx'
-import { Card, Empty, Refused, When } from '../parts.tsx'
+import { ShortList } from '../list.tsx'
+import { Card, Refused, When } from '../parts.tsx'
 import { joined, programOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
@@ -23,32 +23,31 @@ export const Sessions = ({ id }: { id: string }) => {
   const list = useObject<PageOf<Session>>(`/sessions?user_id=${id}&limit=20`)
   const action = useAction(list.reload)
   return (
-    <Card title={words.user.sessions} flush>
-      <Refused problem={action.problem} />
-      <Rows
-        list={list}
-        items={list.data?.data}
-        empty={<Empty title={words.user.noSessions} icon="sessions" />}
-        row={session => (
-          <li key={session.id} class="row">
-            <span>
-              <strong>{session.client_id}</strong>
-              <span class="hint">
-                {joined([session.location, session.ip_address, programOf(session.user_agent)])}
-              </span>
+    <ShortList
+      title={words.user.sessions}
+      loaded={list}
+      empty={words.user.noSessions}
+      row={session => (
+        <li key={session.id} class="row">
+          <span>
+            <strong>{session.client_id}</strong>
+            <span class="hint">
+              {joined([session.location, session.ip_address, programOf(session.user_agent)])}
             </span>
-            {session.last_active_at && <When time={session.last_active_at} />}
-            <button
-              type="button"
-              disabled={action.dialog.isBusy}
-              onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
-            >
-              {words.sessions.end}
-            </button>
-          </li>
-        )}
-      />
-    </Card>
+          </span>
+          {session.last_active_at && <When time={session.last_active_at} />}
+          <button
+            type="button"
+            disabled={action.dialog.isBusy}
+            onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
+          >
+            {words.sessions.end}
+          </button>
+        </li>
+      )}
+    >
+      <Refused problem={action.problem} />
+    </ShortList>
   )
 }
 
@@ -70,29 +69,23 @@ export const Factors = ({ id }: { id: string }) => {
   const isLockedOut = action.problem?.status === 409
   const path = `/users/${id}/factors/${asked?.id}${isLockedOut ? '?only_way_in=true' : ''}`
   return (
-    <Card title={words.user.factors} flush>
-      <Rows
-        list={list}
-        items={list.data?.data}
-        placeholders={2}
-        empty={
-          <Empty title={words.user.noFactors} icon="lock">
-            {words.user.noFactorsText}
-          </Empty>
-        }
-        row={factor => (
-          <li key={factor.id} class="row">
-            <span>
-              <strong>{factor.name}</strong>
-              <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
-            </span>
-            <When time={factor.last_used_at} />
-            <button type="button" onClick={() => setAsked(factor)}>
-              {words.user.removeFactor}
-            </button>
-          </li>
-        )}
-      />
+    <ShortList
+      title={words.user.factors}
+      loaded={list}
+      empty={words.user.noFactors}
+      row={factor => (
+        <li key={factor.id} class="row">
+          <span>
+            <strong>{factor.name}</strong>
+            <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
+          </span>
+          <When time={factor.last_used_at} />
+          <button type="button" onClick={() => setAsked(factor)}>
+            {words.user.removeFactor}
+          </button>
+        </li>
+      )}
+    >
       {asked && (
         <Confirm
           title={words.user.removeFactorTitle}
@@ -105,7 +98,7 @@ export const Factors = ({ id }: { id: string }) => {
           onClose={() => setAsked(undefined)}
         />
       )}
-    </Card>
+    </ShortList>
   )
 }
 
@@ -153,17 +146,12 @@ export const Remembered = ({ id }: { id: string }) => {
 export const Log = ({ id }: { id: string }) => {
   const list = useObject<PageOf<LogEvent>>(`/events?target_id=${id}&limit=8`)
   return (
-    <Card
+    <ShortList
       title={words.common.events}
-      flush
+      loaded={list}
+      empty={words.user.noEvents}
       aside={<a href={`/console/events?target_id=${id}`}>{words.common.all}</a>}
-    >
-      <Rows
-        list={list}
-        items={list.data?.data}
-        empty={<Empty title={words.user.noEvents} icon="events" />}
-        row={event => <EventRow key={event.id} event={event} />}
-      />
-    </Card>
+      row={event => <EventRow key={event.id} event={event} />}
+    />
   )
 }

@@ -3,7 +3,7 @@ import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
 import { ConfirmCall } from '../confirm-call.tsx'
-import { DeleteButton } from '../deletion.tsx'
+import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
@@ -210,15 +210,7 @@ export const UserScreen = ({ id }: { id: string }) => {
             )}
           </>
         }
-      >
-        <DeleteButton
-          name={nameOf(user)}
-          typed={user.username}
-          text={words.user.deleteText}
-          path={`/users/${user.id}`}
-          list="/console/users"
-        />
-      </Heading>
+      />
       <div class="columns">
         <div class="stack">
           <Profile user={user} loaded={loaded} groups={groups} />
@@ -234,6 +226,13 @@ export const UserScreen = ({ id }: { id: string }) => {
           <AsCode section="users" path={`/users/${user.id}`} object={user} />
         </div>
       </div>
+      <Deletion
+        name={nameOf(user)}
+        typed={user.username}
+        text={words.user.deleteText}
+        path={`/users/${user.id}`}
+        list="/console/users"
+      />
     </>
   )
 }

@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks'
 import type { WebhookDelivery } from '#src/webhooks/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
-import { DeleteButton } from '../deletion.tsx'
+import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
-import { Rows } from '../list.tsx'
-import { Badge, Card, Empty, Heading, Value, When } from '../parts.tsx'
+import { ShortList } from '../list.tsx'
+import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { eventTitle, say, words } from '../words.ts'
@@ -69,37 +69,33 @@ const Deliveries = ({ id }: { id: string }) => {
   const loaded = useObject<PageOf<Delivery>>(`/webhooks/${id}/deliveries?limit=50`)
   const again = useAction(loaded.reload)
   const path = `/webhooks/${id}/deliveries`
-  const problem = loaded.problem ?? again.problem
   return (
-    <Card title={text.deliveries} lead={text.deliveriesLead} flush>
-      <Rows
-        list={{ problem, reload: loaded.reload }}
-        items={loaded.data?.data}
-        empty={
-          <Empty title={text.noDeliveries} icon="webhooks">
-            {text.noDeliveriesText}
-          </Empty>
-        }
-        row={({ event_id, event_type, attempted_at, duration, status, failure }) => (
-          <li key={`${event_id} ${attempted_at}`} class="row">
-            <span>
-              <strong>{eventTitle(event_type)}</strong>
-              <span class="hint">
-                {failure ?? say(text.took, { ms: duration })} · <When time={attempted_at} />
-              </span>
+    <ShortList
+      title={text.deliveries}
+      lead={text.deliveriesLead}
+      loaded={loaded}
+      empty={text.noDeliveries}
+      row={({ event_id, event_type, attempted_at, duration, status, failure }) => (
+        <li key={`${event_id} ${attempted_at}`} class="row">
+          <span>
+            <strong>{eventTitle(event_type)}</strong>
+            <span class="hint">
+              {failure ?? say(text.took, { ms: duration })} · <When time={attempted_at} />
             </span>
-            <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
-            <button
-              type="button"
-              aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
-              onClick={() => void again.run('POST', path, text.sent, { event_id })}
-            >
-              {text.send}
-            </button>
-          </li>
-        )}
-      />
-    </Card>
+          </span>
+          <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
+          <button
+            type="button"
+            aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
+            onClick={() => void again.run('POST', path, text.sent, { event_id })}
+          >
+            {text.send}
+          </button>
+        </li>
+      )}
+    >
+      <Refused problem={again.problem} />
+    </ShortList>
   )
 }
 
@@ -124,13 +120,6 @@ export const WebhookScreen = ({ id }: { id: string }) => {
           shown={{ title: text.secret, text: text.secretText }}
           secretOf={({ secret, public_key }) => secret ?? public_key ?? ''}
         />
-        <DeleteButton
-          name={webhook.name}
-          typed={webhook.name}
-          text={text.deleteText}
-          path={`/webhooks/${webhook.id}`}
-          list="/console/webhooks"
-        />
       </Heading>
       <div class="columns">
         <Form webhook={webhook} loaded={loaded} />
@@ -139,6 +128,13 @@ export const WebhookScreen = ({ id }: { id: string }) => {
           <AsCode section="webhooks" path={`/webhooks/${webhook.id}`} object={webhook} />
         </div>
       </div>
+      <Deletion
+        name={webhook.name}
+        typed={webhook.name}
+        text={text.deleteText}
+        path={`/webhooks/${webhook.id}`}
+        list="/console/webhooks"
+      />
     </>
   )
 }
