@@ -10,7 +10,7 @@ import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
 import { findThrottle, upsertThrottle } from '#src/sign-in/store.ts'
 
 /**
- * Returns the invitation of a link, by its hash. The refusal of a known link is recorded.
+ * Returns the invitation with this `link_hash`. When it exists and is refused, an event records the refusal.
  *
  * @throws PageError 410
  */
@@ -23,7 +23,7 @@ export const openInvitation = async (context: Context, call: Call, link_hash: Se
   }
 }
 
-/** `not_allowed`: its maker lost the rights, or its user can log in otherwise or was changed. */
+/** `not_allowed`: its creator lost permissions, or the invited user got a credential or another address. */
 const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
   if (uses >= max_uses) return 'used_up'
   return expires_at <= now ? 'expired' : 'not_allowed'

@@ -20,7 +20,7 @@ import { type EventRow, eventsBefore, removeEvents } from './store.ts'
 export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...event }: EventRow): string =>
   `${JSON.stringify({ ...event, timestamp: iso(timestamp) })}\n`
 
-/** Bytes read from the end of a file; longer than any line. */
+/** Bytes that are read from the end of a file: more than the longest line has. */
 const TAIL = 65_536
 
 /**

@@ -20,8 +20,9 @@ const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /**
- * Attempts at an account that run or have failed, while the failures are few: a burst of logins under one
- * name passes, and a guesser has no more attempts than these. With more failures, attempts run one by one.
+ * Maximum of running and failed attempts at an account together, while the failures are few: a burst of
+ * logins under one name passes, and a guesser gets no further attempts. With more failures, attempts run one
+ * by one.
  */
 const CONCURRENT = 20
 /**

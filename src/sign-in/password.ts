@@ -200,7 +200,7 @@ const FREE: Slot = { key: '', failed: [], passed: [], release: () => {} }
 const allows = ({ config }: Context, { wait, concurrent }: Budget, running: number): boolean =>
   wait === 0 && running <= shareOf(concurrent, config.workers)
 
-/** Returns whether the budgets, read after the slot was occupied, allow its attempt. */
+/** Returns whether the attempt of an occupied slot is allowed by `budgets`, which were read afterwards. */
 const isWithin = (context: Context, budgets: readonly Budget[], { key }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)
   return key === FREE.key || (budget ? allows(context, budget, context.attempts.get(key) ?? 0) : false)

@@ -51,7 +51,7 @@ export const findOpenInvitation = async (
   return found
 }
 
-/** Returns the invitation of a link, also when it expired or is used up. */
+/** Returns the invitation of a link, even when the invitation has expired or is used up. */
 export const findInvitationOfLink = async (
   q: Queries,
   link_hash: SecretHash,

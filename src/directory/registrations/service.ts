@@ -49,7 +49,7 @@ export const isReservedName = async (
   name: string,
 ): Promise<boolean> => looksTaken(name, [slug, ...(await administratorNames(q, id, COMPARED))])
 
-/** Records a registration in the write that creates its user; a disabled one waits for approval. */
+/** Records a registration in the write that creates its user. A disabled user waits for approval. */
 export const recordRegistration = async (
   context: Core,
   tx: Transaction,

@@ -109,7 +109,7 @@ export const writable = {
   enabled: flag.describe('Whether the user may sign in. Tokens of a disabled user are refused.'),
   email_verified: flag.describe('Whether the address is verified.'),
   email_code: flag.describe(
-    'Whether the user may sign in with a code by mail where `settings.email_code` of the organization offers it. `false` is accepted for a user without another way in, who then needs a sign-in link.',
+    'Whether the user may sign in with a code by mail where `settings.email_code` of the organization offers it. `false` is accepted even for a user without another way in, who then needs a sign-in link.',
   ),
   roles: RoleNames,
   attributes: FreeAttributes,

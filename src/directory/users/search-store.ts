@@ -299,8 +299,8 @@ const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: 
     const numbers = name && (await sortedPage(store, search, name, page))
     return q => (numbers ? numbered(q, numbers) : [collect(q, search, page)])
   }
-  // The search index has an address as given, the order its canonical form. They agree only before the `@`,
-  // so a term with `@` cannot use `beginning`.
+  // The search index holds an address as given; the list is sorted by its canonical form. The two agree only
+  // before the `@`, so a term with `@` cannot use `beginning`.
   const others = { ...search, unless: term.includes('@') || isShort(term) ? undefined : name }
   const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
   if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {
