@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 import { $, Glob } from 'bun'
 
 const args = process.argv.slice(2)
+// The executable embeds the rows of the default seed, which may have changed since they were generated.
+await $`${process.execPath} ${join(import.meta.dir, 'seed-rows.ts')} --check`
 const given = args.indexOf('--outfile')
 const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dist/gatehouse')
 // With --splitting a command evaluates only the modules that it imports, not those of all commands.

@@ -209,8 +209,8 @@ export interface Core {
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
   readonly cookies: CookieNames
-  /** The setting `trusted_proxies`. */
-  readonly proxies: BlockList
+  /** The setting `trusted_proxies`; undefined when it is empty. */
+  readonly proxies: BlockList | undefined
   readonly themes: Themes
   readonly places: Places
   /** Remaining budgets for the work of unauthenticated clients (http/charge). */

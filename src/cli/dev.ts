@@ -1,15 +1,13 @@
 import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
-import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
+import { isIP } from '#src/lib/ip.ts'
 import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
-import { type ReadSeed, readSeed, requireSound } from '#src/seed/read.ts'
+import type { ReadSeed } from '#src/seed/read.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
-import { listenMcp, withMcp } from './dev-mcp.ts'
 import { openLog } from './log.ts'
-import { readSeedFile } from './seed-file.ts'
 
 /** Options of `gatehouse dev`. */
 export interface DevOptions {
@@ -38,8 +36,8 @@ export interface DevOptions {
  */
 export const dev = async (options: DevOptions): Promise<void> => {
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
-  const mcp = options.mcp ? listenMcp(mcpPortOf(options.port)) : undefined
-  const started = await startWith(options, { log, ...(mcp && { seed: withMcp(seedOf(options), mcp.url) }) })
+  const mcp = options.mcp ? await startMcp(options) : undefined
+  const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })
   mcp?.serve(started)
   // Installed before the ready line: a reader of that line may stop the server at once.
   const stopped = new Promise<void>(resolve => {
@@ -52,13 +50,27 @@ export const dev = async (options: DevOptions): Promise<void> => {
   flush()
 }
 
+/** Listens for the MCP server, and returns it with the seed that it needs. */
+const startMcp = async (options: DevOptions) => {
+  const [{ listenMcp, withMcp }, { readSeed }] = await Promise.all([
+    import('./dev-mcp.ts'),
+    import('#src/seed/read.ts'),
+  ])
+  const seed = (await seedOf(options)) ?? readSeed(defaultSeed)
+  const listener = listenMcp(mcpPortOf(options.port))
+  return { ...listener, seed: withMcp(seed, listener.url) }
+}
+
 /** Starts the server. The options take precedence over the environment. */
-export const startWith = (options: DevOptions, more: StartOptions = {}): Promise<Started> => {
+export const startWith = async (
+  options: DevOptions,
+  more: Omit<StartOptions, 'seed'> & { seed?: ReadSeed } = {},
+): Promise<Started> => {
   const { config } = loadConfig(process.env, options.config)
   if (options.readyFile) requireFolder(options.readyFile)
   const address = options.devHost?.find(host => isIP(host) > 0)
-  const seed = more.seed ?? seedOf(options)
-  if (options.client && 'entries' in seed) requireClient(seed, options.client)
+  const seed = more.seed ?? (await seedOf(options))
+  if (options.client) requireClient(seed, options.client)
   return start({
     config,
     seed,
@@ -77,9 +89,15 @@ export const startWith = (options: DevOptions, more: StartOptions = {}): Promise
   })
 }
 
-const seedOf = (options: DevOptions): ReadSeed => {
+/** Returns the seed of a file; undefined when none is given, for the default seed. */
+const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   const seed_file = options.seed ?? loadConfig(process.env, options.config).config.seed_file
-  return seed_file === undefined ? readSeed(defaultSeed) : requireSound(readSeedFile(seed_file))
+  if (seed_file === undefined) return undefined
+  const [{ readSeedFile }, { requireSound }] = await Promise.all([
+    import('./seed-file.ts'),
+    import('#src/seed/read.ts'),
+  ])
+  return requireSound(readSeedFile(seed_file))
 }
 
 /** Returns the port after the server's; 0 still means any free port. */
@@ -88,8 +106,9 @@ const mcpPortOf = (text = '8080'): number => {
   return port === 0 || port === 65_535 ? 0 : port + 1
 }
 
-const requireClient = ({ entries: { clients } }: ReadSeed, wanted: string): void => {
-  const ids = clients.map(({ value }) => value.client_id)
+const requireClient = (seed: ReadSeed | undefined, wanted: string): void => {
+  const clients = seed?.entries.clients.map(({ value }) => value) ?? defaultSeed.clients
+  const ids = clients.map(({ client_id }) => client_id)
   if (!ids.includes(wanted))
     throw new ConfigError(`--client: there is no client ${wanted}. Clients: ${ids.join(', ') || 'none'}.`)
 }
@@ -170,18 +189,18 @@ const aligned = (rows: Row[]): string[] => {
 
 /** Returns the overview for a terminal. Tests call it without a terminal. */
 export const overview = (started: Started, ms: number, mcp_url?: string): string => {
-  const { entries } = started.seed
-  const isDefault = started.seed.entries.users.some(({ value }) => isDefaultUser(value))
-  const users = entries.users.map(({ value: { username, password, organization, roles } }): Row => {
+  const { seed } = started
+  const isDefault = seed.users.some(isDefaultUser)
+  const users = seed.users.map(({ username, password, organization, roles }): Row => {
     const shown = password ?? (isDefault ? started.credentials.password : '–')
     return [username, shown, [...(organization === 'default' ? [] : [organization]), ...roles].join(', ')]
   })
   const clients = [
-    ...entries.clients.map(
-      ({ value }): Row => [
-        value.client_id,
-        value.client_secret ?? '–',
-        `${value.type}, ${value.grant_types.join(' ')}`,
+    ...seed.clients.map(
+      ({ client_id, client_secret, type, grant_types }): Row => [
+        client_id,
+        client_secret ?? '–',
+        `${type}, ${grant_types.join(' ')}`,
       ],
     ),
     [
@@ -215,7 +234,7 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
     ...section('Try', [
       curlLine(started),
       // Without --data-dir, `gatehouse token` would prefer an instance in the current folder.
-      `gatehouse token --user ${entries.users[0]?.value.username ?? 'somebody'} --data-dir ${started.config.data_dir}`,
+      `gatehouse token --user ${seed.users[0]?.username ?? 'somebody'} --data-dir ${started.config.data_dir}`,
     ]),
     '',
   ].join('\n')
@@ -227,7 +246,7 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
  */
 const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`
-  const client = seed.entries.clients.find(({ value }) => value.client_id === client_id)?.value
+  const client = seed.clients.find(client => client.client_id === client_id)
   return client_secret && client?.grant_types.includes('client_credentials')
     ? `${curl}/oauth/token -d grant_type=client_credentials -d client_id=${client_id} -d client_secret=${client_secret}`
     : `${curl}/.well-known/openid-configuration`

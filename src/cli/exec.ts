@@ -19,8 +19,7 @@ export const exec = async (command: string[], options: DevOptions): Promise<numb
 
 /** Returns the environment variables that the resource-server package and other client libraries read. */
 const environmentOf = (server: Started, wanted: string | undefined): Record<string, string> => {
-  const clients = server.seed.entries.clients.map(({ value }) => value)
-  const client = clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))
+  const client = server.seed.clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))
   return {
     SERVICE_URL: server.url,
     SERVICE_CLIENT_ID: client?.client_id ?? server.client_id,

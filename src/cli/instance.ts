@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
-import { outboundFetch } from '#src/http/outbound.ts'
+import { lateOutbound } from '#src/http/late-outbound.ts'
 import { MASTER_KEY_FILE, type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import { openCore } from '#src/operations/core.ts'
@@ -114,7 +114,7 @@ export const openInstance = async (
       store,
       clock,
       log,
-      fetch: outboundFetch(config),
+      fetch: lateOutbound(config),
       xml: openXmlReader(),
       master: key,
       mail: smtpTransport(config),

@@ -26,8 +26,10 @@ import { activateKey, keyStates, pinKey, publishKey, retireKey } from '#src/toke
 import { revokeKey } from '#src/tokens/rotation.ts'
 import type { DevClock } from './clock.ts'
 import { eventStream } from './event-stream.ts'
-import { Fault, type openFaults } from './faults.ts'
-import { Mint, mint } from './mint.ts'
+import { Fault } from './fault-schema.ts'
+import type { openFaults } from './faults.ts'
+import { mint } from './mint.ts'
+import { Mint } from './mint-schema.ts'
 import type { Recorder } from './recorder.ts'
 import { filteredEventsAfter, firstUsers, restoreAll, restoreOrganization, type Snapshot } from './store.ts'
 

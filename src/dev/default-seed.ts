@@ -31,20 +31,26 @@ const browser = {
   consent_required: false,
 }
 
-/** Seed of `gatehouse dev`: users to log in, clients to call an API, and an administrator. */
-export const defaultSeed: SeedInput = {
+/**
+ * Seed of `gatehouse dev`: users to log in, clients to call an API, and an administrator. A change needs
+ * `bun run seed:generate`, which writes the rows of the prepared database (seed-image.ts).
+ */
+export const defaultSeed = {
   users: [
     {
       id: 'usr_0190a11c-e000-7000-8000-000000000001',
+      organization: 'default',
       username: 'alice',
       email: 'alice@example.com',
       first_name: 'Alice',
       last_name: 'Example',
       email_verified: true,
+      roles: ['user'],
       password_hash: HASH,
     },
     {
       id: 'usr_0190ad31-4000-7000-8000-000000000002',
+      organization: 'default',
       username: 'admin',
       email: 'admin@example.com',
       first_name: 'Ada',
@@ -57,6 +63,7 @@ export const defaultSeed: SeedInput = {
   clients: [
     {
       ...browser,
+      organization: 'default',
       client_id: 'dev-web',
       name: 'Browser application',
       type: 'public',
@@ -66,6 +73,7 @@ export const defaultSeed: SeedInput = {
     },
     {
       ...browser,
+      organization: 'default',
       client_id: 'dev-service',
       name: 'Service',
       type: 'confidential',
@@ -75,8 +83,7 @@ export const defaultSeed: SeedInput = {
       capabilities: ['token_introspection'],
     },
   ],
-}
+} satisfies SeedInput
 
 /** True for the user alice of the default seed, whose password is public. */
-export const isDefaultUser = ({ id }: { id?: string | undefined }): boolean =>
-  id === defaultSeed.users?.[0]?.id
+export const isDefaultUser = ({ id }: { id?: string | undefined }): boolean => id === defaultSeed.users[0]?.id

@@ -1,25 +1,13 @@
 import type { Server } from 'bun'
 import type { Context } from '#src/context.ts'
-import { asAppError, errorAnswer, seeOther, wantsPage } from '#src/http/answer.ts'
-import { type Call, openCall } from '#src/http/call.ts'
-import { AppError, notFound } from '#src/lib/app-error.ts'
-import { hashSecret, sameHash } from '#src/lib/secrets.ts'
+import { asAppError, errorAnswer } from '#src/http/answer.ts'
+import { openCall } from '#src/http/call.ts'
 import type { CapturedMail } from '#src/mail/captured.ts'
-import { pageBoundary } from '#src/pages/boundary.ts'
 import type { DevClock } from './clock.ts'
-import { controls, type DevState } from './controls.ts'
-import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
-import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
+import type { DevState } from './controls.ts'
+import type { DevRoutes } from './dev-routes.ts'
 import { openFaults } from './faults.ts'
-import { CONTROL_HEADER, gateOf, isLoopbackAddress } from './gate.ts'
-import { guidePage, isGuide } from './guide.ts'
-import { homeAccess } from './home/access.ts'
-import { isHome, openHome } from './home/index.ts'
-import { LOG } from './home/log.ts'
-import { MAILBOX } from './home/mailbox.ts'
-import { devPage } from './home/page.ts'
-import { TOOLS } from './home/tools.ts'
-import { PICK, pick } from './picker.ts'
+import { gateOf } from './gate.ts'
 import { openRecorder } from './recorder.ts'
 import { type Snapshot, takeSnapshot } from './store.ts'
 
@@ -50,7 +38,7 @@ export interface DevelopmentOptions {
  * passes other requests to `next`, with faults applied and requests recorded.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
-  const { clock, mail, secrets = new Map(), token, client_id, password, dev_hosts = [] } = options
+  const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
   // The snapshot takes 8 ms. It is made shortly after the start, or before the first request that could
   // change data.
   let taking: Promise<Snapshot> | undefined
@@ -73,39 +61,12 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
     exposed: options.exposed,
   }
   const warnOfHost = hostWarning(context)
-  const picked = pageBoundary(context, pick(context))
-  const upstream = fakeOpenIdOf(context.config.url)
-  const samlUpstream = fakeSamlOf(context)
-  const expected = hashSecret(token)
-  const isToken = (given: string) => sameHash(hashSecret(given), expected)
-  const guard = controlGuard(isToken, options.remote)
   const gate = gateOf(context.config, dev_hosts)
-  const access = homeAccess(token, options)
-  const home = openHome(state, access)
-  /**
-   * Passes a request to a fake provider. A server that other machines may reach asks for the control token
-   * first.
-   */
-  const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
-    const { headers, method } = call.request
-    const isOwn = () => isToken(headers.get(CONTROL_HEADER) ?? '')
-    if (!options.exposed || isOwn() || access.isOpen(call, url)) return provider(call.request)
-    if (method === 'GET' && wantsPage(call.request)) return devPage(context, access.page)
-    throw needsToken()
-  }
-
-  const handleDev = async (call: Call, url: URL, server: Server<unknown>): Promise<Response> => {
-    gate.requireOwnOrigin(call.request, url)
-    if (isHome(url.pathname))
-      return home(call, url, (path, init) =>
-        recorded(state, new Request(context.config.url + path, init), server, next),
-      )
-    if (url.pathname === PICK && !options.exposed) return picked({ request: call.request, params: {} })
-    if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return provide(call, url, upstream)
-    if (url.pathname.startsWith(`${FAKE_SAML}/`)) return provide(call, url, samlUpstream)
-    const page = pages[call.path]
-    if (page && call.request.method === 'GET' && wantsPage(call.request)) return seeOther(page)
-    return control(state, call, guard)
+  let routes: Promise<DevRoutes> | undefined
+  /** Loads the pages and controls at the first request to one of them. */
+  const devRoutes = (): Promise<DevRoutes> => {
+    routes ??= import('./dev-routes.ts').then(({ openDevRoutes }) => openDevRoutes(state, gate, options))
+    return routes
   }
 
   return async (request, server) => {
@@ -113,8 +74,10 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
     try {
       const url = gate.admit(request)
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
-      if (isGuide(url.pathname)) return gate.harden(await guidePage(context, url.pathname))
-      if (url.pathname.startsWith('/dev/')) return gate.harden(await handleDev(call, url, server))
+      if (OWN_PATHS.test(url.pathname)) {
+        const answer = await devRoutes()
+        return gate.harden(await answer(call, url, own => recorded(state, own, server, next)))
+      }
       warnOfHost(request)
       return await recorded(state, request, server, next)
     } catch (error) {
@@ -129,37 +92,11 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
   }
 }
 
+/** Paths of development mode: its controls and pages, and the guide. */
+const OWN_PATHS = /^\/(?:dev\/|guide(?:\/|$))/
+
 /** Milliseconds between the start and the snapshot, so that the ready line does not wait for it. */
 const SNAPSHOT_MS = 200
-
-/** Pages that a browser gets in place of the JSON of a control. */
-const pages: Record<string, string> = {
-  '/dev/mail': MAILBOX,
-  '/dev/requests': LOG,
-  '/dev/tokens': LOG,
-  '/dev/clock': TOOLS,
-  '/dev/faults': TOOLS,
-}
-
-type Guard = (call: Call) => void
-
-const needsToken = () =>
-  new AppError('invalid_token', 'The controls need the token that this server printed at its start.')
-
-const controlGuard =
-  (isToken: (given: string) => boolean, remote: boolean): Guard =>
-  call => {
-    if (!remote && !isLoopbackAddress(call.ip_address)) throw notFound('This path')
-    const [, given = ''] = /^Bearer (\S+)$/i.exec(call.request.headers.get('authorization') ?? '') ?? []
-    if (!isToken(given)) throw needsToken()
-  }
-
-const control = (state: DevState, call: Call, guard: Guard): Response | Promise<Response> => {
-  guard(call)
-  const found = controls[`${call.request.method} ${call.path}`]
-  if (!found) throw notFound('The control')
-  return found(state, call)
-}
 
 const FORM = 'application/x-www-form-urlencoded'
 /** Maximum bytes of a recorded form, the limit of forms at the endpoints (http/body.ts). */

@@ -1,60 +1,6 @@
-import { z } from 'zod'
-import { integer, line } from '#src/directory/fields.ts'
 import { json } from '#src/http/answer.ts'
-
-/**
- * Short names of endpoints. A fault also takes any path, and a path that ends in * matches each path with
- * that prefix.
- */
-export const endpoints = {
-  authorize: '/oauth/authorize',
-  token: '/oauth/token',
-  revoke: '/oauth/revoke',
-  introspect: '/oauth/introspect',
-  userinfo: '/oauth/userinfo',
-  logout: '/oauth/logout',
-  discovery: '/.well-known/openid-configuration',
-  jwks: '/.well-known/jwks.json',
-} as const
-
-const isEndpoint = (name: string): name is keyof typeof endpoints => Object.hasOwn(endpoints, name)
-
-const always = z.literal(true, 'true, or left out.').optional()
-
-export const Fault = z
-  .strictObject({
-    endpoint: z
-      .string('An endpoint.')
-      .refine(
-        name => isEndpoint(name) || name.startsWith('/'),
-        `A path such as /oauth/token or /api/*, or one of: ${Object.keys(endpoints).join(', ')}.`,
-      ),
-    /** Only requests with this client_id. */
-    client_id: line(128, 1).optional(),
-    /** Number of requests that get the fault; default: all until the faults are cleared. */
-    times: integer(1, 1_000_000).optional(),
-    /** Milliseconds by which the answer is delayed. */
-    delay: integer(0, 600_000).optional(),
-    status: integer(400, 599).optional(),
-    /** OAuth error code; status 400 by default. */
-    error: line(64, 1).optional(),
-    error_description: line(256).optional(),
-    /** Sends no answer. */
-    hang: always,
-    /** Closes the connection. */
-    reset: always,
-    /** Sends incomplete JSON. */
-    malformed: always,
-  })
-  .refine(
-    fault => {
-      const kinds = [fault.status ?? fault.error, fault.hang, fault.reset, fault.malformed]
-      const count = kinds.filter(Boolean).length
-      return count === 1 || (count === 0 && fault.delay !== undefined)
-    },
-    { message: 'Exactly one of status or error, hang, reset, malformed; or a delay alone.' },
-  )
-export type Fault = z.output<typeof Fault>
+import { endpoints, isEndpoint } from './endpoints.ts'
+import type { Fault } from './fault-schema.ts'
 
 interface FaultyRequest {
   request: Request

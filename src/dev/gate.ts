@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
 import type { Config } from '#src/config.ts'
 import { AppError, forbidden } from '#src/lib/app-error.ts'
+import { isIP } from '#src/lib/ip.ts'
 
 /** Host names that resolve to this machine (RFC 6761 section 6.3), in the spelling of `URL`. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/

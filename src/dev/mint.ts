@@ -1,13 +1,10 @@
 import { hash } from 'node:crypto'
-import { z } from 'zod'
 import type { Issuer } from '#src/context.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
-import { integer, line, lines, oneOf, set } from '#src/directory/fields.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { invalid } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import { DAY, SECOND } from '#src/lib/duration.ts'
 import { bareId, type OrganizationId } from '#src/lib/ids.ts'
 import { issuePersonalToken } from '#src/oauth/personal-token.ts'
 import { clientTokenClaims } from '#src/protocol/oidc/claims.ts'
@@ -15,52 +12,9 @@ import type { BadToken, Header } from '#src/resource-server/bad-tokens.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { openPair } from '#src/tokens/manual-keys.ts'
 import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
+import type { Mint } from './mint-schema.ts'
 
 type Claims = Record<string, unknown>
-
-/**
- * Names of the invalid tokens. They are repeated here because importing them from the resource-server package
- * would load jose at the start.
- */
-export const badTokenNames = [
-  'expired',
-  'not-yet-valid',
-  'wrong-iss',
-  'wrong-aud',
-  'wrong-signature',
-  'unknown-kid',
-  'alg-none',
-  'hs256-with-public-key',
-  'id-token',
-  'missing-claim',
-  'tampered',
-] as const satisfies BadToken[]
-
-export const Mint = z.strictObject({
-  /**
-   * User name, e-mail address or id. For an unknown name a user is made up; without `user` the token is the
-   * client's own.
-   */
-  user: line(256, 1).optional(),
-  organization: line(64).default('default'),
-  /** Client of the token (`aud`); default: the first confidential client. */
-  client_id: line(128, 1).optional(),
-  scope: lines(2_000).optional(),
-  /** Replaces the roles of the user. */
-  roles: set(line(128), 100).optional(),
-  /** Claims that replace those of the token; null removes a claim. */
-  claims: z.record(z.string(), z.json()).default({}),
-  /**
-   * Seconds; default: the client's lifetime. The maximum is a year, so that a token in a test fixture seldom
-   * needs a new one.
-   */
-  expires_in: integer(1, (365 * DAY) / SECOND).optional(),
-  kind: oneOf(['access_token', 'id_token']).default('access_token'),
-  /** Makes an invalid token that a verifier has to refuse for this reason. */
-  bad: oneOf(badTokenNames).optional(),
-})
-export type Mint = z.output<typeof Mint>
-export type MintInput = z.input<typeof Mint>
 
 /** A minted access token and its claims. */
 export interface Minted {

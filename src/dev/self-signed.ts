@@ -1,5 +1,5 @@
-import { isIP } from 'node:net'
 import { DAY } from '#src/lib/duration.ts'
+import { isIP } from '#src/lib/ip.ts'
 
 /** Generates a certificate for the issuer's host and for loopback, valid for 30 days. */
 export const selfSigned = async (host: string): Promise<{ cert: string; key: string }> => {

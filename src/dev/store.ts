@@ -1,4 +1,17 @@
-import { and, asc, eq, getTableColumns, gt, inArray, like, or, type SQL } from 'drizzle-orm'
+import {
+  and,
+  asc,
+  type Column,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  like,
+  lte,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
 import type { AuditEvent } from '#src/audit/schema.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold, iso } from '#src/lib/text.ts'
@@ -141,4 +154,21 @@ export const firstClients = async (q: Queries, limit: number) => {
     q.select({ id: organizations.id, slug: organizations.slug }).from(organizations).limit(1_000),
   ])
   return { clients: found, slugs: new Map(slugs.map(({ id, slug }) => [id, slug])) }
+}
+
+/** Adds the time of the start to the times of the prepared database, which are at most 0 there. */
+export const startTimes = async (tx: Transaction, now: number): Promise<void> => {
+  const { settings, organizations, roles, users, clients } = tx.tables
+  const since = (column: Column) => sql`${column} + ${now}`
+  await tx
+    .update(settings)
+    .set({ updated_at: since(settings.updated_at) })
+    .where(lte(settings.updated_at, 0))
+  for (const table of [organizations, roles, clients])
+    await tx.update(table).set({ created_at: since(table.created_at), updated_at: since(table.updated_at) })
+  await tx.update(users).set({
+    created_at: since(users.created_at),
+    updated_at: since(users.updated_at),
+    password_changed_at: since(users.password_changed_at),
+  })
 }

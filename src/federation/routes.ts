@@ -5,10 +5,11 @@ import { samlRoutes } from './saml/routes.ts'
 import { socialRoutes } from './social/routes.ts'
 
 /** Logins through identity providers, and the pages that link an upstream account to a local user. */
-export const federationRoutes = (context: Context) =>
-  pageRoutes(context, {
+export const federationRoutes = (context: Context) => [
+  ...pageRoutes(context, {
     'GET /oauth/link-account': getLinkingPage(context),
     'POST /oauth/link-account': postLinkingForm(context),
-  })
-    .use(socialRoutes(context))
-    .use(samlRoutes(context))
+  }),
+  ...socialRoutes(context),
+  ...samlRoutes(context),
+]

@@ -144,7 +144,7 @@ const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 /**
  * Charges a mail that an administrator sends. The organization and its share of the mailbox pay for each
  * mail, the mailbox only for mails beyond the organization's reserve. One organization therefore cannot use
- * up the mailbox's budget for other organizations, whose password changes send mail too.
+ * up the mailbox for another one, whose password changes send mail too.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -170,7 +170,7 @@ export const chargeAdminMail = (
  * tries.
  */
 const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
-/** Limit on calls to one origin, so that clients cannot use this server to flood another server. */
+/** Limit on calls to one origin, so that clients cannot use this server to flood another one. */
 const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
 
 /**

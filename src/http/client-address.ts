@@ -1,8 +1,13 @@
-import { BlockList, isIP } from 'node:net'
+import type { BlockList } from 'node:net'
+import { addressList, isIP } from '#src/lib/ip.ts'
 
-/** Reads the setting `trusted_proxies`: addresses and ranges such as `10.0.0.0/8`. */
-export const proxyList = (entries: readonly string[]): BlockList => {
-  const proxies = new BlockList()
+/**
+ * Reads the setting `trusted_proxies`: addresses and ranges such as `10.0.0.0/8`. Returns undefined for an
+ * empty list.
+ */
+export const proxyList = (entries: readonly string[]): BlockList | undefined => {
+  if (entries.length === 0) return undefined
+  const proxies = addressList()
   for (const entry of entries) {
     const [address = '', bits] = entry.split('/')
     const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
@@ -34,9 +39,13 @@ export const normalizeAddress = (text: string): string | undefined => {
  * `X-Forwarded-For` that is not a trusted proxy. The header is ignored when the socket is not a trusted
  * proxy.
  */
-export const clientAddress = (socket: string, forwarded: string | null, proxies: BlockList): string => {
+export const clientAddress = (
+  socket: string,
+  forwarded: string | null,
+  proxies: BlockList | undefined,
+): string => {
   let address = normalizeAddress(socket) ?? socket
-  if (!forwarded) return address
+  if (!forwarded || !proxies) return address
   const hops = forwarded.split(',')
   for (let i = hops.length - 1; i >= 0 && isTrusted(proxies, address); i--) {
     const hop = normalizeAddress(hops[i] ?? '')

@@ -1,13 +1,11 @@
 import Negotiator from 'negotiator'
-import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { embeddedNames } from '#src/lib/embed.ts' with { type: 'macro' }
 
-/** Locale files (JSON) by name. */
-export const localeFiles = Object.freeze(embed('templates/locales', ['.json']))
 export const FALLBACK_LOCALE = 'en'
 const right_to_left = new Set(['ar', 'arc', 'ckb', 'dv', 'fa', 'he', 'ku', 'ps', 'sd', 'ug', 'ur', 'yi'])
 
-/** Languages of the pages, as BCP 47 tags. */
-export const locales: readonly string[] = Object.keys(localeFiles).map(path => path.slice(0, -'.json'.length))
+/** Languages of the pages, as BCP 47 tags. Their texts are loaded with the pages (pages/translate.ts). */
+export const locales: readonly string[] = Object.freeze(embeddedNames('templates/locales', '.json'))
 
 /** Returns the text direction of a locale. */
 export const direction = (locale: string): 'ltr' | 'rtl' =>

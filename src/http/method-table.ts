@@ -4,8 +4,8 @@ import type { Call } from './call.ts'
 /** Declared paths with their allowed methods; paths without parameters come first. */
 export type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
 
-/** Returns the table of the routes as Elysia lists them. */
-export const methodTable = (routes: { method: string; path: string }[]): MethodTable => {
+/** Returns the table of the routes. */
+export const methodTable = (routes: readonly { method: string; path: string }[]): MethodTable => {
   const table = Map.groupBy(routes, ({ path }) => path)
   const pattern = (path: string) =>
     new RegExp(

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net'
+import { isIP } from '#src/lib/ip.ts'
 
 /**
  * Returns the network that is charged as one party: the IPv4 address in canonical form, or the first `bits`
@@ -6,7 +6,7 @@ import { isIPv6 } from 'node:net'
  * (https://www.rfc-editor.org/rfc/rfc6177#section-2).
  */
 export const networkOf = (ip_address: string, bits: 48 | 64 = 64): string => {
-  if (!isIPv6(ip_address)) return ip_address
+  if (isIP(ip_address) !== 6) return ip_address
   const groups = expand(new URL(`http://[${ip_address}]`).hostname.slice(1, -1))
   const isMapped = groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff
   if (!isMapped)

@@ -16,6 +16,10 @@ export const embed = (folder: string, extensions: string[]): Record<string, stri
 export const embedBinary = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'base64')
 
+/** Returns the names of the files of a folder with the extension, without it. This is a Bun macro. */
+export const embeddedNames = (folder: string, extension: string): string[] =>
+  Object.keys(read(folder, [extension], 'utf8')).map(path => path.slice(0, -extension.length))
+
 const read = (folder: string, extensions: string[], encoding: BufferEncoding): Record<string, string> => {
   const root = join(import.meta.dir, '../..', folder)
   const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()

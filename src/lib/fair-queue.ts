@@ -70,7 +70,7 @@ export const fairQueue = (slots: number, waiting: number) => {
     try {
       return await job()
     } finally {
-      // The next waiting job takes over the slot. If no job waits, the slot becomes free.
+      // The next job takes over the slot; without one the slot becomes free.
       const next = dequeue()
       if (next) next.start()
       else running--

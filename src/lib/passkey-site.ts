@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP } from './ip.ts'
 
 /**
  * True when browsers support passkeys at this URL: https or localhost, with a host name and not an IP

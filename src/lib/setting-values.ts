@@ -1,5 +1,5 @@
-import { isIP } from 'node:net'
 import { parseDuration } from './duration.ts'
+import { isIP } from './ip.ts'
 
 /**
  * The parser of a setting. It does not use zod, because every command reads settings and loading zod would

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { assetAnswer, assetText } from './assets.ts'
+import { assetAnswer } from './asset-answer.ts'
+import { assetText } from './assets.ts'
 import { contrast, mix, readableOn } from './color.ts'
 import type { Brand } from './data.ts'
 

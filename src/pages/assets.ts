@@ -1,22 +1,10 @@
 import { createHash } from 'node:crypto'
 import { embed, embedBinary } from '#src/lib/embed.ts' with { type: 'macro' }
+import { type AssetType, assetAnswer } from './asset-answer.ts'
 
 const files = Object.freeze(embed('templates', ['.css', '.js', '.svg']))
 /** Icon for home screens, 180 pixels square, as base64. Browsers and phones request it at fixed addresses. */
 const { 'touch-icon.png': icon = '' } = embedBinary('templates', ['.png'])
-
-const types = {
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
-  png: 'image/png',
-  webp: 'image/webp',
-  jpg: 'image/jpeg',
-  woff2: 'font/woff2',
-}
-export type AssetType = keyof typeof types
-/** True for the extension of a file that the pages may use. */
-export const isAssetType = (extension: string): extension is AssetType => Object.hasOwn(types, extension)
 
 const urls = new Map<string, string>()
 const by_url = new Map<string, { body: string; type: AssetType }>()
@@ -39,30 +27,6 @@ export const assetUrl = (path: string): string | undefined => {
   if (urls.size === 0) load()
   return urls.get(path)
 }
-
-const IMMUTABLE = 'public, max-age=31536000, immutable'
-/**
- * Headers of an uploaded file. An SVG that is opened as a document can then neither run scripts nor load
- * anything.
- */
-export const SANDBOX_HEADERS = {
-  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-}
-
-/** Returns the response for a file of the pages. Caches keep it for ever unless `headers` say otherwise. */
-export const assetAnswer = (
-  body: string | Uint8Array<ArrayBuffer>,
-  type: AssetType,
-  headers: Record<string, string> = {},
-): Response =>
-  new Response(body, {
-    headers: {
-      'content-type': types[type],
-      'cache-control': IMMUTABLE,
-      'cross-origin-resource-policy': 'same-origin',
-      ...headers,
-    },
-  })
 
 /** Returns the response for a path below `/assets/`; undefined when no such file is embedded. */
 export const asset = (pathname: string): Response | undefined => {

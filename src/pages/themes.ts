@@ -4,7 +4,8 @@ import { join, sep } from 'node:path'
 import type { Config } from '#src/config.ts'
 import type { Core, Themes } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { type AssetType, assetAnswer, assetUrl, isAssetType, SANDBOX_HEADERS } from './assets.ts'
+import { embeddedNames } from '#src/lib/embed.ts' with { type: 'macro' }
+import { type AssetType, assetAnswer, isAssetType, SANDBOX_HEADERS } from './asset-answer.ts'
 import type { Brand } from './data.ts'
 
 /**
@@ -77,7 +78,9 @@ const readSheet = (config: Config, name: string): Sheet | undefined => {
   return { url: `/assets/themes/${name}.${hash}.css`, body }
 }
 
-const isBuiltIn = (name: string): boolean => assetUrl(`themes/${name}.css`) !== undefined
+const builtIn: readonly string[] = Object.freeze(embeddedNames('templates/themes', '.css'))
+
+const isBuiltIn = (name: string): boolean => builtIn.includes(name)
 
 const loadTheme = (
   { config, log }: Pick<Core, 'config' | 'clock' | 'log'>,

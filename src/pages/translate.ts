@@ -1,5 +1,6 @@
 import { IntlMessageFormat } from 'intl-messageformat'
-import { direction, FALLBACK_LOCALE, localeFiles } from '#src/http/locale.ts'
+import { direction, FALLBACK_LOCALE } from '#src/http/locale.ts'
+import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import type { MessageKey } from './data.ts'
 
 type Params = Record<string, string | number>
@@ -7,6 +8,9 @@ type Params = Record<string, string | number>
 export type Translate = (key: MessageKey, params?: Params) => string
 
 type Texts = Partial<Record<string, string>>
+
+/** Locale files (JSON) by name. */
+const localeFiles = Object.freeze(embed('templates/locales', ['.json']))
 
 const loaded = new Map<string, { name: string; texts: Texts; formats: Map<string, IntlMessageFormat> }>()
 

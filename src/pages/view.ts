@@ -1,5 +1,6 @@
 /** Helpers for the templates: initials, icons, device names, relative times. */
 
+import { host } from '#src/protocol/oauth/redirect-uri.ts'
 import type { PageUser } from './data.ts'
 import { hasMessage, type Translate } from './translate.ts'
 
@@ -54,12 +55,6 @@ export const tone = (text: string): number => {
   let sum = 0
   for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 9973
   return (sum % 6) + 1
-}
-
-/** Returns the host of a redirect URI; for a native application its scheme. */
-export const host = (uri: string): string => {
-  const url = URL.parse(uri)
-  return url?.host || url?.protocol.replace(/:$/, '') || uri
 }
 
 /**

@@ -1,4 +1,3 @@
-import { readFile, stat } from 'node:fs/promises'
 import type { CityResponse, Reader } from 'maxmind'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
@@ -67,6 +66,7 @@ export const readPlaces = async (file: string): Promise<Locate> => {
 }
 
 const readBounded = async (file: string): Promise<Buffer> => {
+  const { readFile, stat } = await import('node:fs/promises')
   const found = await stat(file)
   if (!found.isFile()) throw new Error('is not a regular file')
   if (found.size > MAX_BYTES) throw new Error('is larger than 1 GiB')

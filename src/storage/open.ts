@@ -11,7 +11,7 @@ export const DATABASE_FILE = 'gatehouse.db'
  */
 export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
-  options: { migrate?: boolean; durable?: boolean } = {},
+  options: { migrate?: boolean; durable?: boolean; image?: string | undefined } = {},
 ): Promise<Store> => {
   if (config.database_url) {
     // Loaded lazily: SQLite instances do not load the PostgreSQL driver.

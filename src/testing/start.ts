@@ -1,38 +1,22 @@
-import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Logger, pino } from 'pino'
-import { createApp } from '#src/app.ts'
+import { type AppOptions, createApp } from '#src/app.ts'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
-import type { Outbound } from '#src/context.ts'
-import { devClock } from '#src/dev/clock.ts'
 import { devCredentials, isExposed, withCredentials } from '#src/dev/credentials.ts'
-import { defaultSeed } from '#src/dev/default-seed.ts'
+import { DEV_PASSWORD, defaultSeed } from '#src/dev/default-seed.ts'
 import { DEV_FILE, type DevCredentials, type DevFile, readDevFile } from '#src/dev/dev-file.ts'
 import { development } from '#src/dev/development.ts'
-import { CONTROL_HEADER } from '#src/dev/gate.ts'
-import { loginPicker } from '#src/dev/picker.ts'
-import { selfSigned } from '#src/dev/self-signed.ts'
-import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
-import { outboundFetch } from '#src/http/outbound.ts'
 import { socketOptions } from '#src/http/socket.ts'
-import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { masterKey } from '#src/lib/master-key.ts'
-import { newSecret } from '#src/lib/secrets.ts'
-import { captureMail } from '#src/mail/captured.ts'
-import { openCore } from '#src/operations/core.ts'
-import { createInstance } from '#src/operations/first-start.ts'
+import { DEFAULT_ADMIN_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
-import { openInstanceKey } from '#src/operations/instance-key.ts'
-import { applySeed } from '#src/seed/apply.ts'
-import { type ReadSeed, readSeed, requireSound } from '#src/seed/read.ts'
-import type { SeedInput } from '#src/seed/schema.ts'
-import { openStore } from '#src/storage/open.ts'
+import type { ReadSeed } from '#src/seed/read.ts'
+import type { SeedInput, SeedOf } from '#src/seed/schema.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
-import { pinKey } from '#src/tokens/manual-keys.ts'
 import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts'
+import { openSeeded, readGiven } from './seeded-core.ts'
 
 /** Options of a development server in this process. */
 export interface StartOptions {
@@ -68,11 +52,20 @@ export interface StartOptions {
   log?: Logger | undefined
 }
 
+/** The users and clients of a seed. */
+export interface SeededObjects {
+  users: readonly Pick<SeedOf<'users'>, 'id' | 'username' | 'password' | 'organization' | 'roles'>[]
+  clients: readonly Pick<
+    SeedOf<'clients'>,
+    'client_id' | 'client_secret' | 'organization' | 'type' | 'grant_types'
+  >[]
+}
+
 /** A running development server. */
 export interface Started extends DevFile {
   credentials: DevCredentials
   config: Config
-  seed: ReadSeed
+  seed: SeededObjects
   stop(): Promise<void>
 }
 
@@ -99,10 +92,13 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
  */
 export const start = async (options: StartOptions = {}): Promise<Started> => {
   const { tls = false } = options
-  const { given, exposed, credentials, loginPage, seed } = prepare(options)
+  const prepared = await prepare(options)
+  const { given, exposed, credentials, loginPage, seed } = prepared
   const { data_dir } = given
   const { log = pino({ level: 'silent' }) } = options
-  const certificate = tls ? await selfSigned(new URL(given.url).hostname) : undefined
+  const certificate = tls
+    ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
+    : undefined
 
   // With port 0 the issuer is known only once the socket is open. Requests that come before wait for the app.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
@@ -117,15 +113,8 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   )
   const config = listening(given, listener.port, exposed)
 
-  const clock = devClock()
-  const store = await openStore(config, { durable: options.data_dir !== undefined })
-  const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
-  const [mail, xml, control_token] = [captureMail(), openXmlReader(), newSecret()]
-  const fetch = withControlToken(outboundFetch(config), `${config.url}/dev/`, control_token)
-  const base = openCore({ config, store, clock, log, fetch, xml, master, mail })
-  await createInstance(base)
-  await applySeed(base, seed, { any_password: true })
-  if (options.key) await pinKey(base, options.key)
+  const { base, clock, mail, xml, control_token } = await openSeeded(config, log, options, prepared)
+  const { store } = base
   const app = await createApp(base, { late_keys: true, loginPage })
 
   const client = mainClient(seed)
@@ -179,7 +168,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
 }
 
 /** Returns the settings, the seed and the credentials: all that is known before the server listens. */
-const prepare = (options: StartOptions) => {
+const prepare = async (options: StartOptions) => {
   if (!options.data_dir) removeLeftovers()
   const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
   checkDataDir(data_dir)
@@ -188,17 +177,37 @@ const prepare = (options: StartOptions) => {
   if (exposed && options.auto_login)
     throw new ConfigError('--auto-login asks for no password, so only a server for this machine has it.')
   const credentials = devCredentials(readDevFile(data_dir), exposed, options.config ?? {})
+  const isDefault = options.seed === undefined && credentials.password === DEV_PASSWORD
+  const read = isDefault
+    ? undefined
+    : withCredentials(await readGiven(options.seed ?? defaultSeed), credentials)
   return {
     given: { ...config, admin_client_secret: credentials.admin_client_secret },
     exposed,
     credentials,
-    loginPage: exposed ? undefined : loginPicker({ auto_login: options.auto_login ?? false }),
-    seed: withCredentials(seedOf(options.seed ?? defaultSeed), credentials),
+    loginPage: exposed ? undefined : loginPageOf(options),
+    /** Undefined for the default seed with its documented secrets, which needs no validation. */
+    read,
+    seed: read ? objectsOf(read) : defaultSeed,
+    /** True when a new store begins with the rows of the default seed (dev/seed-image.ts). */
+    hasImage:
+      isDefault &&
+      options.data_dir === undefined &&
+      config.admin_client_id === DEFAULT_ADMIN_CLIENT &&
+      config.admin_username === undefined,
   }
 }
 
-const seedOf = (seed: SeedInput | ReadSeed): ReadSeed =>
-  requireSound('entries' in seed ? seed : readSeed(seed))
+/** Returns the user picker, whose code the first login loads. */
+const loginPageOf =
+  ({ auto_login = false }: StartOptions): NonNullable<AppOptions['loginPage']> =>
+  async (context, step) =>
+    (await import('#src/dev/picker.ts')).loginPicker({ auto_login })(context, step)
+
+const objectsOf = ({ entries: { users, clients } }: ReadSeed): SeededObjects => ({
+  users: users.map(({ value }) => value),
+  clients: clients.map(({ value }) => value),
+})
 
 const loopback = (host: string): string =>
   host.includes(':') ? 'localhost' : host === '0.0.0.0' ? '127.0.0.1' : host
@@ -216,28 +225,13 @@ const writeDevFile = (file: DevFile): void =>
  * Returns the client of minted tokens and of `exec`: the first confidential client, otherwise the first
  * client.
  */
-const mainClient = ({ entries: { clients } }: ReadSeed) => {
-  const all = clients.map(({ value }) => value)
-  return all.find(({ type }) => type === 'confidential') ?? all[0]
-}
+const mainClient = ({ clients }: SeededObjects) =>
+  clients.find(({ type }) => type === 'confidential') ?? clients[0]
 
-const secretsOf = ({ entries: { clients } }: ReadSeed): Map<string, string> =>
+const secretsOf = ({ clients }: SeededObjects): Map<string, string> =>
   new Map(
-    clients.flatMap(({ value: { client_id, client_secret } }) =>
-      client_secret ? [[client_id, client_secret]] : [],
-    ),
+    clients.flatMap(({ client_id, client_secret }) => (client_secret ? [[client_id, client_secret]] : [])),
   )
-
-/** Returns a `fetch` that adds the control token when the server calls its own fake providers. */
-const withControlToken =
-  (call: Outbound, own: string, token: string): Outbound =>
-  (url, init) =>
-    String(url).startsWith(own)
-      ? call(url, {
-          ...init,
-          headers: { ...Object.fromEntries(new Headers(init.headers)), [CONTROL_HEADER]: token },
-        })
-      : call(url, init)
 
 const configOf = (options: StartOptions, data_dir: string): Config => {
   const base = options.config ?? {}
@@ -271,13 +265,6 @@ const checkDataDir = (data_dir: string): void => {
     throw new ConfigError(
       `${data_dir} contains an instance that is not a development server's: choose another directory.`,
     )
-}
-
-const ownMasterKey = (data_dir: string) => {
-  const file = join(data_dir, 'master.key')
-  mkdirSync(data_dir, { recursive: true, mode: 0o700 })
-  if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
-  return masterKey(Buffer.from(readFileSync(file, 'utf8'), 'base64'))
 }
 
 const listen = (config: Config, serve: Parameters<typeof Bun.serve>[0]) => {

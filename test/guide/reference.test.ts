@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { eventTypes } from '#src/audit/types.ts'
 import { controls } from '#src/dev/controls.ts'
-import { badTokenNames } from '#src/dev/mint.ts'
+import { badTokenNames } from '#src/dev/mint-schema.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
 import { Settings } from '#src/directory/organizations/schema.ts'
 import { guideSections } from '#src/guide/pages.ts'

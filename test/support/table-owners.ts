@@ -53,6 +53,7 @@ export const machinery: Record<string, string> = {
   'operations/sweep-store.ts': 'removes rows past their time',
   'storage/batches.ts': 'deletes the rows that its callers choose; a call counts as theirs',
   'storage/remains.ts': 'removes rows of deleted objects',
+  'storage/sqlite/empty-image.ts': 'makes prepared databases',
   'storage/transfer/postgres.ts': 'copies a database',
   'storage/transfer/sqlite.ts': 'copies a database',
 }

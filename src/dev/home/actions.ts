@@ -1,6 +1,6 @@
 import type { DevState } from '#src/dev/controls.ts'
 import { resetAll } from '#src/dev/controls.ts'
-import { Fault } from '#src/dev/faults.ts'
+import { Fault } from '#src/dev/fault-schema.ts'
 import { LOG } from './log.ts'
 import { MAILBOX } from './mailbox.ts'
 import { steps, TOOLS } from './tools.ts'

@@ -1,5 +1,5 @@
 import type { DevState } from '#src/dev/controls.ts'
-import { endpoints } from '#src/dev/faults.ts'
+import { endpoints } from '#src/dev/endpoints.ts'
 import { iso } from '#src/lib/text.ts'
 import { type Html, markup } from './markup.ts'
 import { code, type DevPage, table } from './page.ts'

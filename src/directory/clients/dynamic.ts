@@ -1,13 +1,11 @@
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { host } from '#src/pages/view.ts'
 import type { ClientKeys } from '#src/protocol/oauth/client-keys.ts'
 import { dynamicScopes, keysOf, type Registration } from '#src/protocol/oauth/dynamic-client.ts'
 import { DOCUMENT_DYNAMIC, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
-import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
+import { checkRegistrable, host } from '#src/protocol/oauth/redirect-uri.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { DynamicClient } from './dynamic-store.ts'
-import { noLogouts } from './logout-fields.ts'
-import { plainPresentation } from './presentation-fields.ts'
+import { noLogouts, plainPresentation } from './plain-fields.ts'
 
 /** A client that may authenticate with a key. */
 export type HasKeys = { readonly keys?: ClientKeys }

@@ -23,13 +23,6 @@ export const logoutFields = {
   backchannel_logout_on_expiry: flag.describe('Whether sessions that expire are reported too.'),
 }
 
-/** The fields of a client without back-channel logout. */
-export const noLogouts = {
-  backchannel_logout_uri: null,
-  backchannel_logout_session_required: false,
-  backchannel_logout_on_expiry: false,
-}
-
 export const logoutDefaults = {
   backchannel_logout_uri: logoutFields.backchannel_logout_uri.default(null),
   backchannel_logout_session_required: logoutFields.backchannel_logout_session_required.default(false),

@@ -23,15 +23,6 @@ export const presentationFields = {
   ),
 }
 
-/** The fields of a client that shows nothing but its name. */
-export const plainPresentation = {
-  logo: null,
-  client_uri: null,
-  policy_uri: null,
-  tos_uri: null,
-  initiate_login_uri: null,
-}
-
 export const presentationDefaults = {
   logo: presentationFields.logo.default(null),
   client_uri: presentationFields.client_uri.default(null),

@@ -25,8 +25,9 @@ import { isScopeToken } from '#src/protocol/oauth/scope.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kind } from './kinds.ts'
-import { logoutDefaults, logoutFields, noLogouts } from './logout-fields.ts'
-import { plainPresentation, presentationDefaults, presentationFields } from './presentation-fields.ts'
+import { logoutDefaults, logoutFields } from './logout-fields.ts'
+import { noLogouts, plainPresentation } from './plain-fields.ts'
+import { presentationDefaults, presentationFields } from './presentation-fields.ts'
 import type { Client as Row } from './store.ts'
 
 export const clientTypes = ['confidential', 'public'] as const

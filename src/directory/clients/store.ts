@@ -21,8 +21,7 @@ import { prepared, type Queries, type Store, type Transaction } from '#src/stora
 import { STARTABLE, type Tables } from '#src/storage/tables.ts'
 import { asClientRow, asUnread, type HasKeys } from './dynamic.ts'
 import { readDynamicClient } from './dynamic-store.ts'
-import { noLogouts } from './logout-fields.ts'
-import { plainPresentation } from './presentation-fields.ts'
+import { noLogouts, plainPresentation } from './plain-fields.ts'
 
 export type Client = Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'> & HasKeys
 

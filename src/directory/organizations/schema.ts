@@ -23,7 +23,7 @@ import { THEME_NAME } from '#src/pages/themes.ts'
 import { isDocumentId, MAX_DOCUMENT_ID } from '#src/protocol/oauth/client-document.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { isAddress, STYLE_LIMIT } from './address.ts'
-import { UserAttributes } from './user-attributes.ts'
+import { UserAttributes } from './user-attributes-schema.ts'
 
 /** Words of the server's own paths: a slug stands in URLs, where people would take it for one of them. */
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Core } from '#src/context.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { type AssetType, assetAnswer, SANDBOX_HEADERS } from '#src/pages/assets.ts'
+import { type AssetType, assetAnswer, SANDBOX_HEADERS } from '#src/pages/asset-answer.ts'
 import { type Picture, pictureUri } from '#src/pages/picture.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { getUserToChange, type UserChangedBy } from './change.ts'

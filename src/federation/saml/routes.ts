@@ -33,8 +33,9 @@ export const samlRoutes = (context: Context) => {
     (handle: (call: Call, provider: SamlProvider) => Promise<Response>): PageHandler =>
     async (call, { provider = '' }) =>
       handle(call, await requireProvider(context, provider, isSaml))
-  return mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }).use(
-    pageRoutes(context, {
+  return [
+    ...mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }),
+    ...pageRoutes(context, {
       // A disabled provider has metadata too: the other side is set up before users see the provider.
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>
@@ -45,7 +46,7 @@ export const samlRoutes = (context: Context) => {
         handleResponse(context, call, provider, await takeStoredPost(context, call)),
       ),
     }),
-  )
+  ]
 }
 
 /**

@@ -67,8 +67,8 @@ export const findExclusion = async (
 export const NOT_ADMITTED = 'The client does not admit this user.'
 
 /**
- * Returns algorithm, `typ` and lifetime (in seconds) of the client's access tokens, or of its tokens for
- * `api`.
+ * Returns algorithm, `typ` and lifetime (in seconds) of the client's access tokens, for an API if the token
+ * is for one.
  */
 export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => ({
   alg: api?.access_token_alg ?? client.access_token_signed_response_alg ?? config.access_token_alg,

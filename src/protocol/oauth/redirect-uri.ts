@@ -107,3 +107,9 @@ export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri
 /** Returns the web origin of a registered redirect URI; undefined for the URI of a native application. */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin
+
+/** Returns the host of a redirect URI; for a native application its scheme. */
+export const host = (uri: string): string => {
+  const url = URL.parse(uri)
+  return url?.host || url?.protocol.replace(/:$/, '') || uri
+}

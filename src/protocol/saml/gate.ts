@@ -50,8 +50,8 @@ export const openResponse = (encoded: string, gate: Gate): Opened => {
 }
 
 /**
- * Returns the assertion as it was signed: by its own signature, which is verified here, or by the signature
- * of the response, which covers `covered`.
+ * Returns the signed assertion. Its own signature is verified; without one the response's signature must
+ * cover it, and `covered` is returned.
  */
 const verifiedAssertion = (assertion: Element, covered: Element | undefined, gate: Gate): Element => {
   if (isSigned(assertion)) return verifySignature(assertion, gate)

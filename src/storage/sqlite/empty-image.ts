@@ -1,16 +1,28 @@
-import { Database } from 'bun:sqlite'
+import { Database, type SQLQueryBindings } from 'bun:sqlite'
 import { gzipSync } from 'node:zlib'
 import { embed } from '#src/lib/embed.ts'
 import { APPLICATION_ID, applyMigrations, PAGE } from './apply-migrations.ts'
 
+/** Rows by table, parents first. */
+export type ImageRows = Record<string, Record<string, SQLQueryBindings>[]>
+
 /**
- * Returns a database file with the tables of this version and no rows, as gzip in base64. This is a Bun macro
- * (lib/embed.ts). The same sources give the same bytes.
+ * Returns a database file with the tables of this version and the rows, as gzip in base64. The same sources
+ * give the same bytes.
  */
-export const emptyImage = (): string => {
+export const imageOf = (rows: ImageRows): string => {
   using db = new Database(':memory:')
   db.run(`PRAGMA page_size = ${PAGE}`)
   db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
   applyMigrations(db, Object.entries(embed('migrations/sqlite', ['.sql'])))
+  for (const [table, all] of Object.entries(rows))
+    for (const row of all) {
+      const columns = Object.keys(row)
+      const values = columns.map(() => '?').join(', ')
+      db.run(`INSERT INTO "${table}" ("${columns.join('", "')}") VALUES (${values})`, Object.values(row))
+    }
   return gzipSync(db.serialize()).toString('base64')
 }
+
+/** Returns {@link imageOf} without rows. This is a Bun macro (lib/embed.ts). */
+export const emptyImage = (): string => imageOf({})

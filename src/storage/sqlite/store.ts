@@ -54,6 +54,8 @@ interface SqliteOptions {
   migrate?: boolean
   /** With false, commits do not wait for the disk, for data that need not survive. */
   durable?: boolean
+  /** Image of a new file that is not durable (temporary.ts); default: one without rows. */
+  image?: string | undefined
   /** Maximum pages of the file, to simulate a full disk in tests. */
   max_pages?: number
 }
@@ -141,7 +143,8 @@ const watchOthers = (db: Database, notify: () => void) => {
  * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
  */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
-  if (options.durable === false) (await import('./temporary.ts')).prepareTemporary(options.path)
+  if (options.durable === false)
+    (await import('./temporary.ts')).prepareTemporary(options.path, options.image)
   const writer = openWriter(options)
   const reader = openReader(options.path)
   const reads = sqliteQueries(reader, () => {})

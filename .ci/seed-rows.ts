@@ -1,0 +1,74 @@
+// Writes the rows of the default seed to src/dev/default-rows.json; --check compares them instead.
+
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+import { defaultSeed } from '#src/dev/default-seed.ts'
+import { start } from '#src/testing/start.ts'
+
+export const FILE = join(import.meta.dir, '../src/dev/default-rows.json')
+/** Tables that triggers, migrations or the start fill. */
+const OTHERS = /^(?:migrations|counters|statistics|signing_keys|events|users_search\w*|sqlite_\w+)$/
+/** Columns that triggers maintain. */
+const COUNTS = ['user_count', 'member_count']
+
+type Row = Record<string, unknown>
+
+/** Returns the content of the file, from a server that applies the seed by the services of the admin API. */
+export const seedRows = async (): Promise<object> => {
+  const { now } = Date
+  // Each look at the clock gives a later time, so that the order of the times is the same in each run.
+  let tick = now()
+  Date.now = () => ++tick
+  // A copy of the seed, because the server begins with these rows only for the seed itself.
+  const server = await start({ seed: { ...defaultSeed } })
+  Date.now = now
+  using db = new Database(join(server.data_dir, 'gatehouse.db'), { readonly: true })
+  const names = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values().flat() as string[]
+  const rowsOf = (name: string) => db.query(`SELECT * FROM "${name}"`).all() as Row[]
+  const filled = names
+    .filter(name => !OTHERS.test(name))
+    .map(name => [name, rowsOf(name).filter(({ name }) => name !== 'instance_key')] as const)
+    .filter(([, rows]) => rows.length > 0)
+  const times = new Set(
+    filled.flatMap(([, rows]) =>
+      rows.flatMap(row =>
+        Object.entries(row)
+          .filter(isTime)
+          .map(([, at]) => at),
+      ),
+    ),
+  )
+  const ranks = new Map([...times].sort().map((at, rank) => [at, rank + 1 - times.size]))
+  const relative = (row: Row): Row =>
+    Object.fromEntries(
+      Object.entries(row).map(([column, value]) => [
+        column,
+        COUNTS.includes(column) ? 0 : (ranks.get(value) ?? value),
+      ]),
+    )
+  const rows = Object.fromEntries(filled.map(([name, all]) => [name, all.map(relative)]))
+  const events = rowsOf('events').map(({ type, target_id, target_type, organization_id, metadata }) => ({
+    type,
+    target_id,
+    target_type,
+    organization_id,
+    metadata: JSON.parse(String(metadata)),
+  }))
+  await server.stop()
+  return { rows, events }
+}
+
+const isTime = ([column, value]: [string, unknown]): boolean =>
+  column.endsWith('_at') && typeof value === 'number'
+
+if (import.meta.main) {
+  const rows = await seedRows()
+  if (!process.argv.includes('--check')) await Bun.write(FILE, JSON.stringify(rows))
+  else if (!Bun.deepEquals(rows, await Bun.file(FILE).json())) {
+    console.error(
+      `${FILE} does not have the rows that the default seed writes: run \`bun run seed:generate\`.`,
+    )
+    process.exit(1)
+  }
+  process.exit(0)
+}

@@ -1,0 +1,106 @@
+import { pino } from 'pino'
+import { type Config, ConfigError } from '#src/config.ts'
+import type { Core, Issuer } from '#src/context.ts'
+import type { DevFile } from '#src/dev/dev-file.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import { issuePersonalToken } from '#src/oauth/personal-token.ts'
+import { openKeys } from '#src/tokens/keys.ts'
+import { openExisting } from './instance.ts'
+import { mintInputOf, secondsOf, type TokenOptions } from './token-options.ts'
+
+/** A token and its lifetime in seconds. */
+export interface PrintedToken {
+  token: string
+  expires_in: number
+}
+
+/**
+ * Issues a token without a server. The data directory of a development server (`file`) allows any token, an
+ * instance only one for an existing user.
+ */
+export const issueOffline = async (
+  config: Config,
+  file: DevFile | undefined,
+  options: TokenOptions,
+): Promise<PrintedToken> => {
+  const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
+  try {
+    return await (file ? mintOffline(context, file, options) : issueReal(context, options))
+  } finally {
+    await context.store.close()
+  }
+}
+
+const openOffline = async (config: Config): Promise<Issuer> => {
+  const core = await openExisting(config, pino({ level: 'silent' }))
+  return { ...core, keys: await openKeys(core, true) }
+}
+
+const client_info = { ip_address: '', user_agent: 'gatehouse token' }
+
+const mintOffline = async (
+  context: Issuer,
+  { client_id }: DevFile,
+  options: TokenOptions,
+): Promise<PrintedToken> => {
+  const [{ Mint }, { mint }] = await Promise.all([
+    import('#src/dev/mint-schema.ts'),
+    import('#src/dev/mint.ts'),
+  ])
+  const wanted = Mint.safeParse(mintInputOf(options))
+  if (wanted.success) return mint(context, wanted.data, { client_id, client_info })
+  throw new ConfigError(
+    wanted.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'),
+  )
+}
+
+/** Issues a token of a production instance. Its claims come from stored data only. */
+const issueReal = async (context: Issuer, options: TokenOptions): Promise<PrintedToken> => {
+  for (const name of ['role', 'claim', 'bad'] as const)
+    if (options[name]) throw new ConfigError(`--${name}: only in development.`)
+  const { user, client } = await subjectOf(context, options)
+  const scopes = options.scope?.split(' ').filter(Boolean) ?? client.scopes
+  const missing = scopes.filter(scope => !client.scopes.includes(scope))
+  if (missing.length > 0)
+    throw new ConfigError(`--scope: the client ${client.client_id} has no ${missing.join(', ')}.`)
+  const lifetime = secondsOf(options.expiresIn) ?? client.access_token_ttl
+  if (lifetime > client.access_token_ttl)
+    throw new ConfigError(
+      `--expires-in: at most the client's ${client.access_token_ttl / (MINUTE / SECOND)} minutes.`,
+    )
+  return issuePersonalToken(context, {
+    user,
+    client,
+    scopes,
+    lifetime,
+    client_info,
+    grant_type: 'command_line',
+  })
+}
+
+const subjectOf = async (
+  core: Core,
+  { user: name, client: client_id, organization: slug }: TokenOptions,
+): Promise<{ user: UserRow; client: Client }> => {
+  if (name === undefined)
+    throw new ConfigError('--user: missing; name a user by user name, e-mail address or id.')
+  if (client_id === undefined)
+    throw new ConfigError('--client: missing; name the client to which the token is issued.')
+  const { store } = core
+  const home = await store.read(q => readOrganizationBySlug(q, slug))
+  if (!home) throw new ConfigError(`--organization: no organization has the slug ${slug}.`)
+  const user = await store.read(q =>
+    name.startsWith('usr_') ? findUser(q, home.id, name) : findUserForLogin(q, home.id, name),
+  )
+  if (!user?.enabled)
+    throw new ConfigError(
+      `--user: ${user ? 'the user is disabled' : `no such user in the organization ${slug}`}.`,
+    )
+  const client = await findClient(core, client_id)
+  if (client?.organization_id !== home.id)
+    throw new ConfigError(`--client: no such client in the organization ${slug}.`)
+  return { user, client }
+}

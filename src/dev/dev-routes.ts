@@ -1,0 +1,98 @@
+import { seeOther, wantsPage } from '#src/http/answer.ts'
+import type { Call } from '#src/http/call.ts'
+import { AppError, notFound } from '#src/lib/app-error.ts'
+import { hashSecret, sameHash } from '#src/lib/secrets.ts'
+import { pageBoundary } from '#src/pages/boundary.ts'
+import { controls, type DevState } from './controls.ts'
+import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
+import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
+import { CONTROL_HEADER, type gateOf, isLoopbackAddress } from './gate.ts'
+import { guidePage, isGuide } from './guide.ts'
+import { homeAccess } from './home/access.ts'
+import { isHome, openHome } from './home/index.ts'
+import { LOG } from './home/log.ts'
+import { MAILBOX } from './home/mailbox.ts'
+import { devPage } from './home/page.ts'
+import { TOOLS } from './home/tools.ts'
+import { PICK, pick } from './picker.ts'
+
+/**
+ * Answers a request below /dev/ or for the guide; `send` passes a request to the server under test, as from
+ * outside.
+ */
+export type DevRoutes = (
+  call: Call,
+  url: URL,
+  send: (request: Request) => Promise<Response>,
+) => Promise<Response> | Response
+
+/** Opens the pages and controls of development mode. Their code is not loaded before the first request. */
+export const openDevRoutes = (
+  state: DevState,
+  gate: ReturnType<typeof gateOf>,
+  options: { token: string; remote: boolean; exposed: boolean },
+): DevRoutes => {
+  const { context } = state
+  const { token, remote, exposed } = options
+  const picked = pageBoundary(context, pick(context))
+  const upstream = fakeOpenIdOf(context.config.url)
+  const samlUpstream = fakeSamlOf(context)
+  const expected = hashSecret(token)
+  const isToken = (given: string) => sameHash(hashSecret(given), expected)
+  const guard = controlGuard(isToken, remote)
+  const access = homeAccess(token, options)
+  const home = openHome(state, access)
+  /**
+   * Passes a request to a fake provider. A server that other machines may reach asks for the control token
+   * first.
+   */
+  const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
+    const { headers, method } = call.request
+    const isOwn = () => isToken(headers.get(CONTROL_HEADER) ?? '')
+    if (!exposed || isOwn() || access.isOpen(call, url)) return provider(call.request)
+    if (method === 'GET' && wantsPage(call.request)) return devPage(context, access.page)
+    throw needsToken()
+  }
+
+  return (call, url, send) => {
+    if (isGuide(url.pathname)) return guidePage(context, url.pathname)
+    gate.requireOwnOrigin(call.request, url)
+    if (isHome(url.pathname))
+      return home(call, url, (path, init) => send(new Request(context.config.url + path, init)))
+    if (url.pathname === PICK && !exposed) return picked({ request: call.request, params: {} })
+    if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return provide(call, url, upstream)
+    if (url.pathname.startsWith(`${FAKE_SAML}/`)) return provide(call, url, samlUpstream)
+    const page = pages[call.path]
+    if (page && call.request.method === 'GET' && wantsPage(call.request)) return seeOther(page)
+    return control(state, call, guard)
+  }
+}
+
+/** Pages that a browser gets in place of the JSON of a control. */
+const pages: Record<string, string> = {
+  '/dev/mail': MAILBOX,
+  '/dev/requests': LOG,
+  '/dev/tokens': LOG,
+  '/dev/clock': TOOLS,
+  '/dev/faults': TOOLS,
+}
+
+type Guard = (call: Call) => void
+
+const needsToken = () =>
+  new AppError('invalid_token', 'The controls need the token that this server printed at its start.')
+
+const controlGuard =
+  (isToken: (given: string) => boolean, remote: boolean): Guard =>
+  call => {
+    if (!remote && !isLoopbackAddress(call.ip_address)) throw notFound('This path')
+    const [, given = ''] = /^Bearer (\S+)$/i.exec(call.request.headers.get('authorization') ?? '') ?? []
+    if (!isToken(given)) throw needsToken()
+  }
+
+const control = (state: DevState, call: Call, guard: Guard): Response | Promise<Response> => {
+  guard(call)
+  const found = controls[`${call.request.method} ${call.path}`]
+  if (!found) throw notFound('The control')
+  return found(state, call)
+}

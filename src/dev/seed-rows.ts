@@ -1,0 +1,24 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { NewEvent } from '#src/audit/record.ts'
+import { type ImageRows, imageOf } from '#src/storage/sqlite/empty-image.ts'
+
+/** An event of the default seed. Its id, time and MAC are made at the start. */
+type SeedEvent = Pick<NewEvent, 'type' | 'target_id' | 'target_type' | 'organization_id'> & {
+  metadata: Record<string, unknown>
+}
+
+/** Rows and events that the default seed writes into a new database, without keys and sealed values. */
+interface SeedRows {
+  /** Times are milliseconds relative to the start, at most 0. */
+  rows: ImageRows
+  events: SeedEvent[]
+}
+
+const read = (): SeedRows => JSON.parse(readFileSync(join(import.meta.dir, 'default-rows.json'), 'utf8'))
+
+/** Returns the prepared database of the default seed. This is a Bun macro (lib/embed.ts). */
+export const seededImage = (): string => imageOf(read().rows)
+
+/** Returns the events of the default seed. This is a Bun macro (lib/embed.ts). */
+export const seedEvents = (): SeedEvent[] => read().events

@@ -1,0 +1,19 @@
+import { Elysia } from 'elysia'
+import type { Route } from './routes.ts'
+
+/**
+ * Returns a handler of requests that Elysia routes. It parses no body: handlers read it with a limit, after
+ * their own checks. `refuse` answers a request without a route, or with an error that none caught.
+ */
+export const elysiaRouter = (
+  routes: readonly Route[],
+  refuse: (request: Request, cause?: unknown) => Response | Promise<Response>,
+): ((request: Request) => Response | Promise<Response>) => {
+  // The error handler comes first: Elysia applies it only to routes added after it.
+  const elysia = new Elysia({ strictPath: true }).onError(({ code, error, request }) =>
+    refuse(request, code === 'NOT_FOUND' ? undefined : error),
+  )
+  for (const { method, path, handle } of routes) elysia.route(method, path, handle, { parse: 'none' })
+  elysia.compile()
+  return elysia.fetch
+}

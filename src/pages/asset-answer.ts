@@ -1,0 +1,36 @@
+const types = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  webp: 'image/webp',
+  jpg: 'image/jpeg',
+  woff2: 'font/woff2',
+}
+export type AssetType = keyof typeof types
+/** True for the extension of a file that the pages may use. */
+export const isAssetType = (extension: string): extension is AssetType => Object.hasOwn(types, extension)
+
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+/**
+ * Headers of an uploaded file. An SVG that is opened as a document can then neither run scripts nor load
+ * anything.
+ */
+export const SANDBOX_HEADERS = {
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+}
+
+/** Returns the response for a file of the pages. Caches keep it for ever unless `headers` say otherwise. */
+export const assetAnswer = (
+  body: string | Uint8Array<ArrayBuffer>,
+  type: AssetType,
+  headers: Record<string, string> = {},
+): Response =>
+  new Response(body, {
+    headers: {
+      'content-type': types[type],
+      'cache-control': IMMUTABLE,
+      'cross-origin-resource-policy': 'same-origin',
+      ...headers,
+    },
+  })

@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import type { Config } from '#src/config.ts'
+import type { Outbound } from '#src/context.ts'
+import { devClock } from '#src/dev/clock.ts'
+import { defaultSeed } from '#src/dev/default-seed.ts'
+import { CONTROL_HEADER } from '#src/dev/gate.ts'
+import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
+import { lateOutbound } from '#src/http/late-outbound.ts'
+import { masterKey } from '#src/lib/master-key.ts'
+import { newSecret } from '#src/lib/secrets.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { openCore } from '#src/operations/core.ts'
+import { openInstanceKey } from '#src/operations/instance-key.ts'
+import type { ReadSeed } from '#src/seed/read.ts'
+import type { SeedInput } from '#src/seed/schema.ts'
+import { openStore } from '#src/storage/open.ts'
+
+/**
+ * Opens the store with the data of the seed.
+ *
+ * @param data_dir undefined for a store that need not survive
+ * @param key private JWK that signs from the start
+ * @param read seed; default: the default seed, and `hasImage` when its rows are prepared (dev/seed-image.ts)
+ */
+export const openSeeded = async (
+  config: Config,
+  log: Logger,
+  { data_dir, key }: { data_dir?: string | undefined; key?: JsonWebKey | undefined },
+  { read, hasImage }: { read: ReadSeed | undefined; hasImage: boolean },
+) => {
+  const image = hasImage ? await import('#src/dev/seed-image.ts') : undefined
+  const clock = devClock()
+  const store = await openStore(config, { durable: data_dir !== undefined, image: image?.seedImage })
+  const { key: master } = await openInstanceKey(store, [ownMasterKey(config.data_dir)], clock.now())
+  const [mail, xml, control_token] = [captureMail(), openXmlReader(), newSecret()]
+  const fetch = withControlToken(lateOutbound(config), `${config.url}/dev/`, control_token)
+  const base = openCore({ config, store, clock, log, fetch, xml, master, mail })
+  if (image) await image.completeSeed(base)
+  else {
+    await (await import('#src/operations/first-start.ts')).createInstance(base)
+    const { applySeed } = await import('#src/seed/apply.ts')
+    await applySeed(base, read ?? (await readGiven(defaultSeed)), { any_password: true })
+  }
+  if (key) await (await import('#src/tokens/manual-keys.ts')).pinKey(base, key)
+  return { base, clock, mail, xml, control_token }
+}
+
+/** @throws SeedError for a wrong seed */
+export const readGiven = async (seed: SeedInput | ReadSeed): Promise<ReadSeed> => {
+  const { readSeed, requireSound } = await import('#src/seed/read.ts')
+  return requireSound('entries' in seed ? seed : readSeed(seed))
+}
+
+/** Returns a `fetch` that adds the control token when the server calls its own fake providers. */
+const withControlToken =
+  (call: Outbound, own: string, token: string): Outbound =>
+  (url, init) =>
+    String(url).startsWith(own)
+      ? call(url, {
+          ...init,
+          headers: { ...Object.fromEntries(new Headers(init.headers)), [CONTROL_HEADER]: token },
+        })
+      : call(url, init)
+
+const ownMasterKey = (data_dir: string) => {
+  const file = join(data_dir, 'master.key')
+  mkdirSync(data_dir, { recursive: true, mode: 0o700 })
+  if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
+  return masterKey(Buffer.from(readFileSync(file, 'utf8'), 'base64'))
+}
