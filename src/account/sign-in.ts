@@ -115,7 +115,7 @@ export const postSignIn =
     const credential = opened.form.has('password') ? undefined : opened.form.get('credential')
     if (credential !== undefined && takes_passkey)
       return choosePasskey(context, call, opened, holder, credential)
-    const { password_hash, retry } = await chooseNewPassword(context, organization, opened.form, {
+    const { password_hash, is_same, retry } = await chooseNewPassword(context, organization, opened.form, {
       user,
       ask_current: false,
       by_link: true,
@@ -137,7 +137,7 @@ export const postSignIn =
         await opened.check(tx)
         await confirmProof(tx, user)
       },
-      action: { do: 'replace_password', password_hash, link_hash: opened.link.link_hash },
+      action: { do: 'replace_password', password_hash, is_same, link_hash: opened.link.link_hash },
     })
   }
 

@@ -2,6 +2,7 @@ import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import type { PasswordPolicy } from '#src/directory/organizations/schema.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
+import { findCosts } from '#src/directory/users/hash-costs.ts'
 import {
   checkChosen,
   hashPassword,
@@ -53,7 +54,10 @@ interface Retry {
   headers: Record<string, string>
 }
 
-type ChosenPassword = { password_hash: string; retry?: never } | { password_hash?: never; retry: Retry }
+/** `is_same` is true for the current password typed again behind a link. */
+type ChosenPassword =
+  | { password_hash: string; is_same: boolean; retry?: never }
+  | { password_hash?: never; is_same?: never; retry: Retry }
 
 /**
  * Checks and hashes the new password of a form: `password`, `password_repeat` (absent when the page showed
@@ -100,29 +104,33 @@ export const chooseNewPassword = async (
   const lane = { work: 'change', organization: user.organization_id } as const
   // The holder of a link has proven neither the password nor the second factor. The answer `unchanged` would
   // confirm a guess of the current password, and no throttle counts these guesses.
-  const compares = !by_link && user.password_hash !== null
-  if (compares && (await verifyPassword(context, user.password_hash, password, lane)))
-    return retry({ code: 'unchanged' })
-  return { password_hash: await hashPassword(context, password, lane) }
+  // The comparison takes the same time for every user, so it tells nothing about the stored hash either.
+  const costs = by_link ? await findCosts(context.store, '') : []
+  const compares = by_link || user.password_hash !== null
+  const isSame = compares && (await verifyPassword(context, user.password_hash, password, lane, costs))
+  if (isSame && !by_link) return retry({ code: 'unchanged' })
+  return { password_hash: await hashPassword(context, password, lane), is_same: isSame }
 }
 
 /**
  * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a
- * new login in the current browser.
+ * new login in the current browser. With `is_same` the password was typed again behind a link: it stays as
+ * old, and as temporary, as it was, so the next login still asks for another one.
  */
 export const replaceOwnPassword = async (
   context: Context,
   tx: Transaction,
-  { user, password_hash, client_info }: { user: UserRow; password_hash: string; client_info: ClientInfo },
+  change: { user: UserRow; password_hash: string; is_same?: boolean; client_info: ClientInfo },
 ): Promise<void> => {
+  const { user, password_hash, is_same = false, client_info } = change
   const now = context.clock.now()
   const actor = { id: user.id, email: user.email }
   await confirmProof(tx, user)
   await setPassword(tx, user.id, {
     password_hash,
-    password_temporary: false,
+    password_temporary: is_same && user.password_temporary,
     // This time always increases, even within a millisecond: `confirmProof` detects a change by it.
-    password_changed_at: Math.max(now, user.password_changed_at + 1),
+    password_changed_at: Math.max(is_same ? 0 : now, user.password_changed_at + 1),
     updated_at: now,
   })
   await record(context, tx, {

@@ -25,8 +25,16 @@ import { checkMaker } from './user-links.ts'
  */
 export type PostLoginAction =
   | { readonly do: 'link'; readonly account: ExternalIdentity }
-  /** `link_hash` is the hash of the link that started the login; the action consumes it. */
-  | { readonly do: 'replace_password'; readonly password_hash: string; readonly link_hash?: SecretHash }
+  /**
+   * `link_hash` is the hash of the link that started the login; the action consumes it. `is_same` is true for
+   * the current password typed again.
+   */
+  | {
+      readonly do: 'replace_password'
+      readonly password_hash: string
+      readonly is_same?: boolean
+      readonly link_hash?: SecretHash
+    }
 
 const labelOf = (request_hash: SecretHash, user_id: string): string => `action:${request_hash}:${user_id}`
 
@@ -67,9 +75,9 @@ export const runAction = async (
     if (!provider?.enabled) throw new PageError('expired', 400)
     return linkOwnAccount(context, tx, action.account, user, client_info)
   }
-  const { password_hash, link_hash } = action
+  const { password_hash, is_same = false, link_hash } = action
   if (link_hash) await useLink(context, tx, link_hash, user, client_info)
-  return replaceOwnPassword(context, tx, { user, password_hash, client_info })
+  return replaceOwnPassword(context, tx, { user, password_hash, is_same, client_info })
 }
 
 const useLink = async (
