@@ -421,7 +421,7 @@ export interface InvitationPage extends Common {
   is_registration: boolean
   /** Handle of the authorization request that continues afterwards, when it began in this browser. */
   request?: string
-  /** User who is signed in in this browser. */
+  /** User with a login in this browser. */
   signed_in_as?: string
   /** Upstream providers with which the person may sign in instead. */
   providers?: { alias: string; name: string; kind: string }[]
@@ -622,7 +622,7 @@ export interface AccountPage extends AccountFrame {
   now: number
   login_action: string
   session_action: string
-  /** Absent when the user is signed in in no other browser. */
+  /** Absent when no other browser has a login of the user. */
   others_action?: string
   /** Present for a user with permissions beyond their own profile. */
   console_url?: string

@@ -30,7 +30,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Question if the person authenticates again. A refusal lets the call fail. */
+/** Question that asks the person to authenticate again. Declining it lets the call fail. */
 export interface Renewal {
   reason: 'step_up' | 'ended'
   max_age: number
@@ -38,7 +38,7 @@ export interface Renewal {
 }
 export const renewal = signal<Renewal | undefined>(undefined)
 
-/** Answer to the question that is open. Other calls that fail meanwhile wait for the same answer. */
+/** Answer to the open question. Other calls that fail meanwhile wait for the same answer. */
 let asked: Promise<boolean> | undefined
 
 /** Asks the person to sign in again for a new token. The screen and its unsaved fields stay. */
@@ -58,7 +58,7 @@ const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolea
  */
 export const openRenewal = async ({ max_age, answer }: Renewal): Promise<void> => answer(await renew(max_age))
 
-/** Question if an organization may lose its last administrator. */
+/** Question that asks the person to confirm that an organization loses its last administrator. */
 export interface Confirmation {
   name: string
   answer(granted: boolean): void

@@ -7,8 +7,8 @@ import { Failure, Loading } from './parts.tsx'
 export type Screen = (props: { id: string }) => JSX.Element
 
 /**
- * Returns a screen whose script is loaded when it is first shown. Another version of the server has other
- * names of scripts, so the whole page is loaded again when a script is missing.
+ * Returns a screen whose script is loaded when it is first shown. The names of scripts change with the
+ * version of the server, so a missing script makes the console load the whole page again.
  */
 export const onDemand = (load: () => Promise<Screen>): Screen => {
   let loaded: Screen | undefined

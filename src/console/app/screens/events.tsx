@@ -75,7 +75,7 @@ export const EventsScreen = () => {
   const { from: _, to, ...streamed } = settled
   const mayFollow = to === ''
   const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
-  // Each time the stream opens, the list is read again, because it has the events from before.
+  // Each time the stream opens, the list is read again, because the stream has no earlier events.
   const stream = useStream<LogEvent>(path, list.reload)
   const fresh = new Set(stream.items.map(({ id }) => id))
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
