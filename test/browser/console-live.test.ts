@@ -32,7 +32,7 @@ testInChromium(
     await at.button('Pause').click()
     const before = await at.page.locator('li.event').count()
     await addUser(at.served.app, 'edsger')
-    await at.button(/Go on \([1-9]/).click()
+    await at.button(/Resume \([1-9]/).click()
     await at.page.locator('li.event').nth(before).waitFor()
     expect((await at.served.app.admin('GET', '/events?type=user.created')).body.pagination.total).toBe(
       body.pagination.total + 1,

@@ -3,7 +3,7 @@ import { asProblem, callApi, type Problem } from './api.ts'
 import { show } from './toast.tsx'
 
 /**
- * Returns the state of an API call that a button starts: pending, or refused with a problem. `onDone` gets the
+ * Returns the state of an API call that a button starts: pending, or refused. `onDone` gets the
  * answer.
  */
 export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
