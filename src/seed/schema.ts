@@ -125,7 +125,7 @@ const User = z
   })
   .refine(({ password, password_hash, invite }) => !invite || !(password || password_hash), {
     path: ['invite'],
-    message: 'An invited user chooses the password.',
+    message: 'Give invite or a password, not both.',
   })
 
 const { organization_id: ___, ...client } = CreateClient.shape

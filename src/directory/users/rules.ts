@@ -119,7 +119,7 @@ export const judgeNew = async (
         ]
       : []),
     ...(password !== undefined && good.invite !== undefined
-      ? [{ field: 'invite', code: 'not_allowed', message: 'An invited user chooses the password.' }]
+      ? [{ field: 'invite', code: 'not_allowed', message: 'Give invite or a password, not both.' }]
       : []),
   ]
   return { ...judged, problems }
