@@ -168,7 +168,7 @@ export interface Themes {
  */
 export type Locate = (ip_address: string, locale?: string) => string
 
-/** The file of the setting `geoip_file`, in MaxMind's format (sessions/location). */
+/** The file of the setting `geoip_file`, in MaxMind's format (sessions/geoip). */
 export interface Places {
   /** Reads the file at the first call and keeps it in memory. */
   open(): Promise<Locate>
@@ -213,7 +213,7 @@ export interface Core {
   readonly proxies: BlockList | undefined
   readonly themes: Themes
   readonly places: Places
-  /** Remaining budgets for the work of unauthenticated clients (http/charge). */
+  /** Remaining budgets for the work of unauthenticated clients (http/rate-limits). */
   readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
   /** Cached metadata documents and key sets of clients, by kind, organization and URL. */
   readonly documents: Map<string, KnownJson>
@@ -223,7 +223,7 @@ export interface Core {
   readonly attempts: Map<string, number>
   /** Files of the backups that this server is making (operations/backups). */
   readonly backups: Set<string>
-  /** Open streams of the audit log, and the read that serves all of them (audit/follow). */
+  /** Open streams of the audit log, and the read that serves all of them (audit/event-streams). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
   /**
    * Runs work as a span of the request's trace when the request is traced. Names are constants, because the

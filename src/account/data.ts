@@ -1,7 +1,7 @@
 import { listGrants } from '#src/authorize/consent-store.ts'
 import type { Context } from '#src/context.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { pictureContent } from '#src/directory/users/picture.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'

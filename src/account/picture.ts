@@ -8,7 +8,7 @@ import { loginHash } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { cleanPhoto } from '#src/pages/photo.ts'
 import { listLogins } from '#src/sessions/logins.ts'
-import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { profilePage } from './profile.ts'
 import { openForm, permit } from './viewer.ts'
 

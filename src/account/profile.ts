@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { type AttributeErrors, attributeFields, readAttributes } from '#src/directory/users/attribute-form.ts'
 import { UpdateUser } from '#src/directory/users/schema.ts'
 import { updateUser } from '#src/directory/users/service.ts'

@@ -2,7 +2,7 @@ import { advance } from '#src/authorize/advance.ts'
 import { accountRequest, flowOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { MAX_FACTORS, removeFactor } from '#src/directory/users/factors/service.ts'
 import {
   countRecoveryCodes,

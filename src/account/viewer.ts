@@ -4,12 +4,12 @@ import { accountRequest, type BrowserSession, browserSessionOf, flowOf } from '#
 import type { FlowRequest } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import {
   findOrganization,
   findOrganizationBySlug,
   type Organization,
 } from '#src/directory/organizations/store.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { readForm } from '#src/http/body.ts'

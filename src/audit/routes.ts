@@ -4,7 +4,7 @@ import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
-import { followEvents } from './follow.ts'
+import { followEvents } from './event-streams.ts'
 import {
   AuditEvent,
   EventList,

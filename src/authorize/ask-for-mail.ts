@@ -1,13 +1,13 @@
 import type { Context } from '#src/context.ts'
 import { findUserForLogin } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
+import { charge } from '#src/http/rate-limits.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { HOUR, MINUTE } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { enqueueMail, LINK_LIFETIME, type NewMail } from '#src/mail/outbox.ts'
-import { chargeBrowser, isKnownDevice } from '#src/sign-in/devices.ts'
+import { chargeBrowser, isKnownDevice } from '#src/sign-in/known-browsers.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { type Factor, listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'

@@ -18,7 +18,7 @@ import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { isRedirectOf } from '#src/protocol/oauth/redirect-uri.ts'
 import { apisOffering, scopesAt } from '#src/protocol/oauth/resource.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
-import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
 
 /** Milliseconds in which a user has to finish a login: enough to wait for a mail or set up an app. */

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { confirmProof, provePassword, WRONG } from '#src/sign-in/password.ts'
 import { advance } from './advance.ts'

@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { setPasskeyDeclined } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { advance, decide, resume } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 

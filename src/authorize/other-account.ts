@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
-import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { resume } from './advance.ts'
 import { listBrowserLogins } from './eligible-logins.ts'
 import { openStep } from './flow.ts'

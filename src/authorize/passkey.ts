@@ -5,8 +5,8 @@ import type { Call } from '#src/http/call.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { chargeBrowser, isKnownIn } from '#src/sign-in/devices.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
+import { chargeBrowser, isKnownIn } from '#src/sign-in/known-browsers.ts'
 import {
   challengeOf,
   handleOf,

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { findPasskey } from '#src/directory/users/factors/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'

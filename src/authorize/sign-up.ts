@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { allowsRegistration, mayRegister } from '#src/directory/registrations/service.ts'
 import type { Call } from '#src/http/call.ts'
 import { SECOND } from '#src/lib/duration.ts'

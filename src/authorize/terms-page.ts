@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import type { StepUser } from './eligible-logins.ts'

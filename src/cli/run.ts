@@ -133,8 +133,8 @@ export const run = async (args: string[]): Promise<number> => {
     return Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    const { withLocation: located } = await import('./located.ts')
-    const { message, exit_code = 1 } = (await located(error, gatehouse.opts())) as Error & {
+    const { withDetails } = await import('./error-details.ts')
+    const { message, exit_code = 1 } = (await withDetails(error, gatehouse.opts())) as Error & {
       exit_code?: number
     }
     console.error(`gatehouse: ${message}`)

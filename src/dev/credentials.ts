@@ -4,7 +4,7 @@ import { newSecret } from '#src/lib/secrets.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import { DEV_ADMIN_SECRET, DEV_PASSWORD, DEV_SECRET, HASH } from './default-seed.ts'
 import type { DevCredentials, DevFile } from './dev-file.ts'
-import { bare, isLoopbackAddress, isLoopbackHost } from './gate.ts'
+import { bare, isLoopbackAddress, isLoopbackHost } from './host-check.ts'
 
 const known: DevCredentials = {
   password: DEV_PASSWORD,

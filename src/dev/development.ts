@@ -72,7 +72,7 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
   return async (request, server) => {
     const call = openCall(context, request, server)
     try {
-      const url = gate.admit(request)
+      const url = check.admit(request)
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
       if (OWN_PATHS.test(url.pathname)) {
         const answer = await devRoutes()
@@ -87,7 +87,7 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
           { request_id: call.request_id, err: refusal.cause ?? refusal },
           'development failed',
         )
-      return gate.harden(errorAnswer(call, refusal))
+      return check.harden(errorAnswer(call, refusal))
     }
   }
 }

@@ -1,78 +1,12 @@
-import { and, asc, type Column, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { and, asc, type Column, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
-import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import { isUniqueViolation } from '#src/storage/errors.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
 
 const { placeholder } = sql
-
-const selectRoles = prepared((q, { group_members, group_roles, roles, user_roles }) => {
-  const direct = q
-    .select({ role_id: user_roles.role_id })
-    .from(user_roles)
-    .where(eq(user_roles.user_id, placeholder('user_id')))
-  const inherited = q
-    .select({ role_id: group_roles.role_id })
-    .from(group_roles)
-    .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
-    .where(eq(group_members.user_id, placeholder('user_id')))
-  return q
-    .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
-    .from(roles)
-    .where(inArray(roles.id, direct.union(inherited)))
-    .orderBy(roles.name)
-})
-
-/** Returns the roles that a user holds directly or inherits from groups, by name. */
-export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { user_id })
-
-const selectGroups = prepared((q, { group_members, groups }) =>
-  q
-    .select({ name: groups.name })
-    .from(group_members)
-    .innerJoin(groups, eq(groups.id, group_members.group_id))
-    .where(eq(group_members.user_id, placeholder('user_id')))
-    .orderBy(groups.name),
-)
-
-/** Returns the names of the groups of a user, sorted. */
-export const groupNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
-  (await selectGroups(q, { user_id })).map(({ name }) => name)
-
-/**
- * A user needs one of these roles or groups to use the client. If both lists are empty, every user may use
- * it.
- */
-interface Admission {
-  allowed_roles: readonly string[]
-  allowed_groups: readonly string[]
-}
-
-const admitsAll = ({ allowed_roles, allowed_groups }: Admission): boolean =>
-  allowed_roles.length === 0 && allowed_groups.length === 0
-
-/** True when the client admits the user. It reads nothing for a client that admits everyone. */
-export const isAdmitted = async (q: Queries, client: Admission, user_id: UserId): Promise<boolean> =>
-  (await admitting(q, [client], user_id)).length > 0
-
-/** Returns the clients that admit the user. */
-export const admitting = async <Client extends Admission>(
-  q: Queries,
-  clients: readonly Client[],
-  user_id: UserId,
-): Promise<readonly Client[]> => {
-  if (clients.every(admitsAll)) return clients
-  const roles = (await effectiveRoles(q, user_id)).map(({ name }) => name)
-  const groups = await groupNames(q, user_id)
-  return clients.filter(
-    client =>
-      admitsAll(client) ||
-      client.allowed_roles.some(name => roles.includes(name)) ||
-      client.allowed_groups.some(name => groups.includes(name)),
-  )
-}
 
 const selectOrganization = prepared((q, { organizations }) =>
   q

@@ -6,8 +6,8 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { chargeBrowser, chargeDevice } from '#src/sign-in/devices.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
+import { chargeBrowser, chargeDevice } from '#src/sign-in/known-browsers.ts'
 import { checkThrottle, type ThrottleKey } from '#src/sign-in/throttle.ts'
 
 interface CallbackErrorOptions extends ErrorOptions {

@@ -22,7 +22,7 @@ import type { UserId } from '#src/lib/ids.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
-import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { causesOf } from './refusal.ts'
 import { storeSentRequest, upstreamState } from './upstream-request.ts'
 

@@ -1,14 +1,11 @@
 import type { Caller } from '#src/context.ts'
-import type { OrganizationId } from '#src/lib/ids.ts'
+import { NO_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 
 /**
  * Returns the organization to which the caller is restricted, or undefined for callers of the whole instance.
  */
 export const within = (caller: Caller): OrganizationId | undefined =>
   caller.instance ? undefined : caller.organization_id
-
-/** The id of no organization; a list filtered by it is empty. */
-const NO_ORGANIZATION: OrganizationId = 'org_'
 
 /**
  * Returns the organization of a list's filter `organization_id`. Another tenant's id results in an empty

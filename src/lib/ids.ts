@@ -39,6 +39,9 @@ export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'
 
+/** The id of no organization; a list filtered by it is empty. */
+export const NO_ORGANIZATION: OrganizationId = 'org_'
+
 /** Default of the setting `admin_client_id`. */
 export const DEFAULT_ADMIN_CLIENT = 'gatehouse-admin'
 

@@ -3,12 +3,8 @@ import type { Context } from '#src/context.ts'
 import { deliverDue, startDelivery } from '#src/delivery/queue.ts'
 import { invitationUrl } from '#src/directory/invitations/service.ts'
 import { findInvitation, insertInvitation, replaceInvitationLink } from '#src/directory/invitations/store.ts'
-import {
-  findOrganization,
-  type Organization,
-  readOrganization,
-  settingsOf,
-} from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import { findOrganization, type Organization, readOrganization } from '#src/directory/organizations/store.ts'
 import { mayRegister } from '#src/directory/registrations/service.ts'
 import { findUser, findUserForLogin, takenName, type UserRow } from '#src/directory/users/store.ts'
 import { DAY } from '#src/lib/duration.ts'

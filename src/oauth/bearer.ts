@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
+import { isAdmitted } from '#src/directory/admission.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
-import { isAdmitted } from '#src/directory/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { findHolder, type Holder } from '#src/sessions/store.ts'
 import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'

@@ -1,6 +1,6 @@
 import type { Api } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
-import { effectiveRoles, groupNames } from '#src/directory/store.ts'
+import { effectiveRoles, groupNames } from '#src/directory/effective-roles-store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { type ClaimMapping, mappedClaims, reads } from '#src/protocol/oidc/claim-mapping.ts'

@@ -1,7 +1,7 @@
 import { record } from '#src/audit/record.ts'
 import type { Issuer } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'

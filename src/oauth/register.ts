@@ -7,10 +7,11 @@ import {
   readDynamicClient,
 } from '#src/directory/clients/dynamic-store.ts'
 import { useInitialAccessToken } from '#src/directory/clients/initial-access-token-store.ts'
-import { acceptsRegistrations, readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import { acceptsRegistrations, readOrganization } from '#src/directory/organizations/store.ts'
 import { readJson } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
+import { charge } from '#src/http/rate-limits.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'

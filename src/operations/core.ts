@@ -1,10 +1,10 @@
 import type { Core } from '#src/context.ts'
 import { openHashes } from '#src/directory/users/password.ts'
-import { openCharges } from '#src/http/charge.ts'
 import { proxyList } from '#src/http/client-address.ts'
 import { cookieNames } from '#src/http/cookies.ts'
+import { openCharges } from '#src/http/rate-limits.ts'
 import { openThemes } from '#src/pages/themes.ts'
-import { openPlaces } from '#src/sessions/location.ts'
+import { openPlaces } from '#src/sessions/geoip.ts'
 
 /**
  * Creates the core of one server with its own limits, queues and caches, from the parts that its start

@@ -1,5 +1,5 @@
 import { type Config, ConfigError } from '#src/config.ts'
-import { readPlaces } from '#src/sessions/location.ts'
+import { readPlaces } from '#src/sessions/geoip.ts'
 import { readCertificate } from './certificate.ts'
 
 /**

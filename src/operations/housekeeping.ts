@@ -12,7 +12,7 @@ const rotate = async (context: Context): Promise<void> => {
   const { rotateDueKeys } = await import('#src/tokens/rotation.ts')
   const { readSettings } = await import('./settings.ts')
   const { key_rotation_interval } = await context.store.read(readSettings)
-  await rotateDueKeys(context, parseDuration(key_rotation_interval))
+  await rotateDueKeys(context, parseDuration(key_rotation_interval) ?? Number.POSITIVE_INFINITY)
 }
 
 type Job = (context: Context) => Promise<unknown>

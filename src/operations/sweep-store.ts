@@ -13,7 +13,7 @@ import type { Transaction } from '#src/storage/store.ts'
  */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
-/** Milliseconds for which a device is kept, the lifetime of its cookie in a browser (sign-in/devices.ts). */
+/** Milliseconds for which a device is kept, as its cookie in the browser (sign-in/known-browsers.ts). */
 const DEVICE_KEPT = 400 * DAY
 
 /**

@@ -127,7 +127,8 @@ export const render = <Page extends keyof Pages>(
       ...(is_still && stillHeaders),
       'content-language': locale,
       // With no-referrer Chromium would post `Origin: null`, which the check against cross-site posts
-      // refuses.
+      // refuses. The page of form_post posts to the client, which must not see its address, an authorization
+      // request.
       'referrer-policy': html.includes('<form') && page !== 'form-post' ? 'same-origin' : 'no-referrer',
       ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
       ...extra,

@@ -1,11 +1,12 @@
 import type { Core } from '#src/context.ts'
 import { throwProblems } from '#src/directory/access.ts'
 import { settingsFrom } from '#src/directory/identity-providers/metadata.ts'
-import { readOrganization, readOrganizationBySlug, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import { readOrganization, readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { checkPolicy, hashPassword } from '#src/directory/users/password.ts'
 import { AppError, conflict, invalid } from '#src/lib/app-error.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
-import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, NO_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { referred, type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
@@ -95,8 +96,6 @@ interface Prepared {
   hashes: Map<SeedOf<'users'>, string>
   mistakes: Mistake[]
 }
-
-const NO_ORGANIZATION: OrganizationId = 'org_'
 
 /** Does the slow work before the transaction: hashes of new passwords, metadata of SAML providers. */
 const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {

@@ -19,7 +19,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { NewUserFields } from '#src/pages/data.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { chargeBrowser } from './devices.ts'
+import { chargeBrowser } from './known-browsers.ts'
 
 const gone = (): PageError => new PageError('link', 410)
 

@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
-import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import type { Organization } from '#src/directory/organizations/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { setLastLogin, type UserRow } from '#src/directory/users/store.ts'
 import { setCookie } from '#src/http/cookies.ts'
@@ -13,6 +14,9 @@ import type { Transaction } from '#src/storage/store.ts'
 
 /** acr (protocol/oidc/acr.ts) and amr (https://www.rfc-editor.org/rfc/rfc8176) of a password login. */
 export const PASSWORD = { acr: '1', amr: ['pwd'] }
+
+/** Lifetime without `session_ttl` in milliseconds: a login on a shared computer ends within a day. */
+const LIFETIME = DAY
 
 /** A login that began in this write, with its cookie. */
 export interface NewLogin {
@@ -59,7 +63,7 @@ export const logIn = async (
     user_id: user.id,
     organization_id: organization.id,
     ...proven,
-    expires_at: Math.min(until, now + (settingsOf(organization).session_ttl ?? DAY)),
+    expires_at: Math.min(until, now + (settingsOf(organization).session_ttl ?? LIFETIME)),
   })
   return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }
 }

@@ -4,7 +4,7 @@ import { networkOf } from '#src/http/network.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY } from '#src/lib/duration.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { isKnownDevice } from './devices.ts'
+import { isKnownDevice } from './known-browsers.ts'
 import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 

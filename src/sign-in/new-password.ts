@@ -18,7 +18,7 @@ import type { UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { ChangePasswordPage, PasswordRule } from '#src/pages/data.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { chargeBrowser } from './devices.ts'
+import { chargeBrowser } from './known-browsers.ts'
 import { confirmProof, provePassword } from './password.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const

@@ -1,5 +1,5 @@
 import { permissionsOf } from '#src/directory/access.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { PageError } from '#src/pages/boundary.ts'

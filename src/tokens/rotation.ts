@@ -23,11 +23,6 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
 const LEAD = 15 * MINUTE
 /** Maximum lifetime of a token (one day) plus ten minutes for clock skew, in ms. */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
-/**
- * Default interval of rotation in ms. It bounds the use of a key that leaked unnoticed; each rotation makes
- * every cache fetch the key set again.
- */
-const ROTATION_INTERVAL = 90 * DAY
 
 /** Returns a key pair as a row that signs at once. The private key is sealed with the master key. */
 export const keyRow = (
@@ -147,11 +142,8 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
   })
 }
 
-/**
- * Rotates keys that have signed for `oldest` ms (default 90 days) and removes keys whose last token has
- * expired.
- */
-export const rotateDueKeys = async (context: Core, oldest = ROTATION_INTERVAL): Promise<void> => {
+/** Rotates keys that have signed for `oldest` ms, and removes keys whose last token has expired. */
+export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))
     if (active_at <= now - oldest) await rotateKey(context, alg)

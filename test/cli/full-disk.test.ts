@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { withLocation } from '#src/cli/located.ts'
+import { withDetails } from '#src/cli/error-details.ts'
 import { unavailable } from '#src/storage/errors.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
@@ -117,12 +117,12 @@ testOnPostgres(
     writeFileSync(file, JSON.stringify({ database_url: url }))
     await sql.unsafe('SET statement_timeout = 1')
     const failure = await sql.unsafe('SELECT pg_sleep(60)').catch((error: unknown) => error)
-    expect(await withLocation(unavailable(failure), { config: file })).toMatchObject({
+    expect(await withDetails(unavailable(failure), { config: file })).toMatchObject({
       exit_code: 75,
       message: `PostgreSQL at ${new URL(url).host}, database ${new URL(url).pathname.slice(1)}: no answer in time; a restore or copy may be running.`,
     })
     const other = new Error('anything else')
-    expect(await withLocation(other, { config: file })).toBe(other)
+    expect(await withDetails(other, { config: file })).toBe(other)
     await sql.close()
     await drop()
   },

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll, refused } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'

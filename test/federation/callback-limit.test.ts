@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { charge } from '#src/http/charge.ts'
+import { charge } from '#src/http/rate-limits.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser, type Page } from '#test/support/browser.ts'

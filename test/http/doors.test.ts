@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
-import { type ChargeKind, charge } from '#src/http/charge.ts'
 import { cookieNames } from '#src/http/cookies.ts'
+import { type ChargeKind, charge } from '#src/http/rate-limits.ts'
 import type { AppError } from '#src/lib/app-error.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { addSaml, certifiedProvider, post as postAcs } from '#test/federation/saml/world.ts'

@@ -1,5 +1,5 @@
 /**
- * The parts of maxmind that src/sessions/location.ts uses: `Reader.decoder`, and of it `decode`,
+ * The parts of maxmind that src/sessions/geoip.ts uses: `Reader.decoder`, and of it `decode`,
  * `decodeString` and `decodeArray`. They are private; they are replaced because the library bounds neither
  * how many values a record has nor how long they are, so that a damaged file would hold the event loop.
  */

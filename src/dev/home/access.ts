@@ -1,4 +1,4 @@
-import { isLoopbackAddress, isLoopbackHost } from '#src/dev/gate.ts'
+import { isLoopbackAddress, isLoopbackHost } from '#src/dev/host-check.ts'
 import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -44,7 +44,7 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
       return given !== undefined && sameHash(hashSecret(given), hashSecret(held))
     },
     /**
-     * The gate (dev/gate.ts) has checked an `Origin` header that is present.
+     * An `Origin` header that is present was checked before (dev/host-check.ts).
      *
      * @throws AppError 403 for a form without an `Origin` header
      */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mappingOf } from '#src/directory/claims.ts'
+import { mappingOf } from '#src/directory/claim-mapping.ts'
 import {
   flag,
   integer,

@@ -1,5 +1,5 @@
 import type { CalledFor, Core, FoundDocument } from '#src/context.ts'
-import { chargeDocument } from '#src/http/charge.ts'
+import { chargeDocument } from '#src/http/rate-limits.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { parseDocument } from '#src/protocol/oauth/client-document.ts'

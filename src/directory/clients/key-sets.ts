@@ -1,6 +1,6 @@
 import type { createLocalJWKSet } from 'jose'
 import type { CalledFor, Core } from '#src/context.ts'
-import { chargeKeySet } from '#src/http/charge.ts'
+import { chargeKeySet } from '#src/http/rate-limits.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
 import { findJson } from './remote-json.ts'

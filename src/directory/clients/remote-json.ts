@@ -1,5 +1,5 @@
 import type { CalledFor, Core, KnownJson } from '#src/context.ts'
-import { printable } from '#src/http/refusal.ts'
+import { printable } from '#src/http/refusal-log.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mappingOf } from '#src/directory/claims.ts'
+import { mappingOf } from '#src/directory/claim-mapping.ts'
 import {
   flag,
   integer,
@@ -95,6 +95,7 @@ export const writable = {
   token_endpoint_auth_method: oneOf(clientAuthMethods).describe(
     'How the client authenticates; `none` for public clients.',
   ),
+  // A day at most: a retired signing key stays published for as long (tokens/rotation.ts).
   access_token_ttl: integer(60, DAY / SECOND).describe('Lifetime of access tokens in seconds.'),
   refresh_token_ttl: integer(300, (365 * DAY) / SECOND).describe('Lifetime of refresh tokens in seconds.'),
   capabilities: set(oneOf(['token_introspection', 'cross_organization']), 2).describe(
@@ -106,6 +107,7 @@ export const writable = {
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
+  // A client repeats a lost request within seconds, and a stolen token is of use for as long.
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds after its use in which a refresh token is accepted again, for a client that lost the answer.',
   ),

@@ -10,7 +10,8 @@ import {
   throwProblems,
 } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
-import { effectiveRoles, whenTaken } from '#src/directory/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
+import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'

@@ -67,6 +67,7 @@ const certificate = z
 export const samlSettings = {
   entity_id: line(1024, 1).describe('Entity id of the provider.'),
   sso_url: address.describe('Address of the provider for requests by redirect.'),
+  // A signature is verified with each of them until one fits.
   certificates: z
     .array(certificate, 'A list of certificates in PEM.')
     .min(1, 'At least one certificate: without it no signature could be verified.')

@@ -3,7 +3,7 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import { addressOf, readAddress } from './address.ts'
+import { addressOf, readAddress } from './asset-address.ts'
 
 export type Asset = Tables['organization_assets']['$inferSelect']
 

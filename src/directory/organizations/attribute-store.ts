@@ -6,7 +6,8 @@ import { MINUTE } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { beginPurge, endPurge } from '#src/storage/purges.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { readOrganization, settingsOf } from './store.ts'
+import { settingsOf } from './settings.ts'
+import { readOrganization } from './store.ts'
 import { searchableNames } from './user-attributes.ts'
 
 /** Maximum number of users whose rows one write replaces: other writes wait for it. */

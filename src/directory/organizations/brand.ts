@@ -1,7 +1,8 @@
 import type { Core } from '#src/context.ts'
 import { accentUrl } from '#src/pages/accent.ts'
 import type { Brand } from '#src/pages/data.ts'
-import { type Organization, settingsOf } from './store.ts'
+import { settingsOf } from './settings.ts'
+import type { Organization } from './store.ts'
 
 /** Returns the brand of an organization: its theme, over it the accent colour, over both the custom CSS. */
 export const brandOf = (

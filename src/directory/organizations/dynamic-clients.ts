@@ -12,7 +12,8 @@ import type { SessionFilter } from '#src/sessions/filter-store.ts'
 import { revokeSessionsAlone } from '#src/sessions/service.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Settings } from './schema.ts'
-import { type Organization, settingsOf } from './store.ts'
+import { settingsOf } from './settings.ts'
+import type { Organization } from './store.ts'
 
 /** Id prefixes of the clients that each policy allows. */
 const admitted = {

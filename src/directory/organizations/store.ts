@@ -1,17 +1,13 @@
 import { and, eq, like, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, countAll, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
-import { parseDuration } from '#src/lib/duration.ts'
-import { canonicalDomain } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
-import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
 import { cached } from '#src/storage/cache.ts'
 import { removeOrganizationParts } from '#src/storage/remains.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import type { PasswordPolicy, Settings } from './schema.ts'
-import { definitionsOf } from './user-attributes.ts'
+import { settingsOf } from './settings.ts'
 
 export type Organization = Tables['organizations']['$inferSelect']
 
@@ -110,85 +106,6 @@ export const offersRegistration = (store: Store): Promise<boolean> =>
 
 /** True when an organization lets people sign in with a code by mail. */
 export const offersEmailCodes = (store: Store): Promise<boolean> => anyPolicy(store, 'email_code users all')
-
-/**
- * Minimum lengths of the preset `nist`: for a password that is the only factor, and for a user with a second
- * factor. The preset also refuses common passwords, and has no rules of composition or ageing:
- * https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
- */
-const NIST = { single_factor: 15, with_factor: 8 }
-
-const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolean): PasswordPolicy => {
-  const isNist = policy?.preset === 'nist'
-  return {
-    min_length: policy?.min_length ?? (isNist && !hasFactor ? NIST.single_factor : NIST.with_factor),
-    min_length_with_factor: isNist ? (policy.min_length ?? NIST.with_factor) : undefined,
-    require_uppercase: policy?.require_uppercase ?? !isNist,
-    require_lowercase: policy?.require_lowercase ?? !isNist,
-    require_digit: policy?.require_digit ?? !isNist,
-    require_special: policy?.require_special ?? !isNist,
-    refuse_common: policy?.refuse_common ?? true,
-    max_age_days: policy?.max_age_days ?? undefined,
-  }
-}
-
-/** Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. */
-export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
-  const {
-    theme,
-    session_ttl,
-    mfa_required,
-    passkey_required,
-    email_code,
-    remember_browser_days,
-    self_deletion,
-    logo,
-    logo_dark,
-    accent_color,
-    custom_css,
-    terms_url,
-    terms,
-    privacy_url,
-    support_url,
-    allowed_domains,
-    registration,
-    step_up,
-    console_acr,
-    password_policy: policy,
-    user_attributes,
-    client_registration,
-    client_metadata_documents,
-    allowed_metadata_documents,
-    blocked_clients,
-  } = settings as Settings
-  return {
-    theme: theme ?? undefined,
-    session_ttl: session_ttl ? parseDuration(session_ttl) : undefined,
-    mfa_required: mfa_required ?? false,
-    passkey_required: passkey_required ?? false,
-    email_code: email_code ?? 'off',
-    remember_browser_days: remember_browser_days ?? undefined,
-    self_deletion: self_deletion ?? false,
-    terms: terms ? { version: terms.version, text: terms.text ?? '', url: terms.url ?? '' } : undefined,
-    logo: logo ?? undefined,
-    logo_dark: logo_dark ?? undefined,
-    accent_color: accent_color ?? undefined,
-    custom_css: custom_css ?? undefined,
-    terms_url: terms_url ?? undefined,
-    privacy_url: privacy_url ?? undefined,
-    support_url: support_url ?? undefined,
-    allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
-    registration: registration ?? 'off',
-    step_up: step_up ?? undefined,
-    console_acr: console_acr ?? undefined,
-    password_policy: passwordPolicyOf(policy, (mfa_required || passkey_required) ?? false),
-    user_attributes: definitionsOf(user_attributes),
-    client_registration: client_registration ?? 'off',
-    client_metadata_documents: client_metadata_documents ?? 'off',
-    allowed_metadata_documents: allowed_metadata_documents ?? publishedIds,
-    blocked_clients: blocked_clients ?? [],
-  }
-}
 
 /** Returns the themes used by organizations. */
 export const usedThemes = async (q: Queries): Promise<string[]> => {

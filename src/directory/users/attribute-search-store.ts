@@ -1,6 +1,7 @@
 import { and, eq, or, type SQL } from 'drizzle-orm'
 import { hasValue, isValue, requireIndex } from '#src/directory/organizations/attribute-store.ts'
-import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
 import { searchableNames } from '#src/directory/organizations/user-attributes.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { invalid } from '#src/lib/app-error.ts'

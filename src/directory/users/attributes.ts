@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { flag, line } from '#src/directory/fields.ts'
-import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import type { Organization } from '#src/directory/organizations/store.ts'
 import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 

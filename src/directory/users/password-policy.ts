@@ -1,5 +1,6 @@
 import type { PasswordPolicy } from '#src/directory/organizations/schema.ts'
-import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import type { Organization } from '#src/directory/organizations/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { listFactors } from './factors/store.ts'

@@ -1,6 +1,7 @@
 import type { Caller } from '#src/context.ts'
 import { mayGrant, permissionsOf, requireOrganization } from '#src/directory/access.ts'
-import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import { readOrganization } from '#src/directory/organizations/store.ts'
 import { searchableNames } from '#src/directory/organizations/user-attributes.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'

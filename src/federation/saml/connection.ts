@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import type { CalledFor, Context } from '#src/context.ts'
 import { settingsFrom } from '#src/directory/identity-providers/metadata.ts'
 import type { SamlProvider } from '#src/directory/identity-providers/types.ts'
-import { type ConnectionCheck, checkAddress, finding } from '#src/federation/checks.ts'
+import { type ConnectionCheck, checkAddress, finding } from '#src/federation/connection-checks.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 

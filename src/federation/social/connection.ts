@@ -1,7 +1,12 @@
 import * as client from 'openid-client'
 import type { CalledFor, Context } from '#src/context.ts'
 import type { OAuth2Provider, OidcProvider } from '#src/directory/identity-providers/types.ts'
-import { type ConnectionCheck, checkAddress, finding, UNREACHABLE } from '#src/federation/checks.ts'
+import {
+  type ConnectionCheck,
+  checkAddress,
+  finding,
+  UNREACHABLE,
+} from '#src/federation/connection-checks.ts'
 import { causesOf } from '#src/federation/refusal.ts'
 import { OutboundError } from '#src/http/outbound.ts'
 import { discover, MAX_KEPT_BYTES } from './configuration.ts'

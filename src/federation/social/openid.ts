@@ -93,7 +93,7 @@ const checkAccessTokenHash = (
     throw new CallbackError('id_token_at_hash')
 }
 
-/** Milliseconds by which the clocks may differ. */
+/** Milliseconds by which the clocks may differ, as by default at a SAML provider. */
 const TOLERANCE = MINUTE
 
 /**

@@ -1,8 +1,9 @@
 import { record } from '#src/audit/record.ts'
 import type { Context, Locate } from '#src/context.ts'
+import { isAdmitted } from '#src/directory/admission.ts'
 import { noteUse } from '#src/directory/clients/dynamic-store.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
-import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type SessionId } from '#src/lib/ids.ts'
@@ -132,8 +133,8 @@ interface Started {
 }
 
 /**
- * Returns the latest end (ms) of a session that begins now; null when the session lasts as long as it is
- * used.
+ * Returns the latest end (ms) of a session that begins now; null without `session_ttl`: an application keeps
+ * its users signed in, and an idle session ends with its refresh token.
  */
 export const sessionEnd = (
   { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,

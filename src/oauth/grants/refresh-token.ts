@@ -1,6 +1,7 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
+import { isAdmitted } from '#src/directory/admission.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'

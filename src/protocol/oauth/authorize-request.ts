@@ -1,8 +1,14 @@
 import { isLine } from '#src/lib/text.ts'
 import { isDynamic, isUnowned, type Origin } from './dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from './error.ts'
-import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
-import { isChallenge } from './pkce.ts'
+import {
+  checkRegular,
+  invalidParameter,
+  type ParameterMap,
+  requireParameter,
+  requireRegular,
+} from './parameters.ts'
+import { readChallenge } from './pkce.ts'
 import { isRedirectOf, usesPrivateScheme } from './redirect-uri.ts'
 import { scopesAt, type TargetApi } from './resource.ts'
 import { defaultScopes, grantKnownScopes, grantScopes, parseScope } from './scope.ts'
@@ -141,8 +147,6 @@ export const parseAuthorizeRequest = (
   }
 }
 
-const invalid = (name: string) => new OAuthError('invalid_request', `The parameter ${name} is invalid.`)
-
 // Request objects are refused by name and never fetched:
 // https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
 const unsupported = {
@@ -165,24 +169,13 @@ const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
       'The response_mode form_post needs an http or https redirect_uri, and a state without line breaks or NUL.',
     )
   if (mode !== undefined && !(responseModes as readonly string[]).includes(mode))
-    throw invalid('response_mode')
+    throw invalidParameter('response_mode')
 }
 
 const limited = (values: ReadonlyMap<string, string>, name: string, maxLength: number) => {
   const value = values.get(name)
-  if (value !== undefined && value.length > maxLength) throw invalid(name)
+  if (value !== undefined && value.length > maxLength) throw invalidParameter(name)
   return value
-}
-
-/**
- * Requires PKCE from every client, confidential ones too: a stolen code is useless without the verifier.
- * https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
- */
-const readChallenge = (values: ReadonlyMap<string, string>) => {
-  const challenge = requireParameter(values, 'code_challenge')
-  if (requireParameter(values, 'code_challenge_method') !== 'S256') throw invalid('code_challenge_method')
-  if (!isChallenge(challenge)) throw invalid('code_challenge')
-  return challenge
 }
 
 /** True when users of this organization may log in to the client. */
@@ -205,9 +198,10 @@ const readOrganization = (
 ) => {
   const named = values.get('organization_id')
   const decided = isDynamic(client) ? api?.organization_id : undefined
-  if (named !== undefined && decided !== undefined && named !== decided) throw invalid('organization_id')
+  if (named !== undefined && decided !== undefined && named !== decided)
+    throw invalidParameter('organization_id')
   const organization_id = named ?? decided ?? client.organization_id
-  if (!serves(client, organization_id)) throw invalid('organization_id')
+  if (!serves(client, organization_id)) throw invalidParameter('organization_id')
   return organization_id
 }
 
@@ -218,14 +212,14 @@ const readPrompts = (text: string | undefined): readonly Prompt[] => {
   const prompts = text.split(' ', promptValues.length + 1)
   const isOnce = new Set(prompts).size === prompts.length
   if (!prompts.every(isPrompt) || !isOnce || (prompts.includes('none') && prompts.length > 1))
-    throw invalid('prompt')
+    throw invalidParameter('prompt')
   return prompts
 }
 
 const readMaxAge = (text: string | undefined) => {
   if (text === undefined) return undefined
   const seconds = /^\d{1,10}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
-  if (seconds > 2 ** 31 - 1) throw invalid('max_age')
+  if (seconds > 2 ** 31 - 1) throw invalidParameter('max_age')
   return seconds
 }
 

@@ -90,6 +90,10 @@ export const parseForm = (body: string): ReadonlyMap<string, string> => {
   return parameters.values
 }
 
+/** Returns the error for a parameter whose value is not allowed. */
+export const invalidParameter = (name: string): OAuthError =>
+  new OAuthError('invalid_request', `The parameter ${name} is invalid.`)
+
 /**
  * Returns the value of a required parameter.
  *

@@ -1,10 +1,24 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import { invalidParameter, requireParameter } from './parameters.ts'
 
 const challenge = /^[A-Za-z0-9_-]{43}$/
 const verifier = /^[A-Za-z0-9._~-]{43,128}$/
 
-/** True for text in the form of an S256 challenge: 32 bytes in base64url without padding. */
-export const isChallenge = (text: string): boolean => challenge.test(text)
+/**
+ * Returns the challenge of an authorization request. Every client needs PKCE, confidential ones too: a stolen
+ * code is useless without the verifier. The method is S256, because a challenge of `plain` is the verifier.
+ * https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
+ *
+ * @throws OAuthError `invalid_request`
+ */
+export const readChallenge = (values: ReadonlyMap<string, string>): string => {
+  const text = requireParameter(values, 'code_challenge')
+  if (requireParameter(values, 'code_challenge_method') !== 'S256')
+    throw invalidParameter('code_challenge_method')
+  // SHA-256 has 32 bytes: 43 characters of base64url without padding.
+  if (!challenge.test(text)) throw invalidParameter('code_challenge')
+  return text
+}
 
 /**
  * Compares a code verifier with its S256 challenge in constant time. Returns false when either is malformed

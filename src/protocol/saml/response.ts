@@ -1,11 +1,11 @@
 import { SamlError } from './error.ts'
-import { type Gate, openResponse } from './gate.ts'
 import { BEARER, ENTITY_FORMAT } from './names.ts'
+import { openResponse, type ResponseTrust } from './signed-response.ts'
 import { parseTime } from './time.ts'
 import { attributeOf, find, findAll, textOf } from './xml.ts'
 
 /** Expectations for a response besides its signatures. Times are in milliseconds. */
-export interface Expected extends Gate {
+export interface Expected extends ResponseTrust {
   /** Entity ID of the provider. */
   readonly issuer: string
   /** Gatehouse's own entity ID. */

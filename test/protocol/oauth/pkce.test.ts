@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { isChallenge, verifies } from '#src/protocol/oauth/pkce.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { readChallenge, verifies } from '#src/protocol/oauth/pkce.ts'
 
 // https://www.rfc-editor.org/rfc/rfc7636#appendix-B
 const verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
@@ -18,7 +19,12 @@ describe('O-07 the syntax of a challenge', () => {
     ['a line feed', `${challenge}\n`, false],
     ['a letter outside ASCII', challenge.replace('E', 'É'), false],
     ['nothing', '', false],
-  ])('%s', (_, text, expected) => expect(isChallenge(text)).toBe(expected))
+  ])('%s', (_, text, isValid) => {
+    const read = () =>
+      readChallenge(new Map(Object.entries({ code_challenge: text, code_challenge_method: 'S256' })))
+    if (isValid) expect(read()).toBe(text)
+    else expect(read).toThrow(new OAuthError('invalid_request', 'The parameter code_challenge is invalid.'))
+  })
 })
 
 describe('O-08 a verifier', () => {

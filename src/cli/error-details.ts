@@ -8,7 +8,7 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
  * Adds the details that an HTTP answer leaves out: the database and the reason of a storage failure, or each
  * refused field. Returns any other error unchanged.
  */
-export const withLocation = async (error: unknown, options: { config?: string }): Promise<unknown> => {
+export const withDetails = async (error: unknown, options: { config?: string }): Promise<unknown> => {
   if (!(error instanceof AppError)) return error
   if (!isStorageFailure(error.cause)) {
     const details = error.details?.map(({ field, message }) => `${field}: ${message}`).join(' ')

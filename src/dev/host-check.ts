@@ -30,7 +30,7 @@ export const CONTROL_HEADER = 'gatehouse-control'
  * reach the server through a host name that the page's owner controls (DNS rebinding), nor send requests
  * below /dev/.
  */
-export const gateOf = (config: Config, dev_hosts: readonly string[]) => {
+export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
   const own = new Set([config.host, ...urls, ...dev_hosts].map(host => bare(host.toLowerCase())))
   // A server that listens on all addresses does not know its own, so any IP address is accepted: DNS cannot

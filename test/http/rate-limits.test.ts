@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type ChargeKind, charge, openCharges } from '#src/http/charge.ts'
+import { type ChargeKind, charge, openCharges } from '#src/http/rate-limits.ts'
 import type { AppError } from '#src/lib/app-error.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { startApp } from '#test/support/app.ts'

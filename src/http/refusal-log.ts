@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Call } from './call.ts'
-import { charge } from './charge.ts'
+import { charge } from './rate-limits.ts'
 
 /**
  * Maximum characters of a text in the log. The limit is low, because strangers choose the text; a common

@@ -6,7 +6,7 @@ import { isSigned, openDocument, type Trust, verifySignature } from './signature
 import { attributeOf, elementName, find } from './xml.ts'
 
 /** Keys and options by which a response is checked. */
-export interface Gate extends Trust {
+export interface ResponseTrust extends Trust {
   readonly allow_cbc: boolean
   /** This service provider's RSA key, to which providers encrypt. */
   readonly decryption_key: KeyObject
@@ -31,30 +31,34 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  *
  * @throws SamlError
  */
-export const openResponse = (encoded: string, gate: Gate): Opened => {
+export const openResponse = (encoded: string, trust: ResponseTrust): Opened => {
   const root = openDocument(decode(encoded))
   if (elementName(root) !== 'samlp:Response') throw new SamlError('bad_shape', 'no response')
   const isResponseSigned = isSigned(root)
-  const response = isResponseSigned ? verifySignature(root, gate) : root
+  const response = isResponseSigned ? verifySignature(root, trust) : root
   checkStatus(response)
   const encrypted = find(response, 'saml:EncryptedAssertion')
   const plain = find(root, 'saml:Assertion')
   if (encrypted) {
-    const inner = openDocument(decrypt(encrypted, gate.decryption_key, gate.allow_cbc))
+    const inner = openDocument(decrypt(encrypted, trust.decryption_key, trust.allow_cbc))
     if (elementName(inner) !== 'saml:Assertion') throw new SamlError('bad_shape', 'no assertion')
-    return { response, assertion: verifiedAssertion(inner, isResponseSigned ? inner : undefined, gate) }
+    return { response, assertion: verifiedAssertion(inner, isResponseSigned ? inner : undefined, trust) }
   }
   if (!plain) throw new SamlError('no_assertion')
   const covered = isResponseSigned ? find(response, 'saml:Assertion') : undefined
-  return { response, assertion: verifiedAssertion(plain, covered, gate) }
+  return { response, assertion: verifiedAssertion(plain, covered, trust) }
 }
 
 /**
  * Returns the signed assertion. Its own signature is verified; without one the response's signature must
  * cover it, and `covered` is returned.
  */
-const verifiedAssertion = (assertion: Element, covered: Element | undefined, gate: Gate): Element => {
-  if (isSigned(assertion)) return verifySignature(assertion, gate)
+const verifiedAssertion = (
+  assertion: Element,
+  covered: Element | undefined,
+  trust: ResponseTrust,
+): Element => {
+  if (isSigned(assertion)) return verifySignature(assertion, trust)
   if (!covered) throw new SamlError('unsigned')
   return covered
 }
