@@ -6,7 +6,6 @@ import { pageBoundary } from '#src/pages/boundary.ts'
 import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
-import { CONTROL_HEADER, type gateOf, isLoopbackAddress } from './gate.ts'
 import { guidePage, isGuide } from './guide.ts'
 import { homeAccess } from './home/access.ts'
 import { isHome, openHome } from './home/index.ts'
@@ -14,6 +13,7 @@ import { LOG } from './home/log.ts'
 import { MAILBOX } from './home/mailbox.ts'
 import { devPage } from './home/page.ts'
 import { TOOLS } from './home/tools.ts'
+import { CONTROL_HEADER, type hostCheckOf, isLoopbackAddress } from './host-check.ts'
 import { PICK, pick } from './picker.ts'
 
 /**
@@ -29,7 +29,7 @@ export type DevRoutes = (
 /** Opens the pages and controls of development mode. Their code is not loaded before the first request. */
 export const openDevRoutes = (
   state: DevState,
-  gate: ReturnType<typeof gateOf>,
+  check: ReturnType<typeof hostCheckOf>,
   options: { token: string; remote: boolean; exposed: boolean },
 ): DevRoutes => {
   const { context } = state
@@ -56,7 +56,7 @@ export const openDevRoutes = (
 
   return (call, url, send) => {
     if (isGuide(url.pathname)) return guidePage(context, url.pathname)
-    gate.requireOwnOrigin(call.request, url)
+    check.requireOwnOrigin(call.request, url)
     if (isHome(url.pathname))
       return home(call, url, (path, init) => send(new Request(context.config.url + path, init)))
     if (url.pathname === PICK && !exposed) return picked({ request: call.request, params: {} })

@@ -7,7 +7,7 @@ import type { DevClock } from './clock.ts'
 import type { DevState } from './controls.ts'
 import type { DevRoutes } from './dev-routes.ts'
 import { openFaults } from './faults.ts'
-import { gateOf } from './gate.ts'
+import { hostCheckOf } from './host-check.ts'
 import { openRecorder } from './recorder.ts'
 import { type Snapshot, takeSnapshot } from './store.ts'
 
@@ -61,11 +61,11 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
     exposed: options.exposed,
   }
   const warnOfHost = hostWarning(context)
-  const gate = gateOf(context.config, dev_hosts)
+  const check = hostCheckOf(context.config, dev_hosts)
   let routes: Promise<DevRoutes> | undefined
   /** Loads the pages and controls at the first request to one of them. */
   const devRoutes = (): Promise<DevRoutes> => {
-    routes ??= import('./dev-routes.ts').then(({ openDevRoutes }) => openDevRoutes(state, gate, options))
+    routes ??= import('./dev-routes.ts').then(({ openDevRoutes }) => openDevRoutes(state, check, options))
     return routes
   }
 
@@ -76,7 +76,7 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
       if (OWN_PATHS.test(url.pathname)) {
         const answer = await devRoutes()
-        return gate.harden(await answer(call, url, own => recorded(state, own, server, next)))
+        return check.harden(await answer(call, url, own => recorded(state, own, server, next)))
       }
       warnOfHost(request)
       return await recorded(state, request, server, next)

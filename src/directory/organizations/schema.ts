@@ -22,7 +22,7 @@ import { PICTURE_LIMIT, PIXEL_LIMIT, type PictureFault, readPicture } from '#src
 import { THEME_NAME } from '#src/pages/themes.ts'
 import { isDocumentId, MAX_DOCUMENT_ID } from '#src/protocol/oauth/client-document.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import { isAddress, STYLE_LIMIT } from './address.ts'
+import { isAddress, STYLE_LIMIT } from './asset-address.ts'
 import { UserAttributes } from './user-attributes-schema.ts'
 
 /** Words of the server's own paths: a slug stands in URLs, where people would take it for one of them. */
