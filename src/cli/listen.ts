@@ -164,7 +164,7 @@ const explainError = <T>({ host, port }: Config, start: () => T): T => {
       throw new ConfigError(
         `GATEHOUSE_PORT: ${at} is in use by another program. Stop it, or choose another port.`,
       )
-    if (/^(?:EADDRNOTAVAIL|ENOENT)/.test(message))
+    if (/^(?:EADDRNOTAVAIL|EINVAL|ENOENT)/.test(message))
       throw new ConfigError(`GATEHOUSE_HOST: ${host} is not an address of this machine.`)
     if (code === 'EACCES') throw new ConfigError(`GATEHOUSE_PORT: this user may not listen on port ${port}.`)
     throw new ConfigError(`cannot listen on ${at}: ${message}`)
