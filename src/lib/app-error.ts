@@ -40,9 +40,7 @@ interface AppErrorOptions {
   cause?: unknown
 }
 
-/**
- * A refusal outside the OAuth endpoints. The boundary of each family of routes turns it into an HTTP answer.
- */
+/** A refusal outside the OAuth endpoints. It is answered as JSON or, by pages/boundary.ts, as a page. */
 export class AppError extends Error {
   readonly code: AppErrorCode
   readonly status: number
@@ -63,7 +61,7 @@ export class AppError extends Error {
   }
 }
 
-/** Returns a 404, the same for unknown ids and ids of other organizations. */
+/** Returns a 404 that is the same for an unknown id and for an id of another organization. */
 export const notFound = (what = 'The resource'): AppError =>
   new AppError('not_found', `${what} does not exist.`)
 

@@ -50,7 +50,7 @@ type Locked = [
   string,
 ]
 
-/** Packages that only the compiler reads add no code to the executable. */
+/** Packages that only the TypeScript compiler reads, so the executable contains none of their code. */
 const HAS_NO_CODE = /^(?:@types\/.*|bun-types|undici-types|typescript)$/
 
 /**

@@ -4,8 +4,8 @@ import { fold, normalize } from './text.ts'
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Maximum length in 16-bit code units. Each character has at most two of them, and adds at least one of the
- * 253 characters that the `xn--` form may have.
+ * Maximum length in 16-bit code units. The `xn--` form has at most 253 characters. A character of the domain
+ * has one or two code units and becomes at least one character of the `xn--` form.
  */
 const MAX_DOMAIN_LENGTH = 506
 

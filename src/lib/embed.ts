@@ -6,7 +6,7 @@ import { join } from 'node:path'
  * macro: it runs when the caller is transpiled or bundled, so the executable contains the texts.
  * https://bun.com/docs/bundler/macros
  *
- * Callers pass the result to `Object.freeze` or another call; without it the bundler repeats the texts at
+ * Callers pass the result to a function such as `Object.freeze`. Otherwise the bundler repeats the texts at
  * each use of the variable.
  */
 export const embed = (folder: string, extensions: string[]): Record<string, string> =>
@@ -16,7 +16,7 @@ export const embed = (folder: string, extensions: string[]): Record<string, stri
 export const embedBinary = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'base64')
 
-/** Returns the names of the files of a folder with the extension, without it. This is a Bun macro. */
+/** Returns the names, without extension, of a folder's files that have the extension. This is a Bun macro. */
 export const embeddedNames = (folder: string, extension: string): string[] =>
   Object.keys(read(folder, [extension], 'utf8')).map(path => path.slice(0, -extension.length))
 

@@ -5,7 +5,7 @@ import { retryLater } from './app-error.ts'
  */
 export interface HashLane {
   work: 'login' | 'change'
-  /** The organization's id or slug, with `:known` for its known browsers. */
+  /** The organization's id or slug; `:known` is appended for logins from known browsers. */
   organization: string
   /** Result of `networkOf`; undefined for work that is not attributed to a network. */
   network?: string | undefined
@@ -18,8 +18,9 @@ interface Waiting {
 
 /**
  * Returns a queue that runs at most `slots` jobs concurrently and lets `waiting` jobs of each kind of work
- * wait. A free slot goes to logins and to other work by turns, and within each to the organizations by turns.
- * argon2 runs on the runtime's own threads, where more concurrent jobs would only take cores from other work.
+ * wait. A free slot goes to logins and to other work by turns. Within each kind of work the organizations
+ * take turns. The number of slots is limited because argon2 runs on threads of the runtime: more jobs would
+ * take the cores from other work.
  *
  * An organization may have as many waiting jobs as the queue has free seats. One organization alone therefore
  * gets half of the seats, and a second organization always finds some. The networks of an organization share

@@ -55,8 +55,8 @@ let count = 0
 /**
  * Returns an id that sorts after all earlier ids of this process, even when the clock (`now`, ms) steps back.
  * Ids of the same millisecond are numbered in `rand_a` (https://www.rfc-editor.org/rfc/rfc9562#section-6.2,
- * method 1). `Bun.randomUUIDv7` is not used, because it restarts its counter when an id has another time,
- * such as the time of an event.
+ * method 1). `Bun.randomUUIDv7` is not used, because it restarts its counter whenever it gets a different
+ * time, such as the time of an event.
  */
 export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${string}` => {
   count = now > latest ? 0 : count + 1

@@ -27,7 +27,7 @@ export const sealWith = (key: Buffer, plain: Uint8Array, label: string): Buffer 
 
 /** Decrypts the result of `sealWith`. Throws when the key, the label or any byte differs. */
 export const openWith = (key: Buffer, sealed: Uint8Array, label: string): Buffer => {
-  // Without the explicit length Node accepts a tag of four bytes.
+  // Without `authTagLength` Node accepts a tag of four bytes.
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, 12), { authTagLength: TAG })
   decipher.setAAD(Buffer.from(label)).setAuthTag(sealed.subarray(-TAG))
   return Buffer.concat([decipher.update(sealed.subarray(12, -TAG)), decipher.final()])

@@ -1,5 +1,5 @@
 /**
- * Metrics for Prometheus. Numbers are counted in memory, and rendered as text on request.
+ * Metrics for Prometheus. Values are kept in memory and rendered as text on request.
  * https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 type Type = 'counter' | 'gauge' | 'histogram'
@@ -55,7 +55,7 @@ export const openMetrics = () => {
   }
 
   return {
-    /** Includes a family in the text before its first value, so that dashboards and alerts find it. */
+    /** Renders a family even before its first value, so that dashboards and alerts find its name. */
     declare(type: 'counter' | 'histogram', family: Family): void {
       if (known.has(family.name)) return
       if (type === 'counter') openCounter(family)
@@ -65,7 +65,7 @@ export const openMetrics = () => {
       const counts = counters.get(family) ?? openCounter(family)
       counts.set(value, (counts.get(value) ?? 0) + 1)
     },
-    /** Records a duration in milliseconds. The text shows seconds. */
+    /** Records a duration in milliseconds. The rendered text shows seconds. */
     time(family: Family, value: string, ms: number): void {
       const series = histograms.get(family) ?? openHistogram(family)
       let observed = series.get(value)
@@ -79,8 +79,8 @@ export const openMetrics = () => {
       observed.sum += ms
     },
     /**
-     * Registers a gauge. `read` returns its value whenever the text is rendered. It replaces an earlier gauge
-     * of this name.
+     * Registers a gauge. Each rendering calls `read` for the value. An earlier gauge of this name is
+     * replaced.
      */
     gauge(name: string, help: string, read: () => number): void {
       known.set(name, { type: 'gauge', help, samples: () => [['', '', read()]] })

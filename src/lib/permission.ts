@@ -38,7 +38,7 @@ export const expand = (granted: Iterable<string>): Set<Permission> => {
   return held
 }
 
-/** Permissions that every user has, so granting them requires no right. */
+/** Permissions that every user has, so anyone may grant them. */
 const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
 
 /**

@@ -8,8 +8,8 @@ export const installedProgram: readonly string[] = [process.execPath, ...source]
 
 /**
  * Returns the path of the running executable, for child processes that exchange messages with this one or
- * open its database: parent and child must have one version. After an upgrade `process.execPath` names the
- * new file or no file, but on Linux /proc still leads to the old one:
+ * open its database, and therefore need the same version. After an upgrade `process.execPath` names the new
+ * file or no file, but on Linux /proc still leads to the old one:
  * https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html
  */
 export const runningExecutable = (): string => {

@@ -8,7 +8,7 @@ import { isIP } from './ip.ts'
 export interface Parser<T> {
   /** Returns the value; undefined for a text that is not allowed. */
   parse(given: string): T | undefined
-  /** The allowed values, as the end of the error "… is not". */
+  /** Describes the allowed values. An error message continues with it after "is not". */
   allowed: string
 }
 

@@ -1,6 +1,6 @@
 /**
- * Maximum length in 16-bit code units. Normalized passwords have at most 1,024 bytes, and text has at most
- * three code units for each two bytes of its normalized form.
+ * Maximum length in 16-bit code units. A normalized password has at most 1,024 bytes, and a text has at most
+ * three code units for every two bytes of its normalized form.
  */
 const MAX_NORMALIZED_LENGTH = 1_536
 

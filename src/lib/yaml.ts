@@ -38,7 +38,7 @@ export interface Yaml {
  * @throws YamlError for invalid YAML and for a value beyond a limit
  */
 export const parseYaml = (text: string): Yaml => {
-  // Loaded lazily: a start without a YAML file saves the milliseconds of the import.
+  // Loaded lazily, because the import takes milliseconds and most starts read no YAML file.
   const { isNode, LineCounter, parseDocument } = require('yaml') as typeof import('yaml')
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter, logLevel: 'error' })
