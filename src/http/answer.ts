@@ -56,8 +56,8 @@ export const asAppError = (error: unknown): AppError =>
       )
 
 /**
- * Headers of every redirect. They forbid caches and the Referer, because Location may carry a code or a
- * handle.
+ * Headers of every redirect. They forbid caching and sending a Referer, because Location may carry a code or
+ * a handle.
  */
 export const redirectHeaders = {
   'cache-control': 'no-store',

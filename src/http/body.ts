@@ -37,8 +37,8 @@ const readBytes = async (request: Request, limit: number): Promise<Uint8Array> =
 }
 
 /**
- * Rejects with 408 when the body is incomplete after `ms`. The answer closes the connection, so the rest is
- * not read.
+ * Rejects with 408 when the body is incomplete after `ms`. The answer closes the connection, so the rest of
+ * the body is not read.
  */
 const withTimeout = async <T>(body: Promise<T>, ms: number): Promise<T> => {
   const late = Promise.withResolvers<never>()
@@ -54,7 +54,8 @@ const withTimeout = async <T>(body: Promise<T>, ms: number): Promise<T> => {
 }
 
 /**
- * Reports an interrupted body as an error of the client: the connection ended, and the server did not fail.
+ * Reports an interrupted body as an error of the client, because the connection ended and the server did not
+ * fail.
  */
 const refuseTruncated = (cause: unknown): never => {
   throw cause instanceof AppError
@@ -112,7 +113,7 @@ export const readUpload = async (
 }
 
 /**
- * Reads a JSON body, by default of the admin API. `within` is in ms.
+ * Reads a JSON body. `limit` is in bytes, by default that of the admin API; `within` is in ms.
  *
  * @throws AppError 400 `invalid_request`, 408, 413, 415
  */

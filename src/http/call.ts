@@ -7,7 +7,7 @@ import { chooseLocale } from './locale.ts'
 
 type RequestIP = Pick<Server<unknown>, 'requestIP'>
 
-/** A request with its id and client. Address and user agent are computed only when something records them. */
+/** A request with its id and its client. Address and user agent are computed at their first use. */
 export interface Call extends ClientInfo {
   readonly request: Request
   readonly request_id: string
@@ -23,10 +23,10 @@ export interface Call extends ClientInfo {
   readonly locale: string
 }
 
-/** The form of an IANA time zone, which page.js puts into a cookie. */
+/** Format of the IANA time zone that page.js puts into a cookie. */
 const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
-/** A request carries its call under this key. A WeakMap costs more, and each garbage collection visits it. */
+/** Property of a request that holds its call. A WeakMap would cost more, also in each garbage collection. */
 const CALL = Symbol('call')
 
 interface OpenedRequest extends Request {
@@ -47,7 +47,7 @@ class OpenedCall implements Call {
   application: string | undefined
   readonly #core: Core
   readonly #server: RequestIP | undefined
-  /** The request object that the socket received; Bun knows an address for this object only. */
+  /** The request object that the socket received; Bun knows the client's address for this object only. */
   readonly #received: Request
   #ip_address: string | undefined
 
@@ -93,7 +93,7 @@ class OpenedCall implements Call {
 
 /**
  * Opens the call of a request. `callOf` returns it for the same request object. `received` is the request
- * object from the socket when `request` was made from it.
+ * object from the socket, if `request` is a new object made from it.
  */
 export const openCall = (
   core: Core,
@@ -106,7 +106,7 @@ export const openCall = (
   return call
 }
 
-/** Returns the call for another path and request. A form that continues after a confirmation uses it. */
+/** Returns the same call with another path and request, for a form that is processed after a confirmation. */
 export const withRequest = (call: Call, path: string, request: Request): Call => ({
   request,
   path,

@@ -21,8 +21,8 @@ export const preflight = (methods: string) => (): Response =>
 const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 
 /**
- * Allows only web pages of this client to read the answer. Any page may read answers to a dynamic client
- * without a secret.
+ * Lets web pages at the client's registered origins read the answer. Any web page may read answers to a
+ * dynamic client without a secret.
  */
 export const allowOrigin = async (
   context: Context,

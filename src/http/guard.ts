@@ -169,9 +169,9 @@ export const serveRoute =
   }
 
 /**
- * Writes on behalf of a caller, whose permissions are checked again inside the write: they may have changed
- * while the request waited for its body, another server or the queue. Without a caller the write is the
- * server's own.
+ * Writes on behalf of a caller. The caller's permissions are checked again inside the write, because they may
+ * have changed while the request waited for its body, another server or the queue. Without a caller the write
+ * is the server's own.
  *
  * @throws AppError 401, 403
  */
@@ -205,7 +205,7 @@ const review = async (
 const isWithin = (one: string, other: string): boolean =>
   `${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`)
 
-/** Returns the fields of `value` that the schema accepts; undefined when the schema is not one of objects. */
+/** Returns the fields of `value` that the schema accepts; undefined when it is not a schema of objects. */
 const goodFields = (schema: unknown, value: unknown): Record<string, unknown> | undefined => {
   const shape = shapeFor(schema, value)
   return (

@@ -1,7 +1,7 @@
 import type { Config } from '#src/config.ts'
 import type { Outbound } from '#src/context.ts'
 
-/** Returns `outboundFetch` (outbound.ts), whose HTTP client the first call loads. */
+/** Returns a function like `outboundFetch` (outbound.ts), which it loads at the first call. */
 export const lateOutbound =
   (config: Pick<Config, 'outbound_allow'>): Outbound =>
   async (url, init) =>

@@ -23,8 +23,9 @@ export const ofOrganization = idFilter.optional().describe('Only objects of this
 const LIMIT = 'A whole number from 1 to 100.'
 
 /**
- * Returns the query schema of a list: limit, cursor, order and the list's own filters. A page of 20 fills a
- * screen; more than 100 items would hold the event loop while the answer is encoded.
+ * Returns the query schema of a list: limit, cursor, order and the list's own filters. The default of 20
+ * items fills a screen. The maximum is 100, because encoding more items would block the event loop for too
+ * long.
  */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({

@@ -44,7 +44,8 @@ const budgets = {
   /** A call to another server. */
   outbound: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
   /**
-   * 1 KiB of a stored cross-site POST. It is kept for at most 5 minutes, the time in which a bucket refills.
+   * 1 KiB of a stored cross-site POST. The POST is kept for at most 5 minutes, the time in which a bucket
+   * refills.
    */
   stored_post: {
     network: { burst: 16 * 1_024, per_second: (16 * 1_024) / 300 },
@@ -67,8 +68,8 @@ const budgets = {
 export type ChargeKind = keyof typeof budgets
 
 /**
- * The budget of an organization, as a multiple of a network's budget: ten offices may log in at the same
- * time.
+ * The budget of an organization, as a multiple of a network's budget. It is enough for ten offices, each with
+ * a network of its own, at the same time.
  */
 const ORGANIZATION_FACTOR = 10
 
@@ -101,8 +102,8 @@ export interface Charge {
 }
 
 /**
- * Charges work to the client's network and to the organization before it is done. Budgets are in memory: a
- * restart allows at most one more burst.
+ * Charges work to the client's network and to the organization. Callers do the work afterwards. Budgets are
+ * in memory, so a restart allows at most one more burst.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -142,9 +143,9 @@ const RESERVED = 2
 const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
- * Charges a mail that an administrator sends. The organization and its share of the mailbox pay for each
- * mail, the mailbox only for mails beyond the organization's reserve. One organization therefore cannot use
- * up the mailbox for another one, whose password changes send mail too.
+ * Charges a mail that an administrator sends. Each mail is charged to the organization and to its own budget
+ * for the mailbox. The shared budget of the mailbox is charged only beyond the organization's reserve, so one
+ * organization cannot stop another one's mail to it.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */

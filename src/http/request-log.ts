@@ -7,11 +7,9 @@ const names = pino.symbols
 
 interface Parts {
   [pino.symbols.streamSym]: { write(line: string): void }
-  /**
-   * This function returns the time, and the string below the fields common to all lines. Both are JSON that
-   * begins with a comma.
-   */
+  /** Returns the time as a JSON member that begins with a comma. */
   [pino.symbols.timeSym](): string
+  /** Fields common to all lines, as JSON members that begin with a comma. */
   [pino.symbols.chindingsSym]: string
 }
 

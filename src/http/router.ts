@@ -2,8 +2,8 @@ import { Elysia } from 'elysia'
 import type { Route } from './routes.ts'
 
 /**
- * Returns a handler of requests that Elysia routes. It parses no body: handlers read it with a limit, after
- * their own checks. `refuse` answers a request without a route, or with an error that none caught.
+ * Returns a request handler that uses Elysia as router. Elysia parses no body: handlers read it with a limit,
+ * after their own checks. `refuse` answers a request that has no route, or whose handler threw an error.
  */
 export const elysiaRouter = (
   routes: readonly Route[],

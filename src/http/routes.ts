@@ -17,7 +17,7 @@ export interface Route {
   handle: Handler
 }
 
-/** Returns the routes of a table of handlers, which http/sections.ts serves. */
+/** Converts a table of handlers into routes for http/sections.ts. */
 export const mount = (table: RouteTable<Handler>): Route[] =>
   Object.entries(table).map(([name, handle]) => {
     const [method = '', path = ''] = name.split(' ')

@@ -28,7 +28,7 @@ export const openSections = (sections: readonly Section[], refuse: Refuse) => {
   }
 }
 
-/** Returns a handler of requests for routes without parameters. */
+/** Returns a request handler for routes whose paths have no parameters. */
 const exactRouter = (
   routes: readonly Route[],
   decline: (request: Request, cause?: unknown) => Response | Promise<Response>,

@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import { asAppError, errorAnswer } from './answer.ts'
 
 /**
- * Maximum bytes of a request. It exceeds the limits of all routes, which answer with their own 413; the
- * socket's own answer has no body.
+ * Maximum bytes of a request. It exceeds the limits of all routes, so that they refuse a large body
+ * themselves: the 413 of the socket has no body.
  */
 const SOCKET_BODY = 2 * 1024 * 1024
 /**
