@@ -4,8 +4,8 @@ export interface AssertedProfile {
   readonly subject: string
   readonly email?: string | undefined
   /**
-   * The provider's statement, which account linking may still distrust. SAML has no such statement, so it is
-   * true unless a mapping names an attribute for it.
+   * True when the provider says that the address is verified; account linking may still distrust it. SAML has
+   * no such statement, so the field is true unless a mapping names an attribute for it.
    */
   readonly email_verified: boolean
   readonly username?: string | undefined

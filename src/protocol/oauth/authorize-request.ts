@@ -69,8 +69,8 @@ export type AuthorizeRequest = AuthorizeTarget & {
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Reads the redirect URI, the state and the response mode, the second step. The third step refuses a response
- * mode that cannot be used; the query carries that error.
+ * Reads the redirect URI, the state and the response mode, the second step. A response mode that cannot be
+ * used is refused by the third step, which sends the error in the query.
  *
  * @throws OAuthError `invalid_request`, to be shown as a page and never redirected
  * (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1)
@@ -88,7 +88,7 @@ export const parseTarget = (
 }
 
 /**
- * True when a form can carry the answer. An application with a private-use scheme gets no body, and browsers
+ * True when an HTML form can carry the answer. A private-use scheme cannot receive a POST, and browsers
  * change NUL and line breaks in fields
  * (https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#convert-to-a-list-of-name-value-pairs).
  */
@@ -157,8 +157,7 @@ const unsupported = {
 type Unsupported = keyof typeof unsupported
 
 const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
-  // An empty response_type gets the error for an unsupported one, a missing one the error for a malformed
-  // request.
+  // An empty response_type is refused with unsupported_response_type, a missing one with invalid_request.
   const isEmpty = parameters.irregular.has('response_type')
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
@@ -188,8 +187,8 @@ const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boole
   capabilities.includes('cross_organization')
 
 /**
- * Reads the organization. For a dynamic client that belongs to no organization it is the organization of the
- * requested API.
+ * Reads the organization of the request. A dynamic client that belongs to no organization gets the
+ * organization of the requested API.
  */
 const readOrganization = (
   values: ReadonlyMap<string, string>,

@@ -58,7 +58,7 @@ const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 const MAX_ASSERTION = 8192
 
 /**
- * Reads a client assertion, whose `sub` is the client: https://www.rfc-editor.org/rfc/rfc7523#section-3
+ * Reads a client assertion, whose `sub` is the client_id: https://www.rfc-editor.org/rfc/rfc7523#section-3
  *
  * @throws OAuthError `invalid_client`
  */
@@ -77,7 +77,7 @@ const subjectOf = (jwt: string): string | undefined => {
   try {
     const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
     const sub: unknown = Reflect.get(Object(claims), 'sub')
-    // PostgreSQL cannot store NUL, and U+FFFD stands for invalid UTF-8.
+    // Refused characters: PostgreSQL cannot store NUL, and U+FFFD stands for invalid UTF-8.
     return typeof sub === 'string' && !/[\0\ufffd]/.test(sub) ? sub : undefined
   } catch {
     return undefined
@@ -101,9 +101,9 @@ const parseBasic = (authorization: string): PresentedClient => {
 }
 
 /**
- * Checks that the client may use the presented method. A public client sends no secret, a confidential client
- * sends it in the form, or in the header if registered for that, and a client with keys may sign an
- * assertion. The caller verifies the secret or the assertion.
+ * Checks that the client may use the presented method. A public client sends no secret. A confidential client
+ * sends its secret in the form or, if it is registered for `client_secret_basic`, in the header. A client
+ * with keys may send an assertion. The caller verifies the secret or the assertion.
  *
  * @throws OAuthError `invalid_client`
  */

@@ -23,7 +23,7 @@ const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
-/** Returns the length of a base64url number in bits, in whole bytes; infinity for any other value. */
+/** Returns the length in bits, a multiple of 8, of a number in base64url; infinity for any other value. */
 const bitsOf = (text: unknown) =>
   typeof text === 'string' ? Math.floor((text.length * 6) / 8) * 8 : Number.POSITIVE_INFINITY
 

@@ -12,7 +12,7 @@ const methods = ['none', 'client_secret_basic', 'client_secret_post'] as const
 const grants = ['authorization_code', 'refresh_token'] as const
 const applicationTypes = ['web', 'native'] as const
 
-/** Maximum URIs of a registration, because strangers register; published clients list at most a handful. */
+/** Maximum URIs of a registration. It is low because strangers register; published clients list a handful. */
 const MAX_URIS = 10
 /** Maximum characters of a name, which takes at most two lines of the consent page. */
 const MAX_NAME = 128
@@ -90,7 +90,7 @@ const readRedirectUris = (body: object): readonly string[] => {
 
 /**
  * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
- * refused: clients list all that they know. The answer shows which of them are registered.
+ * refused, because clients list all that they know. The answer lists those that are registered.
  *
  * @param mayAsk whether a dynamic client may ever be given this scope
  * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`

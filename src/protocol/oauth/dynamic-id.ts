@@ -1,4 +1,6 @@
-/** Id prefix of public clients that registered themselves. No chosen id has an underscore. */
+/**
+ * Id prefix of public clients that registered themselves. Ids that administrators choose have no underscore.
+ */
 export const PUBLIC_DYNAMIC = 'dcr_'
 /** Id prefix of confidential clients that registered themselves. */
 export const CONFIDENTIAL_DYNAMIC = 'dcs_'
@@ -10,7 +12,8 @@ export const TOKEN_DYNAMIC = 'dct_'
 export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_DYNAMIC, TOKEN_DYNAMIC]
 
 /**
- * Id prefix of clients whose id is the URL of a metadata document, unless an administrator registered them.
+ * Id prefix of clients whose id is the URL of a metadata document. A client that an administrator registered
+ * may also have such an id.
  */
 export const DOCUMENT_DYNAMIC = 'https://'
 

@@ -21,7 +21,7 @@ export type EligibleLogin = {
   readonly attributes_due: boolean
   /** The user has not accepted the terms of the organization in their current version. */
   readonly terms_due: boolean
-  /** The user, who has just typed a password, may be offered a passkey. */
+  /** The user has just typed a password and may be offered a passkey. */
   readonly offer_due: boolean
   /** The user has granted this client all requested scopes before. */
   readonly has_consented: boolean
@@ -111,9 +111,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
  * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
  * skipped. A passkey is offered only at an authentication within this flow.
  *
- * A new password or factor follows the second factor. It requires an authentication within this flow or just
- * before it, so that a stolen cookie is not enough.
- * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
+ * The steps change_password and enrol require an authentication within this flow or just before it, so that a
+ * stolen cookie is not enough. https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {
   const next = dueStep(facts)
@@ -128,7 +127,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
     hinted_user_id === undefined ? usable : usable.filter(({ user_id }) => user_id === hinted_user_id)
   const chosen = hinted.find(({ id }) => id === chosen_login_id)
   if (chosen_login_id !== undefined && !chosen) {
-    // The login has ended, or belongs to another user than the hint names; asking again would loop.
+    // The login has ended, or its user is not the hinted one. In the second case asking again would loop.
     const isSomeoneElse = usable.some(({ id }) => id === chosen_login_id)
     return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
   }

@@ -16,8 +16,8 @@ const unsafeSchemes = new Set(
 /**
  * Returns why a redirect URI cannot be registered, or undefined when it can. A redirect URI must use https,
  * http on a loopback host, or a private-use scheme. A private-use scheme contains a dot
- * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); no scheme that runs or shows content does. The host
- * is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); schemes that run or show content contain none. The
+ * host is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
  *
  * @param schemes `any_scheme` also allows a scheme without a dot, which editors use (`cursor:`), unless it is
  * known to run or show content

@@ -1,7 +1,7 @@
 import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
-/** The scopes that belong to the login itself and stay in the token of any API. */
+/** Scopes that belong to the login and not to an API. The token for any API keeps them. */
 export const openidScopes: readonly string[] = [
   'openid',
   'profile',
@@ -41,7 +41,7 @@ export const readResources = (values: ReadonlyMap<string, string>): readonly str
   return [...resources.values()]
 }
 
-/** Returns the API's scopes that a client may ask for; undefined when it may not use the API. */
+/** Returns the API's scopes that a client may ask for; undefined when the client may not use the API. */
 export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | undefined => {
   if (isDynamic(client)) return api.open_to_dynamic_clients ? api.scopes.map(({ name }) => name) : undefined
   const entry = api.clients.find(each => each.client_id === client.client_id)

@@ -51,8 +51,8 @@ export const grantScopes = (
 }
 
 /**
- * Returns the requested scopes that are allowed, or `fallback` if none is requested. It ignores other scopes,
- * because clients that registered themselves ask for every scope that they know.
+ * Returns the requested scopes that are allowed, or `fallback` if none is requested. Other scopes are
+ * ignored, because clients that registered themselves ask for every scope that they know.
  *
  * @throws OAuthError `invalid_scope` when none is allowed
  */

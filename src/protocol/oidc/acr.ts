@@ -59,8 +59,8 @@ export const requiredFactor = (login: {
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
   /**
-   * True in a remembered browser. It skips the second factor of each login, but not a factor that the client
-   * asks for.
+   * True in a remembered browser. Such a browser skips the second factor of each login, but not a factor that
+   * the client asks for.
    */
   readonly remembered: boolean
 }): RequiredFactor => {

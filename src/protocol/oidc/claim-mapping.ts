@@ -1,7 +1,7 @@
 /**
- * The claims that a client adds to its tokens, by name. Each has the path of its value, and may have a scope
- * without which it is left out. A path is `user.FIELD`, `user.attributes.NAME…`, `client.attributes.NAME…`,
- * `groups[].name` or `roles[].name`.
+ * The claims that a client adds to its tokens, by name. Each has the path of its value, and may have a scope;
+ * the claim is left out unless this scope is granted. A path is `user.FIELD`, `user.attributes.NAME…`,
+ * `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
  */
 export type ClaimMapping = Readonly<
   Record<string, string | { readonly from: string; readonly scope: string }>
@@ -59,7 +59,7 @@ export const mappingProblem = (name: string, from: string): string | undefined =
   return only && from !== only ? `This claim comes only from ${only}.` : undefined
 }
 
-/** Returns name and path of each claim that the mapping gives for these scopes. */
+/** Returns name and path of each claim that the mapping has for these scopes. */
 const given = (mapping: ClaimMapping, scopes: readonly string[]): [name: string, from: string][] =>
   Object.entries(mapping).flatMap(([name, rule]): [string, string][] => {
     if (typeof rule === 'string') return [[name, rule]]
@@ -86,9 +86,9 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
   Buffer.byteLength(JSON.stringify(claims))
 
 /**
- * Returns the mapped claims. A claim without a value is left out, and so is a claim that does not fit into
- * the bytes that earlier claims left. `first` are mapped claims that the token already has; they count
- * towards the bytes.
+ * Returns the mapped claims. A claim is left out when it has no value, or when it would exceed the maximum
+ * size together with the claims before it. `first` are mapped claims that the token already has; they count
+ * towards the size.
  */
 export const mappedClaims = (
   mapping: ClaimMapping,

@@ -18,8 +18,8 @@ export interface AuthnRequest {
 }
 
 /**
- * Renders an authentication request. It names no NameID format: a provider without that format would refuse
- * it.
+ * Renders an authentication request. The request names no NameID format, because a provider that does not
+ * support the format would refuse the request.
  */
 const renderAuthnRequest = (request: AuthnRequest): string =>
   buildXml({

@@ -64,8 +64,8 @@ const pemOf = (base64: string): string => {
 const ignoredMarkup = /<!--|<\?(?!xml )/g
 
 /**
- * Removes comments and processing instructions, which are common in metadata. No signature is verified there,
- * so the removal breaks none.
+ * Removes comments and processing instructions, which are common in metadata. Signatures of metadata are not
+ * verified, so the removal does no harm.
  */
 const withoutComments = (document: string): string => {
   const kept: string[] = []

@@ -2,7 +2,7 @@ import { buildXml } from './build-xml.ts'
 import { offered } from './encryption.ts'
 import { namespaces, POST_BINDING } from './names.ts'
 
-/** This service provider's settings in its metadata. */
+/** Properties of this service provider that its metadata contains. */
 export interface ServiceProvider {
   readonly entity_id: string
   readonly acs_url: string

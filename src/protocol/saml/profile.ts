@@ -35,15 +35,15 @@ const usual = {
 
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
 /**
- * Prefix of a subject taken from an attribute (`attribute:NAME=VALUE`), so that it equals no NameID or other
- * attribute.
+ * Prefix of a subject taken from an attribute (`attribute:NAME=VALUE`), so that it cannot equal a NameID or
+ * the value of another attribute.
  */
 const FROM_ATTRIBUTE = 'attribute:'
 
 /**
  * Returns the user profile of an assertion. `mapping` names the attribute for each field; without it common
- * names are tried. The subject is the NameID. When that is absent or transient, or the mapping names an
- * attribute, the subject is `attribute:NAME=VALUE`.
+ * names are tried. The subject is the NameID. When the NameID is absent or transient, or the mapping names an
+ * attribute for it, the subject is `attribute:NAME=VALUE`.
  *
  * @throws SamlError `no_subject` without a stable identifier, or when the NameID is empty or begins with
  * `attribute:`

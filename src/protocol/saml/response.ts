@@ -42,8 +42,8 @@ export interface Assertion {
 /** Maximum validity of an assertion in milliseconds, which bounds how long its ID is remembered. */
 const MAX_VALIDITY = 24 * 3600 * 1000
 /**
- * Maximum clock tolerance of a provider, in milliseconds. IDs are remembered for this time, because an
- * administrator may raise the tolerance after an assertion was used.
+ * Maximum clock tolerance of a provider, in milliseconds. The ID of an assertion is remembered as if the
+ * tolerance had this value, because an administrator may raise it after the assertion was used.
  */
 const MAX_TOLERANCE = 10 * 60 * 1000
 
@@ -79,7 +79,7 @@ interface Now {
   readonly tolerance: number
 }
 
-/** Checks the response, which may be unsigned: its content may only lead to a refusal. */
+/** Checks the response. It may be unsigned, so its content may only lead to a refusal. */
 const checkResponse = (response: Element, { acs_url, request, ...expected }: Expected): void => {
   if (attributeOf(response, 'Version') !== '2.0') throw new SamlError('bad_shape', 'version')
   parseTime(attributeOf(response, 'IssueInstant') ?? '')

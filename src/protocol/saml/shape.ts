@@ -4,7 +4,7 @@ import { attributeOf, childrenOf, elementName } from './xml.ts'
 
 /** Maximum characters of a prefix list; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
-/** Any foreign elements, except those with the local name of a listed element. */
+/** Content model that allows any foreign elements, except those with the local name of a listed element. */
 const OPEN = 'open'
 const TEXT = 'text'
 

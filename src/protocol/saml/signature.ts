@@ -58,7 +58,9 @@ export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): 
 
 const copyOf = (element: Element): Element => element.cloneNode(true) as Element
 
-/** Returns the octets of `copy` in the context of `element`. `prefixes` are rendered even if unused. */
+/**
+ * Returns the canonical octets of `copy` in the context of `element`. `prefixes` are rendered even if unused.
+ */
 const canonicalize = (element: Element, copy: Element, prefixes: string[]): string => {
   const options = { inclusiveNamespacesPrefixList: prefixes, ancestorNamespaces: namespacesAround(element) }
   try {
@@ -80,14 +82,14 @@ const namespacesAround = (element: Element): { prefix: string; namespaceURI: str
 }
 
 /**
- * Returns the algorithms of a SignedInfo, all of which must be allowed. Its only reference must point to the
- * element that contains it.
+ * Returns the algorithms of a SignedInfo, all of which must be allowed. Its only reference must point to
+ * `element`, which contains the signature.
  */
 const algorithmsOf = (info: Element, element: Element, allow_sha1: boolean) => {
   const reference = find(info, 'ds:Reference')
   const id = attributeOf(element, 'ID')
   if (!id || attributeOf(reference, 'URI') !== `#${id}`)
-    throw bad('the reference does not point to its parent')
+    throw bad('the reference does not point to the element that contains the signature')
   const transforms = findAll(find(reference, 'ds:Transforms'), 'ds:Transform')
   const canonicalization = find(info, 'ds:CanonicalizationMethod')
   if (

@@ -26,8 +26,9 @@ const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Validates the form field `SAMLResponse` in this order: size, base64, UTF-8, plain well-formed XML, shape,
- * signatures at their places, made with pinned keys. All content is then read from the signed octets.
+ * Validates the form field `SAMLResponse` in this order: size, base64, UTF-8, plain well-formed XML, shape
+ * including the places of signatures, and signatures by pinned keys. The assertion is then read from the
+ * signed octets.
  *
  * @throws SamlError
  */
@@ -50,8 +51,8 @@ export const openResponse = (encoded: string, trust: ResponseTrust): Opened => {
 }
 
 /**
- * Returns the signed assertion. Its own signature is verified; without one the response's signature must
- * cover it, and `covered` is returned.
+ * Returns the signed assertion. An assertion without a signature must be covered by the signature of the
+ * response; `covered` is then the assertion as read from the octets of the response.
  */
 const verifiedAssertion = (
   assertion: Element,
