@@ -12,8 +12,8 @@ const BATCH_TIME = 4
 
 /**
  * Runs `batch` in separate writes until it finds no row, and returns the number of rows. Other writes run
- * between them. On SQLite the size of a batch follows the time that the last batch took: the time per row
- * differs by a factor of fifty, between kinds of rows and between pages in memory and on the disk.
+ * between the batches. On SQLite the size of a batch follows the time that the last batch took: the time per
+ * row differs by a factor of fifty, between kinds of rows and between pages in memory and on the disk.
  */
 export const inBatches = async (
   store: Store,
@@ -54,7 +54,7 @@ export const deleteBatch = async (
 
 /**
  * Keeps the `max` latest (by `order`) of the rows that match `where`, and deletes at most `max` of the
- * others. A write that adds one row at a time leaves at most one surplus row.
+ * others. That is enough, because callers add one row in each write.
  */
 export const keepLatest = async (
   tx: Transaction,

@@ -32,8 +32,9 @@ export const touch = (path: string): void => {
 }
 
 /**
- * Checks that the folder of `path` has no write-ahead log of an earlier database. SQLite finds a log by its
- * name only and would apply it to a database created there.
+ * Checks that there is no log of an earlier database with the name `path`. SQLite finds a log only by its
+ * name and would apply it to the new database.
+ *
  * @throws StorageError when there is such a log
  */
 export const requireNoLog = (path: string): void => {

@@ -45,8 +45,9 @@ export const isHeldUp = has(/^55P03$/)
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 
 /**
- * True for a failure of the file, its disk or the server that may be temporary: full, read-only, faulty,
- * locked by another process, out of connections, in a failover, or during a change of passwords or rights.
+ * True for a failure that may be temporary: a disk that is full, read-only or faulty, a lock of another
+ * process, or a PostgreSQL server that has no free connection, is in a failover, or whose passwords or rights
+ * are being changed.
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(
@@ -56,8 +57,8 @@ const passing = has(
 const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
 
 /**
- * Returns the message of a failure. It mentions a full disk, which SQLite reports as an I/O error when it
- * opens a file.
+ * Returns the message of a failure. For an error of the disk it asks about a full disk, which SQLite reports
+ * as an I/O error when it opens a file.
  */
 export const failureText = (error: unknown): string =>
   `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`

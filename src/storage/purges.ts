@@ -6,7 +6,7 @@ import type { LogoutTarget, Tables } from './tables.ts'
 
 export type PurgeKind = Tables['purges']['$inferSelect']['kind']
 
-/** Returns the condition that none of the objects whose ids are in these columns waits for its purge. */
+/** Returns the condition that no column contains the id of a deleted object whose purge is not finished. */
 export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL => {
   const { purges } = q.tables
   const named = sql.join(columns, sql`, `)

@@ -6,13 +6,13 @@ import type { Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
 // Removes rows whose parent is deleted, in batches. Their foreign keys do not cascade, because one cascade
-// over a million rows would stop all other writes.
+// over a million rows would delay all other writes.
 
 type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
 /**
- * For each table that refers to deleted objects: the table, the column by which a batch is selected, and the
- * condition.
+ * Returns, for each table that refers to deleted objects, the table, the column by which a batch is selected,
+ * and the condition.
  */
 const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
   const isOf = (column: Column) => inArray(column, ids)
@@ -52,8 +52,9 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 }
 
 /**
- * Moves the cursors of webhooks back to the last event that is left, in the write that removes events. SQLite
- * assigns the `seq` of a removed last row again, and a cursor beyond it would skip the new event.
+ * Moves the cursors of webhooks back to the last remaining event; called in each write that removes events.
+ * SQLite gives the `seq` of a removed last row to the next event, and a cursor beyond it would skip that
+ * event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables

@@ -47,7 +47,10 @@ export const searchText = (user: Searchable): string => {
   return `${organizationCode(user.organization_id)}${fields.join('')}\x05\x05`
 }
 
-/** True for a term of at least three characters. Shorter terms are looked up as prefixes of trigrams. */
+/**
+ * True for a term of at least three characters, which the trigram index can find. For a shorter term SQLite
+ * looks for trigrams that begin with it, and PostgreSQL scans the rows.
+ */
 export const isIndexedTerm = (term: string): boolean => [...fold(term)].length >= 3
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
@@ -64,9 +67,9 @@ const matchOf = ({ term, organization_id, unless }: Search): string => {
 const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
 
 /**
- * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. It uses the
- * index, so its cost depends on the number of rows read from it. PostgreSQL indexes only trigrams of letters
- * and digits; for shorter terms it scans the rows.
+ * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. It reads the
+ * index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of letters and
+ * digits; for shorter terms it scans the rows.
  */
 export const matchesOf = (q: Queries, search: Search): SQL => {
   const text = fold(search.term)
@@ -99,9 +102,9 @@ export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unl
 }
 
 /**
- * Returns the condition that a column contains the term, in upper or lower case. It reads each row, so it is
- * for tables of objects that administrators make. Its pattern has both cases of each letter, because SQLite's
- * `lower` and LIKE know only ASCII letters.
+ * Returns the condition that a column contains the term, in upper or lower case. The condition reads each
+ * row, so it is for tables of objects that administrators make. The pattern has both cases of each letter,
+ * because SQLite's `lower` and LIKE know only ASCII letters.
  */
 export const containsText = ({ engine }: Queries, column: Column, term: string): SQL => {
   const special = engine === 'postgres' ? /[\\^$.*+?()[\]{}|]/ : /[*?[]/

@@ -12,7 +12,7 @@ const select = prepared((q, { settings }) =>
 export const getSetting = async <T>(q: Queries, name: string): Promise<T | undefined> =>
   (await select(q, { name }))[0]?.value as T | undefined
 
-/** Stores a JSON value of the server and replaces an earlier one. `now` is in milliseconds. */
+/** Stores a setting of the server as JSON and replaces its earlier value. `now` is in milliseconds. */
 export const putSetting = async (
   tx: Transaction,
   name: string,
@@ -28,7 +28,7 @@ export const putSetting = async (
   tx.changed('settings')
 }
 
-/** Removes a value of the server. */
+/** Removes a stored setting of the server. */
 export const removeSetting = async (tx: Transaction, name: string): Promise<void> => {
   const { settings } = tx.tables
   await tx.delete(settings).where(eq(settings.name, name))

@@ -16,7 +16,10 @@ export type Queries = Pick<
   'select' | 'selectDistinct' | 'insert' | 'update' | 'delete' | '$count'
 > & { readonly tables: Tables; readonly engine: Engine }
 
-/** Topics of caches. A write names the topics it changes; their caches are dropped after its commit. */
+/**
+ * Topics of caches. A write names the topics that it changes. The caches of these topics are dropped after
+ * its commit.
+ */
 export type Topic =
   | 'organizations'
   | 'throttles'
@@ -30,7 +33,7 @@ export type Topic =
   | 'identity_providers'
   | 'apis'
   | 'webhooks'
-  /** Webhooks that have something to deliver may have changed. */
+  /** Changed when a webhook may have become due for delivery. */
   | 'webhook_turns'
   | 'mails'
   | 'logouts'
@@ -55,8 +58,8 @@ export type Transaction = Queries & {
    */
   later(statement: Promise<unknown>): Promise<unknown> | undefined
   /**
-   * Adds amounts to the row `key`. The sum of all bodies of a commit is written once, at its end; a body that
-   * fails adds nothing.
+   * Adds amounts to the row `key`. The amounts of all bodies of a commit are summed and written once, at its
+   * end; a body that fails adds nothing.
    */
   add(sum: Sum, key: string, amounts: Amounts): void
   /**
@@ -95,13 +98,13 @@ export interface Store {
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**
-   * Waits until the store has processed earlier writes. A caller of many large writes awaits it before each,
-   * so that other writers do not have to wait.
+   * Waits until the store has processed earlier writes. A caller of many large writes calls it before each of
+   * them, so that the writes of others come in between.
    */
   drained(): Promise<void>
   /**
-   * Runs a write whose changes are dropped, without making other writes wait. On SQLite it sees a copy of the
-   * objects that administrators make and of `users`. On PostgreSQL other writes may commit between its
+   * Runs a write whose changes are dropped, without making other writes wait. On SQLite the body sees a copy
+   * of the objects that administrators make and of `users`. On PostgreSQL other writes may commit between its
    * statements.
    */
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
@@ -111,9 +114,9 @@ export interface Store {
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
-   * Runs the body while no other copy of the server runs a body of this name. If another copy does, it waits
-   * (`wait`) or skips the body and returns undefined. A copy that loses its connection loses the lock, so
-   * bodies must be correct without it.
+   * Runs the body while no other copy of the server runs a body of this name. While another copy does, this
+   * copy waits (`wait`), or returns undefined without running the body. A copy that loses its connection
+   * loses the lock, so bodies must be correct without it.
    */
   exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
   /** Resolves to true when reads and writes work, for /readyz. */

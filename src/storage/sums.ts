@@ -4,8 +4,8 @@ import type { Amounts, Sum, Transaction } from './store.ts'
 export type Added = readonly [sum: Sum, key: string, amounts: Amounts]
 
 /**
- * Writes each row once, with the sum of its amounts, because all writes of a commit add to the same row, that
- * of the hour.
+ * Writes each row once, with the sum of its amounts. The writes of a commit usually add to the same row, that
+ * of the current hour.
  */
 export const writeSums = async (tx: Transaction, added: readonly Added[]): Promise<void> => {
   const totals = new Map<Sum, Map<string, Record<string, number>>>()
@@ -16,7 +16,7 @@ export const writeSums = async (tx: Transaction, added: readonly Added[]): Promi
     rows.set(key, total)
     for (const name in amounts) total[name] = (total[name] ?? 0) + (amounts[name] ?? 0)
   }
-  // Copies of the server that lock rows in the same order cannot deadlock.
+  // The rows are sorted, because copies of the server that lock rows in the same order cannot deadlock.
   for (const [sum, rows] of totals)
     for (const [key, amounts] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1)))
       await tx.later(sum(tx, key, amounts))

@@ -47,9 +47,10 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
   ) as { readonly [Name in keyof T]: ReturnType<T[Name]> }
 
 /**
- * The data model, once for both engines. Columns have the names of the API. Rows belong to an organization,
- * which every query by id includes. Secrets are stored as their SHA-256 (`*_hash`). Triggers maintain counts
- * (`user_count`, `member_count`, `counters`) and the search index.
+ * The data model, once for both engines. Columns are named like the fields of the admin API. Rows belong to
+ * an organization, and a query for a caller who is limited to one organization has it as a condition. Secrets
+ * are stored as their SHA-256 (`*_hash`). Triggers maintain counts (`user_count`, `member_count`, `counters`)
+ * and the search index.
  *
  * Rows without meaning of their own are deleted with their parent. Nothing references `organizations`: a
  * deleted one is hidden at once and its rows are removed in batches (`purges`).
@@ -66,7 +67,7 @@ export const tables = (kit: Kit) => {
   const updated_at = () => ms('updated_at').notNull()
   const cascade = { onDelete: 'cascade' } as const
 
-  /** Values of the server, such as the check of the master key and settings changed through the API. */
+  /** Stored values of the server, such as the sealed instance key and the settings of the admin API. */
   const settings = once(() =>
     table('settings', {
       name: text('name').primaryKey(),
@@ -175,7 +176,7 @@ export const tables = (kit: Kit) => {
         pending_email: text('pending_email'),
         first_name: text('first_name').notNull(),
         last_name: text('last_name').notNull(),
-        /** Text for the search (`searchText`); SQL folds only ASCII. */
+        /** Text in the form that search compares (`searchText`); SQL folds only ASCII. */
         search_text: text('search_text').notNull(),
         enabled: bool('enabled').notNull().default(true),
         email_verified: bool('email_verified').notNull().default(false),
@@ -184,7 +185,7 @@ export const tables = (kit: Kit) => {
         password_hash: text('password_hash'),
         password_temporary: bool('password_temporary').notNull().default(false),
         password_changed_at: ms('password_changed_at').notNull(),
-        /** False: the user gets no code by mail, whatever the organization offers. */
+        /** False when the user gets no code by mail, even if the organization offers it. */
         email_code: bool('email_code').notNull().default(true),
         /** Path of the uploaded picture. Its content is in `pictures`. */
         picture: text('picture'),
@@ -426,10 +427,10 @@ export const tables = (kit: Kit) => {
         /** Name that pages show: the client's own, or the host of its first redirect URI. */
         name: text('name').notNull(),
         registration: json('registration').$type<Registration>().notNull(),
-        /** Last consent or redeemed code, in milliseconds, exact to the day. */
+        /** Time of the last consent or redeemed code. It is updated at most once a day (`noteUse`). */
         used_at: ms('used_at'),
         created_at: created_at(),
-        /** Last change of redirect URIs or keys: an older consent does not count. */
+        /** Last change of redirect URIs or keys. Consent from before this time does not count. */
         changed_at: ms('changed_at'),
       },
       t => [
@@ -918,7 +919,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` of the last
-   * event that was delivered, or whose type is not in `events`.
+   * event that was delivered, or skipped because its type is not in `events`.
    */
   const webhooks = once(() =>
     table(
@@ -1131,7 +1132,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * The audit log; a trigger refuses UPDATE. `subject_id` is the user whom the event concerns, unless actor
-   * or target is this user. The event is deleted with the user.
+   * or target is this user. The event is deleted with this user.
    */
   const events = once(() =>
     table(
@@ -1175,8 +1176,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. A
-   * row of the kind `attribute_index` is no deletion: it requests a rebuild of `user_attributes` of the
-   * organization in its id.
+   * row of the kind `attribute_index` is not a deletion: it requests that `user_attributes` is rebuilt for
+   * the organization that its id names.
    */
   const purges = once(() =>
     table('purges', {

@@ -12,8 +12,8 @@ const HEARTBEAT = 1_000
 
 /**
  * Receives the commits of other copies. A transaction notifies its topics on commit; each copy listens on its
- * own connection, which Bun reopens. If the echo of its own heartbeat is missing, notifications may have been
- * lost, so the copy drops all caches until the echo returns.
+ * own connection, which Bun reopens. A copy that misses the echo of its own heartbeat may have lost
+ * notifications, so it drops all caches until the echo returns.
  */
 export const postgresChanges = async (
   connect: () => SQL,

@@ -83,7 +83,7 @@ export const parseUrl = (text: string): Parsed => {
     url: text,
     database,
     // TLS is used when the server supports it, as in PostgreSQL's own tools. `?sslmode=verify-full` requires
-    // and verifies it.
+    // TLS and a valid certificate.
     tls: isLocal || url.searchParams.has('sslmode') ? undefined : 'prefer',
     where: `PostgreSQL at ${url.host || 'its socket'}, database ${database}`,
   }

@@ -23,7 +23,7 @@ interface PostgresOptions {
   url: string
   /** With false, pending migrations are not applied; they are an error. */
   migrate?: boolean
-  /** Number of connections for reads, and also of those for writes. One more connection listens. */
+  /** Number of connections for reads, and as many again for writes. One more connection listens. */
   connections?: number
   /** Time in ms without an answer after which a connection is closed. */
   stall?: number
@@ -41,7 +41,8 @@ const LOCK_POLL = 50
 
 /**
  * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
- * that scans a table conflicts with every write to it. All queries here have an index.
+ * that scans a table conflicts with every write to it. Without scans the planner uses the indexes that all
+ * queries have.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 

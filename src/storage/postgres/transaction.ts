@@ -25,7 +25,7 @@ export const begun = (): TransactionState => ({
   savepoints: 0,
 })
 
-/** Waits for the statements that the body does not wait for. */
+/** Waits for the statements in `sent`. */
 export const settleSent = (state: TransactionState) => Promise.all(state.sent.splice(0))
 
 /** Returns the transaction of a connection; `run` sends a statement to it. */

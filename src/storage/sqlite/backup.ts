@@ -147,7 +147,7 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
 }
 
 /**
- * Checks that the file is a backup. A database with a log in the same folder is in use or was not stopped; a
+ * Checks that the file is a backup. A database with a log beside it is in use, or its server was killed; a
  * copy of the file alone would lack the content of the log.
  *
  * @throws StorageError

@@ -5,8 +5,8 @@ import { PAGE } from './apply-migrations.ts'
 /** Pages in the log that trigger a checkpoint: 32 MiB, half of the log's maximum size. */
 const LIMIT = 16_384
 /**
- * Number of commits between two checks of the log's length. SQLite before 3.51, the version of macOS, answers
- * a check by running a checkpoint.
+ * Number of commits between two checks of the log's length. SQLite before 3.51, as on macOS, runs a
+ * checkpoint to answer a check.
  */
 const CHECK_INTERVAL = 8
 

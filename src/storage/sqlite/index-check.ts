@@ -43,8 +43,8 @@ const indexesOf = (db: Database, table: string): Index[] => {
       .values(table)
       .map(([name]) => name),
   )
-  // A column without a name is the rowid. An expression has no name either, but the schema has no index on
-  // one.
+  // A column without a name is the rowid. An expression has no name either, but the schema has no index on an
+  // expression.
   const text = (columns: unknown[]): string => {
     const parts = columns.map(name => {
       const column = name === null ? 'rowid' : identifier(String(name))

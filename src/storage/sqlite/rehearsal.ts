@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite'
 import type { RehearsedUsers } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** The tables that are copied whole. */
+/** The tables of which all rows are copied. */
 const OBJECTS = [
   'settings',
   'signing_keys',

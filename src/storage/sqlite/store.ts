@@ -61,11 +61,11 @@ interface SqliteOptions {
 }
 
 /**
- * Page cache per connection in KiB, eight times SQLite's default: pages that most statements read, such as
- * the inner pages of indexes, stay in memory.
+ * Page cache per connection in KiB, eight times SQLite's default: the pages that most statements read, such
+ * as the inner pages of indexes, then stay in memory.
  */
 const CACHE = 16_384
-/** Text of the probe, larger than what a usual write stores: a full disk may still take a single page. */
+/** Text of the probe. It is larger than a usual write, because a full disk may still take a single page. */
 const PROBE = '.'.repeat(65_536)
 /**
  * Interval in ms at which commits of other processes are detected: short enough that a change by a command
