@@ -12,7 +12,10 @@ import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/se
  */
 const LIFETIME = 60 * SECOND
 
-/** Maximum characters of a code: clients and proxies accept URLs this much longer than the redirect URI. */
+/**
+ * Maximum characters of a code. Clients and proxies accept a URL that is this much longer than the redirect
+ * URI.
+ */
 const MAX_LENGTH = 512
 
 /** The login that a code comes from. */
@@ -71,7 +74,9 @@ const HASH = 32
 export const countRevocations = (revoked: CodeLogin['codes_revoked']): number =>
   Math.max(0, ...Object.values(revoked ?? {}))
 
-/** True when the login's codes, or those for this client, were revoked after this one was issued. */
+/**
+ * True when all codes of the login, or its codes for this client, were revoked after this code was issued.
+ */
 export const isRevoked = (
   { client_id, revocations }: Pick<AuthorizationCode, 'client_id' | 'revocations'>,
   revoked: CodeLogin['codes_revoked'],
@@ -85,8 +90,8 @@ export const redirectHash = (redirect_uri: string): Buffer => hash('sha256', red
 
 /**
  * Returns a new authorization code, valid for one minute and one use. The code contains its own data,
- * encrypted and authenticated for the client, in base64url. Issuing it writes nothing unless `stored` is
- * returned.
+ * encrypted and authenticated for the client, in base64url. A code that would be too long for a URL is a
+ * random one instead, and the caller stores the content (`stored`).
  */
 export const composeCode = (
   context: Core,

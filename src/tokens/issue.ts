@@ -41,7 +41,7 @@ export const unsignedToken = ({ config, clock }: Pick<Issuer, 'config' | 'clock'
   return { claims, expires_in: expires_at - issued_at }
 }
 
-/** Signs a token; no other function does. */
+/** Signs a token. All tokens of this server are signed here. */
 export const issueToken = async (context: Issuer, token: TokenForm): Promise<IssuedToken> => {
   const { claims, expires_in } = unsignedToken(context, token)
   return { token: await context.keys.sign(claims, token.alg, token.typ), expires_in }

@@ -25,7 +25,7 @@ interface KeyRing {
   published: PublishedKeys
 }
 
-/** Token types that `open` accepts. It refuses logout tokens, because only their client reads them. */
+/** Token types that `open` accepts. It refuses logout tokens, because only clients read them. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /** Maximum number of verified tokens in memory: clients present the same token many times. */
 const MAX_REMEMBERED = 10_000
@@ -74,7 +74,7 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 
 /**
  * Returns the keys in memory. They are reloaded after commits that change keys and after every commit of
- * another process. No commit is needed when a published key begins to sign.
+ * another process. A published key begins to sign at its time, without a commit.
  */
 const openKeyRing = (base: Core) => {
   const { store, clock } = base

@@ -22,9 +22,10 @@ export interface AccessToken {
 }
 
 /**
- * Verifies signature, header, issuer, times and kind of an access token of this server; undefined for any
- * other token, and for a token of an API unless `audience` is `any`. A token of type `JWT` must have a scope,
- * because without one it is an ID token. The caller checks that session, user and organization still exist.
+ * Verifies signature, header, issuer, times and kind of an access token of this server. Returns undefined for
+ * any other token, and for a token of an API unless `audience` is `any`. A token of type `JWT` must have a
+ * scope, because without one it is an ID token. The caller checks that session, user and organization still
+ * exist.
  */
 export const verifyAccessToken = async (
   { config, clock, keys }: Issuer,
