@@ -14,7 +14,8 @@ import type { Session } from './store.ts'
 export type ListedSession = Session & { username: string }
 
 /**
- * Returns a session that has neither ended nor expired at `now` (ms), limited to the organization if present.
+ * Returns a session that has neither ended nor expired at `now` (ms); with `organization_id` only a session
+ * of that organization.
  */
 export const findActiveSession = async (
   q: Queries,
@@ -55,7 +56,10 @@ const selectListed = async (q: Queries, filter: ListFilter, beyond?: SQL, order?
   return rows.map(({ session, username }) => ({ ...session, username }))
 }
 
-/** Returns active sessions by id, hence by start time; `after` is the last id of the previous page. */
+/**
+ * Returns active sessions in the order of their ids, which is that of their start; `after` is the last id of
+ * the previous page.
+ */
 export const listSessions = (
   q: Queries,
   list: ListFilter & { order: 'asc' | 'desc'; after?: string | undefined; limit: number },

@@ -14,14 +14,14 @@ interface NewLogin {
   client_info: ClientInfo
   /** Time of authentication in milliseconds; default now, 0 when unknown. */
   auth_time?: number | undefined
-  /** Start of the login in milliseconds, for a login that continues; default now. */
+  /** Start of the login in milliseconds, given when the login replaces one that began then; default now. */
   signed_in_at?: number | undefined
   expires_at: number
 }
 
 /**
- * Starts a login of an authenticated user in a browser. An existing login of the user there is renewed
- * instead, so a later logout finds every session that came from it.
+ * Starts a login of an authenticated user in a browser. If the user already has a login in this browser, that
+ * login is renewed, so a later logout finds every session that came from it.
  */
 export const startLogin = async (
   context: Core,

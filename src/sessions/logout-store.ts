@@ -66,7 +66,7 @@ const headOf = async (q: Queries, client_id: string): Promise<number | undefined
 
 /**
  * Puts a logout into the outbox for each ended session whose client has a logout URI, in the write that ends
- * them. Sessions that expired are reported to clients that ask for it.
+ * them. Expired sessions are reported only to clients that ask for it.
  */
 export const enqueueLogouts = async (
   tx: Transaction,
@@ -117,7 +117,7 @@ export const slugOf = async (q: Queries, id: OrganizationId): Promise<string | u
   return row?.slug
 }
 
-/** Postpones a logout before it is sent. Returns true for exactly one sender. */
+/** Claims a due logout for one sender by postponing its next attempt. Returns true for exactly one sender. */
 export const claimLogout = async (
   tx: Transaction,
   logout: Pick<LogoutRow, 'number' | 'next_attempt_at' | 'attempts'>,
@@ -184,7 +184,7 @@ export const endLogout = async (
 
 /**
  * Moves the waiting logouts of a client to its new address and makes the first one due; without an address
- * they end. Otherwise logouts to a wrong address would delay all others of the client until they expire.
+ * they end. A logout that kept a wrong address would delay all later ones of the client until it expires.
  */
 export const redirectLogouts = async (
   tx: Transaction,

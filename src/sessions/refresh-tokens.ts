@@ -6,9 +6,9 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findRefreshable, refreshSession } from './store.ts'
 
 /**
- * A refresh token is the id of its session, 256 random bits and a MAC (tag), base64url, 86 characters. The
- * session's row keeps the hash of the current token. The tag distinguishes a used token, whose replay ends
- * the session, from a forged one: ids of sessions are not secret.
+ * A refresh token is the id of its session, 256 random bits and a MAC (tag), in base64url (86 characters).
+ * The session's row keeps the hash of the current token. The tag distinguishes a used token, whose replay
+ * ends the session, from a forged one: ids of sessions are not secret.
  */
 const ID = 16
 const SECRET = 32
@@ -50,7 +50,7 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
 }
 
 /**
- * Derives the successor of a token. It can be derived again when a response was lost
+ * Derives the successor of a token. When a response was lost, the same successor is derived again
  * (`refresh_token_reuse_window`), so only its hash is stored.
  */
 const successorOf = (context: Core, token: string, session_id: SessionId): Secret => {

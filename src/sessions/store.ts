@@ -148,7 +148,8 @@ export const refreshSession = async (
 ): Promise<boolean> => {
   const rotated = await rotate(tx, { session_id, ...change })
   if (rotated.length === 0) return false
-  // Separate from the statement above: setting `due_at`, even to the same value, would write its index.
+  // `due_at` is not set by the statement above, because setting it, even to the same value, would write its
+  // index.
   const { sessions } = tx.tables
   if (change.expires_at < due_at)
     await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, session_id))
