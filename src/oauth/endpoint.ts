@@ -45,7 +45,7 @@ const oauthError = (context: Context, call: Call, error: unknown): Response => {
 }
 
 /**
- * Names the scheme to a client that tried HTTP authentication:
+ * Returns the WWW-Authenticate header for a client that tried HTTP authentication:
  * https://www.rfc-editor.org/rfc/rfc6749#section-5.2
  */
 const challenge = (call: Call, error: OAuthError): Record<string, string> =>

@@ -46,8 +46,8 @@ export const postIntrospect = (context: Context) =>
   })
 
 /**
- * True when the client may read the token. Both must belong to one organization. For a token of an API, the
- * API's `served_by` must also name the client.
+ * True when the client may read the token. Both must belong to the same organization. For a token of an API,
+ * the API's `served_by` must also name the client.
  */
 const maySee = async (
   { store }: Context,

@@ -33,7 +33,8 @@ const MAX_BYTES = 16 * 1024
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
-    // Any web page may register a client and read the answer, which concerns no client of a tenant.
+    // Any web page may register a client and read the answer, because an open registration concerns no
+    // tenant.
     endpoint_call.client_id = PUBLIC_DYNAMIC
     const { call } = endpoint_call
     if (!(await acceptsRegistrations(context.store)))

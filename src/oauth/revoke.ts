@@ -38,8 +38,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   endpoint_call.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
   const attempt = async () => {
-    // A token with a dot is an access token, which cannot be revoked. It does not count as a wrong guess.
-    // Refresh tokens have no dot.
+    // A token with a dot is an access token, because refresh tokens have no dot. It cannot be revoked and
+    // does not count as a wrong guess.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')

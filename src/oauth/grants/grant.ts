@@ -150,7 +150,7 @@ export interface AccessGrant {
 export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): TokenForm => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
   const form = accessTokenForm(core, client, api)
-  // Only the admin API reads `auth_time`. In a token of type `JWT` it would be the mark of an ID token.
+  // Only the admin API reads `auth_time`. Older SDKs take a token of type `JWT` that has it for an ID token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return {
     ...form,

@@ -15,7 +15,7 @@ interface Identity {
   acr: string
   amr: readonly string[]
   nonce: string | undefined
-  /** The token that the ID token is issued with. */
+  /** The access token that is issued together with the ID token. */
   access_token: string
 }
 
