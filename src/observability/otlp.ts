@@ -30,7 +30,7 @@ export interface Span {
 const MAX_QUEUED = 2_048
 /** Maximum spans of one request, the default of OpenTelemetry's batch processor. */
 const BATCH = 512
-/** Milliseconds between two batches: a developer who looks for a trace soon finds it. */
+/** Milliseconds between two batches, short enough that a developer finds a trace soon after the request. */
 const SEND_INTERVAL = SECOND
 /** Milliseconds for the answer of the collector, as for other outbound calls. */
 const TIMEOUT = 5 * SECOND
