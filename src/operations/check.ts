@@ -11,7 +11,7 @@ import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { openWebhookSecret } from '#src/webhooks/signature.ts'
 import { sealedFactors, sealedProviders, sealedWebhooks } from './sealed-store.ts'
 
-/** True when the private key opens and matches the published public key. */
+/** True when the private key can be decrypted and matches the published public key. */
 const isWhole = ({ master }: Core, { id, private_key, public_jwk }: KeyRow): boolean => {
   try {
     const pkcs8 = master.open(private_key, id)
@@ -37,10 +37,13 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
   }
 }
 
-/** Number of rows in one read: a large table takes few reads, and the rows less than 1 MB of memory. */
+/**
+ * Number of rows in one read. A large table then needs few reads, and the rows need less than 1 MB of memory.
+ */
 const BATCH = 1_000
 /**
- * Maximum number of findings of each kind in the report. Many usually have one cause, such as a wrong key.
+ * Maximum number of findings of each kind in the report. Many findings usually have one cause, such as a
+ * wrong key.
  */
 const MAX_FINDINGS = 20
 

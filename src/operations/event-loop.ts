@@ -22,8 +22,8 @@ export const largestOfMinute = () => {
 }
 
 /**
- * Milliseconds between two ticks. A hold is underestimated by less than this; ten ticks a second cost 0.1 %
- * of a core.
+ * Milliseconds between two ticks. The measured hold is too short by less than this interval. Ten ticks a
+ * second cost 0.1 % of a core.
  */
 const INTERVAL = 100
 

@@ -172,7 +172,7 @@ const createFirstAdmin = async (base: Core): Promise<void> => {
   try {
     await createUser(base, user, hostActor)
   } catch (error) {
-    // An interrupted start has created the user already.
+    // A conflict means that an interrupted start has already created the user.
     if (!(error instanceof AppError) || error.status >= 500) throw error
     if (error.code !== 'conflict')
       throw new ConfigError(`admin_password: ${error.details?.map(detail => detail.message).join(' ')}`)

@@ -9,7 +9,7 @@ import { getSetting } from '#src/storage/settings.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { allScopes, findSecretHash, hasOrganization, KNOWN_SCOPES } from './start-store.ts'
 
-/** Results of the first start that the command prints. */
+/** Result of `createInstance`. The caller reports it to the operator. */
 export interface FirstStart {
   /** File with the generated secret of the first admin client, when this start wrote it. */
   admin_client_file?: string
