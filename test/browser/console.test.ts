@@ -104,6 +104,8 @@ testInChromium(
     await page.getByRole('link', { name: 'Users' }).first().click()
     await page.getByLabel('Select grace').check()
     await page.getByLabel('Select alan').check()
+    const chosen = page.getByRole('row', { name: /alan/ })
+    expect(await chosen.evaluate(row => getComputedStyle(row).display)).toBe('table-row')
     await button('Disable').click()
     await button('Disable 2 users').click()
     await page.getByRole('row', { name: /grace.*Disabled/s }).waitFor()

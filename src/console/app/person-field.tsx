@@ -36,7 +36,7 @@ export const PersonField = (props: {
     return (
       <div class="field">
         <span class="label">{label}</span>
-        <div class="chosen">
+        <div class="chosen-person">
           <Person user={user} />
           <button type="button" onClick={() => onUser(undefined)}>
             {words.testLogin.change}

@@ -17,7 +17,7 @@ import { Badge, Card, Empty, Heading, Value } from '../parts.tsx'
 import { go } from '../router.ts'
 import { person } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { joined, say, words } from '../words.ts'
 import { Givers } from './user-access.tsx'
 
 type Role = (typeof RoleAnswer)['_output']
@@ -71,7 +71,9 @@ export const RolesScreen = () => {
             <a class="row link" href={`/console/roles/${role.id}`}>
               <span>
                 <strong>{role.name}</strong>
-                <span class="hint">{role.description || role.permissions.slice(0, 4).join(', ')}</span>
+                <span class="hint">
+                  {joined([role.description || role.permissions.slice(0, 4).join(', ')])}
+                </span>
               </span>
               {role.built_in && <Badge>{words.roles.builtIn}</Badge>}
               <span class="wide muted">{say(words.common.users, { count: role.user_count })}</span>
