@@ -1,6 +1,6 @@
 import type { SecretHash } from './secrets.ts'
 
-/** The sender of a request as the network shows it. Sessions and audit events record it. */
+/** Facts about the sender of a request. Sessions and audit events record them. */
 export interface ClientInfo {
   readonly ip_address: string
   readonly user_agent: string
@@ -11,7 +11,7 @@ export interface ClientInfo {
   /** Name of the OAuth client whose authorization request led to the event. */
   readonly application?: string | undefined
   /**
-   * Hash of the device cookie. It is never recorded; sign-in/login-throttle uses it to recognize known
+   * Hash of the device cookie. It is not recorded; sign-in/login-throttle uses it to recognize known
    * browsers.
    */
   readonly device_hash?: SecretHash | undefined

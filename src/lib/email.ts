@@ -10,9 +10,9 @@ const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const MAX_DOMAIN_LENGTH = 506
 
 /**
- * Returns a host name in its comparable form: lower case, non-ASCII labels as `xn--` (UTS 46,
- * https://www.unicode.org/reports/tr46/). Returns undefined for anything but a domain name of at least two
- * labels.
+ * Returns a host name in the form in which host names are compared: lower case, non-ASCII labels as `xn--`
+ * (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for anything but a domain name of at
+ * least two labels.
  */
 export const canonicalDomain = (text: string): string | undefined => {
   if (
@@ -47,7 +47,7 @@ export const canonicalEmail = (text: string): string | undefined => {
   return domain && email.length <= 254 ? email : undefined
 }
 
-/** Returns a typed user name or address in the form in which both are looked up. */
+/** Returns a typed user name or e-mail address in the form in which a user is looked up. */
 export const foldIdentifier = (text: string): string => canonicalEmail(text.trim()) ?? fold(text.trim())
 
 /**

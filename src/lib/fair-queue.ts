@@ -17,10 +17,10 @@ interface Waiting {
 }
 
 /**
- * Returns a queue that runs at most `slots` jobs concurrently and lets `waiting` jobs of each kind of work
- * wait. A free slot goes to logins and to other work by turns. Within each kind of work the organizations
- * take turns. The number of slots is limited because argon2 runs on threads of the runtime: more jobs would
- * take the cores from other work.
+ * Returns a queue that runs at most `slots` jobs concurrently and lets at most `waiting` jobs of each kind of
+ * work wait. A free slot goes to logins and to other work by turns. Within each kind of work the
+ * organizations take turns. The number of slots is limited because argon2 runs on threads of the runtime:
+ * more jobs would take the cores from other work.
  *
  * An organization may have as many waiting jobs as the queue has free seats. One organization alone therefore
  * gets half of the seats, and a second organization always finds some. The networks of an organization share
@@ -71,7 +71,7 @@ export const fairQueue = (slots: number, waiting: number) => {
     try {
       return await job()
     } finally {
-      // The next job takes over the slot; without one the slot becomes free.
+      // The next job takes over the slot; without a next job the slot becomes free.
       const next = dequeue()
       if (next) next.start()
       else running--

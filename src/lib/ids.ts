@@ -39,7 +39,7 @@ export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'
 
-/** The id of no organization; a list filtered by it is empty. */
+/** An id that no organization has; a list filtered by it is empty. */
 export const NO_ORGANIZATION: OrganizationId = 'org_'
 
 /** Default of the setting `admin_client_id`. */
@@ -79,7 +79,7 @@ export const uuidOf = (bytes: Buffer): string =>
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** True for a UUID in its usual form of 36 characters, in any case. */
+/** True for a UUID in its usual form of 36 characters, in upper or lower case. */
 export const isUuid = (text: string): boolean => uuid.test(text)
 
 /** True when a slug or client id that a person chose looks like a generated id. Such names are refused. */

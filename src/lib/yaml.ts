@@ -1,14 +1,11 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Maximum number of uses of an anchor, multiplied by the number of aliases inside it. Nested aliases could
- * expand to gigabytes.
+ * Maximum of the uses of an anchor times the aliases inside it, because nested aliases could expand to
+ * gigabytes.
  */
 const MAX_ALIASES = 10_000
-/**
- * Maximum number of values after aliases are expanded: ten times the number in a seed file with 100,000
- * users.
- */
+/** Maximum number of values after aliases are expanded. A seed file with 100,000 users has a tenth of it. */
 const MAX_VALUES = 8_000_000
 /** Maximum number of levels; a seed file has fewer than ten. */
 const MAX_DEPTH = 100
@@ -27,7 +24,7 @@ export class YamlError extends Error {
 /** A parsed YAML document. */
 export interface Yaml {
   value: unknown
-  /** Returns the line of the value at `path`, or of its nearest parent, from 1. */
+  /** Returns the line number, from 1, of the value at `path` or of its nearest parent. */
   lineOf(path: readonly PropertyKey[]): number | undefined
 }
 
