@@ -13,7 +13,9 @@ export interface Call extends ClientInfo {
   readonly request_id: string
   /** Path without the query, not decoded. */
   readonly path: string
-  /** `ui_locales` of the authorization request that this call continues; empty until it is loaded. */
+  /**
+   * `ui_locales` of the authorization request that this call continues; empty until that request is loaded.
+   */
   ui_locales: readonly string[]
   /** Name of the client of the authorization request that this call continues. */
   application?: string | undefined

@@ -18,8 +18,8 @@ export const proxyList = (entries: readonly string[]): BlockList | undefined => 
 }
 
 /**
- * Returns an IP address without brackets, port or zone id, `::ffff:192.0.2.1` as 192.0.2.1. Returns
- * undefined for other text.
+ * Returns an IP address without brackets, port or zone id. An IPv4 address in IPv6 form (`::ffff:192.0.2.1`)
+ * becomes 192.0.2.1. Returns undefined for other text.
  */
 export const normalizeAddress = (text: string): string | undefined => {
   // Most sockets have an IPv4 address, which the expressions below would not change.

@@ -85,7 +85,7 @@ export interface TaggedObject {
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
    *
-   * @throws AppError 412 with the object as it is, 404
+   * @throws AppError 412 with the stored object, 404
    */
   requireMatch(q: Queries, input: RouteInput, if_match: string): Promise<void>
 }

@@ -32,11 +32,11 @@ export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
     limit: z
       .preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 }))
       .default(20)
-      .describe('Number of items of a page.'),
+      .describe('Maximum number of items of a page.'),
     cursor: z
       .string()
       .optional()
-      .describe('`next_cursor` of the previous page. It is valid with the same filters and order only.'),
+      .describe('`next_cursor` of the previous page. It is valid only with the same filters and order.'),
     order: z.enum(['asc', 'desc']).default('desc').describe('Newest first, unless `sort` says otherwise.'),
     ...shape,
   })

@@ -20,7 +20,7 @@ export const networkOf = (ip_address: string, bits: 48 | 64 = 64): string => {
 
 const hex = (group: number): string => group.toString(16)
 
-/** Returns the eight groups of an IPv6 address in the form of URL parsers: at most one `::`, no dots. */
+/** Returns the eight groups of an IPv6 address as a URL parser writes it: at most one `::`, no dots. */
 const expand = (address: string): number[] => {
   const [head = '', tail] = address.split('::')
   const groupsOf = (text: string) =>

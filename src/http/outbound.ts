@@ -39,8 +39,8 @@ const resolve: Limits['resolve'] = hostname =>
 const OVERHEAD = 64 * 1024
 
 /**
- * Default limits. A person waits for most calls, and the largest answer is a userinfo or discovery document
- * of some KiB.
+ * Default limits. The time is short because a person waits for most calls. The largest answers, userinfo and
+ * discovery documents, have some KiB.
  */
 const LIMITS: Limits = { timeout: 5 * SECOND, bytes: 1024 * 1024, resolve }
 
@@ -106,9 +106,9 @@ const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
 }
 
 /**
- * Returns `fetch` for other servers: at most five seconds and 1 MiB, https only and no private address unless
- * `outbound_allow` names host and port for the organization. Redirects are not followed. Each call has its
- * own connection, so a slow server delays only its own callers.
+ * Returns `fetch` for other servers. A call takes at most five seconds, and its answer has at most 1 MiB. The
+ * URL must be https with a public address, unless `outbound_allow` names host and port for the organization.
+ * Redirects are not followed. Each call has its own connection, so a slow server delays only its own callers.
  *
  * @throws OutboundError for every failure
  */

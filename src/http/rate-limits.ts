@@ -26,9 +26,9 @@ interface Budget {
 }
 
 /*
- * `burst` lets an office or school behind one address begin its day at once; `per_second` is what it needs
- * afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget. `reserved` is
- * what a few people need, so that an organization under attack stays open to other networks.
+ * `burst` is enough for an office or school behind one address where everyone logs in at once; `per_second`
+ * is enough afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget.
+ * `reserved` is what a few people need, so that an organization under attack stays open to other networks.
  */
 const budgets = {
   /** A password hash. */
@@ -73,7 +73,7 @@ export type ChargeKind = keyof typeof budgets
  */
 const ORGANIZATION_FACTOR = 10
 
-/** Maximum number of buckets of each kind of owner, at about 100 bytes each. */
+/** Maximum number of buckets for each kind of owner. A bucket takes about 100 bytes. */
 const MAX_BUCKETS = 50_000
 
 /** Returns the buckets of one of `workers` processes. */
@@ -130,8 +130,8 @@ export const charge = (
 }
 
 /**
- * Limit on mail that administrators send to one mailbox: an invitation, a reset and a verification, each sent
- * twice.
+ * Limit on mail that administrators send to one mailbox. It is enough for an invitation, a reset and a
+ * verification, each sent twice.
  */
 const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
 /**
@@ -167,8 +167,8 @@ export const chargeAdminMail = (
 }
 
 /**
- * Limit on metadata documents that are fetched for one person: one for each application that the person
- * tries.
+ * Limit on metadata documents that are fetched for one person. Each application that the person tries needs
+ * one document.
  */
 const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
 /** Limit on calls to one origin, so that clients cannot use this server to flood another one. */

@@ -19,9 +19,7 @@ export const socketOptions = (log: Pick<Logger, 'error'>) => ({
   development: false as const,
   // Bun's default outside development mode lets other processes of the user share the port.
   reusePort: false,
-  /**
-   * Answers an error that escaped all boundaries. Bun's own error page shows source lines and directories.
-   */
+  /** Answers an error that no handler caught. Bun's own error page shows source lines and directories. */
   error: (cause: Error): Response => {
     const request_id = Bun.randomUUIDv7()
     log.error({ request_id, err: cause }, 'unhandled')
