@@ -18,7 +18,7 @@ export type Prompt = (typeof promptValues)[number]
 
 export const responseModes = ['query', 'form_post'] as const
 
-/** Properties of the registered client that the rules use. */
+/** Properties of the registered client that the validation uses. */
 export type AuthorizeClient = Origin & {
   readonly redirect_uris: readonly string[]
   readonly grant_types: readonly string[]
@@ -147,7 +147,7 @@ export const parseAuthorizeRequest = (
   }
 }
 
-// Request objects are refused by name and never fetched:
+// Request objects are refused by the names of their parameters and never fetched:
 // https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
 const unsupported = {
   request: 'request_not_supported',
@@ -229,6 +229,6 @@ const readMaxAge = (text: string | undefined) => {
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined
 
-/** Returns the first entries of a list of preferences and ignores the rest. */
+/** Returns the first 16 entries of a list of preferences, without entries of more than 256 characters. */
 const readList = (text: string | undefined): readonly string[] =>
   text?.split(' ', 16).filter(item => item !== '' && item.length <= 256) ?? []

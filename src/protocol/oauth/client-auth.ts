@@ -52,8 +52,8 @@ const severalMethods = () =>
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 /**
- * Maximum characters of an assertion, which has six short claims and a signature. Other tokens have the same
- * limit.
+ * Maximum characters of an assertion, as of a bearer token. An assertion has six short claims and a
+ * signature.
  */
 const MAX_ASSERTION = 8192
 
@@ -85,7 +85,7 @@ const subjectOf = (jwt: string): string | undefined => {
 }
 
 /**
- * Parses a Basic header. Both parts are form-urlencoded before they are joined:
+ * Parses a Basic header. The client form-urlencodes its id and its secret before it joins them:
  * https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
  */
 const parseBasic = (authorization: string): PresentedClient => {

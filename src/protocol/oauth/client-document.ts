@@ -11,7 +11,7 @@ export const MAX_DOCUMENT_ID = 512
 
 /**
  * True when the client_id may be the URL of a metadata document: https, with a path, without user name,
- * fragment and dot segments. The text itself is checked, because a URL parser would normalize it.
+ * fragment or dot segments. The text itself is checked, because a URL parser would normalize it.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-3
  */
 export const isDocumentId = (client_id: string): boolean => {

@@ -2,8 +2,8 @@ import type { JSONWebKeySet, JWK } from 'jose'
 import { OAuthError } from './error.ts'
 
 /**
- * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256, which OpenID Connect
- * Core section 9 names and clients use.
+ * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256, because OpenID Connect
+ * Core section 9 names it and clients use it.
  */
 export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
 export type AssertionAlg = (typeof assertionAlgs)[number]
@@ -28,8 +28,8 @@ const bitsOf = (text: unknown) =>
   typeof text === 'string' ? Math.floor((text.length * 6) / 8) * 8 : Number.POSITIVE_INFINITY
 
 /**
- * True for a key of a supported algorithm. The length of RSA keys is bounded, so that a verification is
- * short.
+ * True for a key of a supported algorithm. The length of RSA keys is bounded, so that a verification takes
+ * little time.
  */
 const isUsable = ({ kty, crv, n, e }: JWK): boolean =>
   kty === 'RSA'

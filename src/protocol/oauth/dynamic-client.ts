@@ -14,7 +14,7 @@ const applicationTypes = ['web', 'native'] as const
 
 /** Maximum URIs of a registration. It is low because strangers register; published clients list a handful. */
 const MAX_URIS = 10
-/** Maximum characters of a name, which takes at most two lines of the consent page. */
+/** Maximum characters of a name, so that it takes at most two lines of the consent page. */
 const MAX_NAME = 128
 
 /**

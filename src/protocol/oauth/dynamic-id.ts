@@ -17,10 +17,12 @@ export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_
  */
 export const DOCUMENT_DYNAMIC = 'https://'
 
-/** The fields that say how a client came to exist. */
+/** The fields that tell how a client was registered. */
 export type Origin = {
   readonly client_id: string
-  /** Set when its id is the URL of its metadata document, and no administrator registered it. */
+  /**
+   * Set when the client's id is the URL of its metadata document and no administrator registered the client.
+   */
   readonly from_document?: true | undefined
 }
 
@@ -32,7 +34,10 @@ export const registeredItself = (client_id: string): boolean =>
 export const isDynamic = ({ client_id, from_document }: Origin): boolean =>
   from_document === true || registeredItself(client_id)
 
-/** True for an id that no administrator chose, or that may be the URL of a metadata document. */
+/**
+ * True for the id of a client that registered itself, and for an id that may be the URL of a metadata
+ * document.
+ */
 export const mayBeDynamic = (client_id: string): boolean =>
   registeredItself(client_id) || client_id.startsWith(DOCUMENT_DYNAMIC)
 
@@ -40,5 +45,8 @@ export const mayBeDynamic = (client_id: string): boolean =>
 export const isUnowned = (client: Origin): boolean =>
   isDynamic(client) && !client.client_id.startsWith(TOKEN_DYNAMIC)
 
-/** True when any web page may read answers to this client: it has no secret, and no cookie is involved. */
+/**
+ * True when any web page may read answers to this client, because the client has no secret and uses no
+ * cookie.
+ */
 export const isOpenToPages = (client_id: string): boolean => client_id.startsWith(PUBLIC_DYNAMIC)

@@ -11,11 +11,11 @@ const errors = {
   unsupported_grant_type: [400, 'The grant type is not supported.'],
   unsupported_response_type: [400, 'Only the response type code is supported.'],
   invalid_scope: [400, 'The requested scope is malformed or not allowed.'],
-  invalid_target: [400, 'The requested resource is unknown, or not one that this client may ask for.'],
+  invalid_target: [400, 'The requested resource is unknown, or this client may not ask for it.'],
   access_denied: [403, 'The user denied the request, or the client does not admit the user.'],
   login_required: [400, 'The user has to log in.'],
   consent_required: [400, 'The user has to consent.'],
-  interaction_required: [400, 'The user has to interact.'],
+  interaction_required: [400, 'An interaction with the user is required.'],
   unmet_authentication_requirements: [400, 'The user cannot sign in as strongly as the request asks.'],
   request_not_supported: [400, 'The parameter request is not supported.'],
   request_uri_not_supported: [400, 'The parameter request_uri is not supported.'],
@@ -25,7 +25,7 @@ const errors = {
   invalid_token: [401, 'The token is invalid, expired or revoked.'],
   insufficient_scope: [403, 'The token lacks a scope that this request needs.'],
   server_error: [500, 'Something went wrong on the server.'],
-  temporarily_unavailable: [503, 'The server is busy, try again later.'],
+  temporarily_unavailable: [503, 'The server is busy. Try again later.'],
 } as const satisfies Record<string, readonly [number, string]>
 
 export type OAuthErrorCode = keyof typeof errors

@@ -6,8 +6,8 @@ const verifier = /^[A-Za-z0-9._~-]{43,128}$/
 
 /**
  * Returns the challenge of an authorization request. Every client needs PKCE, confidential ones too: a stolen
- * code is useless without the verifier. The method is S256, because a challenge of `plain` is the verifier.
- * https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
+ * code is useless without the verifier. The method is S256, because with `plain` the challenge is the
+ * verifier itself. https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
  *
  * @throws OAuthError `invalid_request`
  */

@@ -4,8 +4,8 @@ const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
- * Schemes without a dot that no client may register with `any_scheme`: browsers run, show or handle them.
- * `http` and `https` are here too, because they are accepted only after a check of their host.
+ * Schemes without a dot that no client may register with `any_scheme`, because browsers run, show or handle
+ * them. `http` and `https` are here too, because they are accepted only after a check of their host.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(
@@ -83,7 +83,7 @@ export const isRedirectOf = (
   return target !== undefined && client.redirect_uris.some(registered => withoutPort(registered) === target)
 }
 
-/** Returns the URI with parameters added to its query; undefined ones are omitted. */
+/** Returns the URI with parameters added to its query; undefined parameters are omitted. */
 export const withParameters = (
   uri: string,
   parameters: Readonly<Record<string, string | undefined>>,

@@ -16,7 +16,7 @@ export const openidScopes: readonly string[] = [
 /** Maximum number of resources in a request: each is looked up, and the consent page lists all. */
 const MAX_RESOURCES = 10
 
-/** The parts of a registered API that the rules use. */
+/** Properties of a registered API that the validation uses. */
 export interface TargetApi {
   readonly identifier: string
   readonly organization_id: string
@@ -49,8 +49,8 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 }
 
 /**
- * Returns the API of a token request: the requested one, or the only authorized one when none is requested;
- * undefined when the authorization has no API. Both parameters are identifiers of APIs.
+ * Returns the API of a token request: the requested one, or the only authorized one when none is requested.
+ * Returns undefined when no API is authorized. Both parameters are identifiers of APIs.
  *
  * @throws OAuthError `invalid_target` for an API that was not authorized, and when several were authorized
  * and none is requested

@@ -35,7 +35,8 @@ export const isSubset = (scopes: readonly string[], allowed: readonly string[]):
 /**
  * Returns the granted scopes: the requested ones, or `fallback` when none is requested.
  *
- * @throws OAuthError `invalid_scope` for a scope outside `allowed`; its description names the allowed ones
+ * @throws OAuthError `invalid_scope` for a scope outside `allowed`; the description of the error names the
+ * allowed scopes
  */
 export const grantScopes = (
   requested: readonly string[] | undefined,

@@ -17,7 +17,7 @@ export const acrOf = (level: number): string => acrValues[level - 1] ?? '1'
 export const levelWith = (type: FactorType): number => (type === 'passkey' ? 3 : 2)
 
 /**
- * Returns the level that `acr_values` requests: the weakest of the supported values, or 0 without any.
+ * Returns the level that `acr_values` requests: the weakest of the supported values, or 0 when it has none.
  * Unknown values are ignored.
  */
 export const wantedLevel = (acr_values: readonly string[], supported: readonly string[]): number => {

@@ -48,7 +48,7 @@ const reserved = new Set([
 /** Claims that come only from memberships. */
 const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
 
-/** Returns why a mapping may not have this claim from this path. */
+/** Returns the reason why a mapping may not take this claim from this path; undefined when it may. */
 export const mappingProblem = (name: string, from: string): string | undefined => {
   if (!NAME.test(name))
     return 'The name of a claim has 1 to 128 printable ASCII characters, without spaces or quotes.'

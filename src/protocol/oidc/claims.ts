@@ -53,7 +53,7 @@ export const accessTokenClaims = (
   token: IssuedAccess & {
     readonly user: ClaimsUser
     readonly roles: readonly string[]
-    /** Mapped claims. They replace no other claim. */
+    /** Mapped claims. A mapped claim never replaces another claim. */
     readonly further?: Readonly<Record<string, unknown>>
     readonly session_id: string
     /** Seconds. */

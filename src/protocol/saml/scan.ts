@@ -1,11 +1,14 @@
 import { SamlError } from './error.ts'
 
-/** Limits of a document, over ten times what providers send. They keep parser and canonicalization fast. */
+/**
+ * Limits of a document, more than ten times of what providers send. They keep parser and canonicalization
+ * fast.
+ */
 export interface Bounds {
   readonly elements: number
   /** Attributes of all elements, including namespace declarations. */
   readonly attributes: number
-  /** Distinct names of elements and attributes; xmldom searches the whole document for each. */
+  /** Distinct names of elements and attributes; xmldom searches the whole document for each name. */
   readonly names: number
 }
 

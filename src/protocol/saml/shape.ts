@@ -9,9 +9,9 @@ const OPEN = 'open'
 const TEXT = 'text'
 
 /**
- * Allowed content of each element, in the order of the schemas and limited to what is read: one assertion,
- * one signature per element, no Advice, ds:Object or encrypted identifiers. Other elements are refused.
- * https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf
+ * Allowed content of each element, in the order of the schemas and limited to what Gatehouse reads: one
+ * assertion, one signature per element, no Advice, ds:Object or encrypted identifiers. Other elements are
+ * refused. https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf
  */
 const contents: Record<string, string> = {
   'samlp:Response':

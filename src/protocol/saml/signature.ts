@@ -70,7 +70,7 @@ const canonicalize = (element: Element, copy: Element, prefixes: string[]): stri
   }
 }
 
-/** Returns the namespaces that ancestors bind and the element itself does not. */
+/** Returns the namespaces that ancestors of the element bind and the element itself does not. */
 const namespacesAround = (element: Element): { prefix: string; namespaceURI: string }[] => {
   const bound = new Map<string, string>()
   for (let at: Node | null = element; at?.nodeType === 1; at = at.parentNode)

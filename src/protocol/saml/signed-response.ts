@@ -16,7 +16,7 @@ export interface ResponseTrust extends Trust {
 export interface Opened {
   /** Trusted only if the response itself is signed. Unsigned content may only lead to a refusal. */
   readonly response: Element
-  /** Read from the octets signed by a pinned key. */
+  /** Parsed from the octets that a pinned key has signed. */
   readonly assertion: Element
 }
 
