@@ -38,7 +38,8 @@ const organizationCode = (id: OrganizationId): string => {
 const starts = { username: '\x01', email: '\x02', first_name: '\x03', last_name: '\x04' } as const
 
 /**
- * Returns the value of `users.search_text`. The two characters at its end let a trigram begin at each letter.
+ * Returns the value of `users.search_text`. It ends with two extra characters, so that a trigram begins at
+ * each letter, including the last.
  */
 export const searchText = (user: Searchable): string => {
   const fields = Object.entries(starts).map(

@@ -8,8 +8,8 @@ export type Engine = 'sqlite' | 'postgres'
 
 /**
  * The query interface of both engines: drizzle's builder plus the engine's tables, so that functions of a
- * store depend only on `q`. Results are awaited arrays; `.get()`, `.all()` and `.run()` exist on one engine
- * only.
+ * store depend only on `q`. A query is awaited and returns an array; `.get()`, `.all()` and `.run()` exist on
+ * one engine only.
  */
 export type Queries = Pick<
   BaseSQLiteDatabase<'async', unknown>,
@@ -44,7 +44,7 @@ export type Amounts = Readonly<Record<string, number>>
 /** Adds the amounts of one commit to the row `key`. */
 export type Sum = (tx: Transaction, key: string, amounts: Amounts) => Promise<unknown>
 
-/** Queries inside a write. All of them commit or none. */
+/** Queries inside a write. Either all of them are committed or none. */
 export type Transaction = Queries & {
   changed(topic: Topic): void
   /**
@@ -53,8 +53,8 @@ export type Transaction = Queries & {
    */
   after(effect: () => void): void
   /**
-   * Runs a `prepared` statement whose result is not needed. PostgreSQL does not wait for it; if it fails, the
-   * transaction fails.
+   * Runs a `prepared` statement whose result is not needed. On PostgreSQL the body does not wait for it; if
+   * the statement fails, the transaction fails.
    */
   later(statement: Promise<unknown>): Promise<unknown> | undefined
   /**
@@ -85,13 +85,13 @@ export interface Store {
   readonly engine: Engine
   /** Metrics of the server that uses this store. */
   readonly metrics: Metrics
-  /** Entries of `cached`, by cache. */
+  /** Results that `cached` keeps, by cache. */
   readonly caches: Map<object, unknown>
   /** Reads from the latest committed state. */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**
    * Runs one isolated transaction. The body does no I/O except through `tx`, and nothing is stored when it
-   * throws. It runs again after a conflict with another copy of the server. A refusal that must store
+   * throws. The body runs again after a conflict with another copy of the server. A refusal that must store
    * something is returned from the body and thrown after the commit.
    *
    * @throws AppError `temporarily_unavailable` when the store cannot write

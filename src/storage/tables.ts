@@ -29,8 +29,8 @@ import type { MailKind } from './mail-kinds.ts'
 export const STARTABLE = '(client_uri IS NOT NULL OR initiate_login_uri IS NOT NULL)'
 
 /**
- * Makes a table at its first use: a start needs few tables, and making all of them takes as long as the rest
- * of the start.
+ * Makes a table at its first use, because a start needs few tables, and making all of them takes as long as
+ * the rest of the start.
  */
 const once = <T>(make: () => T): (() => T) => {
   let made: T | undefined
@@ -193,8 +193,8 @@ export const tables = (kit: Kit) => {
         updated_at: updated_at(),
         last_login: ms('last_login'),
         /**
-         * Time of the first login or refreshed token in the user's latest active hour, so that the user is
-         * counted once in each hour.
+         * Time of the first login or refresh in the latest hour in which the user was active, so that the
+         * statistics count the user once in each hour.
          */
         active_at: ms('active_at'),
         /** Last time that the user declined the offer of a passkey. */
@@ -238,7 +238,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Pictures that users have uploaded, without metadata. */
+  /** Pictures that users have uploaded; their metadata is removed. */
   const pictures = once(() =>
     table(
       'pictures',
@@ -258,8 +258,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * The columns from `seq` on repeat values of the user, so that users with a role can be listed in any
-   * order. A trigger updates them.
+   * The column `seq` and those after it are copies of the user's values, so that users with a role can be
+   * listed in any order. A trigger updates the copies.
    */
   const user_roles = once(() =>
     table(
@@ -413,15 +413,15 @@ export const tables = (kit: Kit) => {
 
   /**
    * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and clients whose id is the
-   * URL of their metadata document, once a user has allowed them. `used_at` is null until a user allows the
-   * client; such a row is soon removed.
+   * URL of their metadata document. A row of the second kind is stored once a user has allowed the client.
+   * `used_at` is null until a user allows the client, and a row that stays unused is soon removed.
    */
   const dynamic_clients = once(() =>
     table(
       'dynamic_clients',
       {
         client_id: text('client_id').primaryKey(),
-        /** The organization of the initial access token; null without one. */
+        /** The organization of the initial access token; null when the client registered without a token. */
         organization_id: text('organization_id').$type<OrganizationId>(),
         secret_hash: text('secret_hash').$type<SecretHash>(),
         /** Name that pages show: the client's own, or the host of its first redirect URI. */
@@ -470,7 +470,7 @@ export const tables = (kit: Kit) => {
         id: id<ApiId>('id').primaryKey(),
         /** Audience of its tokens. */
         identifier: text('identifier').notNull(),
-        /** The identifier without a trailing slash, with which requests are compared. */
+        /** The identifier without a trailing slash. The `resource` of a request is compared with it. */
         identifier_key: text('identifier_key').notNull(),
         name: text('name').notNull(),
         organization_id: organization_id(),
@@ -548,7 +548,9 @@ export const tables = (kit: Kit) => {
         organization_id: organization_id(),
         login_id: id<LoginId>('login_id').notNull(),
         scope: text('scope').notNull(),
-        /** Identifiers of the APIs that the authorization names, separated by spaces; null without any. */
+        /**
+         * Identifiers of the APIs that the authorization names, separated by spaces; null when it names none.
+         */
         resources: text('resources'),
         ip_address: text('ip_address').notNull(),
         user_agent: text('user_agent').notNull(),
@@ -558,7 +560,7 @@ export const tables = (kit: Kit) => {
         expires_at: ms('expires_at').notNull(),
         /**
          * Time at which the sweep checks the session, at most `expires_at`. `expires_at` changes with each
-         * refresh, so this column is indexed in its place.
+         * refresh, so `due_at` has the index instead.
          */
         due_at: ms('due_at').notNull(),
         /**
@@ -567,7 +569,7 @@ export const tables = (kit: Kit) => {
          */
         ends_by: ms('ends_by'),
         ended_at: ms('ended_at'),
-        /** Hash of the current refresh token, issued at `last_active_at`; null without one. */
+        /** Hash of the current refresh token, issued at `last_active_at`; null when the session has none. */
         refresh_hash: text('refresh_hash').$type<SecretHash>(),
         tokens_valid_until: ms('tokens_valid_until'),
       },
@@ -619,8 +621,8 @@ export const tables = (kit: Kit) => {
         login_id: id<LoginId>('login_id'),
         selected: bool('selected').notNull().default(false),
         /**
-         * First factor proven in this request while a second one is required; the login begins with the
-         * second.
+         * First factor proven in this request while a second one is required; the login begins when the
+         * second is proven.
          */
         proof: json('proof').$type<{
           user_id: UserId
@@ -635,7 +637,10 @@ export const tables = (kit: Kit) => {
           /** Latest end of the login, when the provider limits it. */
           until?: number
         } | null>(),
-        /** Input for deriving passkey challenges and new TOTP secrets; each success increments it. */
+        /**
+         * Input for deriving passkey challenges and new TOTP secrets; it is incremented when a factor is
+         * proven or added.
+         */
         round: int('round').notNull().default(0),
         enrolled: bool('enrolled').notNull().default(false),
         /** The user who gave a recovery code in place of a lost passkey, and has to add another passkey. */
@@ -785,7 +790,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Unused recovery codes; `code_hash` is keyed with the master key. A code is deleted when it is used. */
+  /** Unused recovery codes; `code_hash` is keyed with the instance key. A code is deleted when it is used. */
   const recovery_codes = once(() =>
     table(
       'recovery_codes',
@@ -1027,7 +1032,7 @@ export const tables = (kit: Kit) => {
         /** True when the person requested the link on the registration page. */
         is_registration: bool('is_registration').notNull().default(false),
         /**
-         * The user who was created with the invitation or by its only acceptance. With null, acceptance
+         * The user who was created with the invitation or by its only acceptance. When it is null, acceptance
          * creates a user.
          */
         user_id: id<UserId>('user_id').references(() => users().id, cascade),
@@ -1086,7 +1091,7 @@ export const tables = (kit: Kit) => {
         user_id: id<UserId>('user_id')
           .primaryKey()
           .references(() => users().id, cascade),
-        /** HMAC of the code, keyed with the master key and bound to the request. */
+        /** HMAC of the code, keyed with the instance key and bound to the request. */
         code_hash: text('code_hash').notNull(),
         /** The authorization request whose browser asked for the code. */
         request_hash: text('request_hash').$type<SecretHash>().notNull(),
@@ -1156,8 +1161,8 @@ export const tables = (kit: Kit) => {
         metadata: json('metadata').$type<Record<string, unknown>>().notNull(),
         subject_id: id<UserId>('subject_id'),
         /**
-         * MAC over all columns except `seq` (audit/record.ts); `gatehouse check` detects changes made outside
-         * the server.
+         * MAC over all columns except `seq` (audit/record.ts). `gatehouse check` verifies it to detect
+         * changes made outside the server.
          */
         mac: text('mac').notNull(),
       },

@@ -66,8 +66,8 @@ interface Done<T> {
   effects: (() => void)[]
 }
 /**
- * A failed attempt. `error` is the body's error and `cause` the server's error behind it, often the same.
- * `unsure` is true when the connection was lost during the commit.
+ * A failed attempt. `error` is the error of the body. `cause` is the error of PostgreSQL behind it; the two
+ * are often the same. `unsure` is true when the connection was lost during the commit.
  */
 interface Failed {
   error: unknown
@@ -94,7 +94,7 @@ const openWriter = (
   const run = async (text: string, values?: unknown[]): Promise<QueryResult> => {
     if (!inTransaction || !connection) throw unavailable(new Error('There is no transaction.'))
     try {
-      // Sent now rather than on await, so that the next statement cannot overtake it.
+      // The statement is sent now and not when it is awaited, so that the next statement cannot overtake it.
       const answer = connection.unsafe(text, values).values().execute()
       return (await withTimeout(answer, closeConnection, stall)) as QueryResult
     } catch (error) {

@@ -19,7 +19,7 @@ import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
 import { openUntrusted } from './schema-check.ts'
 
-/** Receives the next stage of a long command. */
+/** Receives a description of the next stage of a long command. */
 export type OnProgress = (text: string) => void
 
 /** Result of a verified copy. */
@@ -175,7 +175,7 @@ const checkpointFully = (path: string): void => {
 
 /**
  * Copies the backup `source` to `partial`, verifies the copy and migrates it to this version. Then it runs
- * `use` with the copy and removes it.
+ * `use` with the copy and removes the copy.
  *
  * @throws StorageError
  */

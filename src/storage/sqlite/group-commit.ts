@@ -16,8 +16,8 @@ const BATCH = 64
 const BEGIN_TIMEOUT = 5_000
 const MAX_PAUSE = 4
 /**
- * Bounds of the pause that a caller of many writes makes between two of them, so that others can write, in
- * ms.
+ * Shortest and longest pause, in ms, that a caller of many writes makes between two writes so that others can
+ * write.
  */
 const SHORTEST_TURN = 5
 const LONGEST_TURN = 100

@@ -13,8 +13,8 @@ import type { Queries } from '#src/storage/store.ts'
 import { sqliteTables } from './tables.ts'
 
 /**
- * Maximum number of compiled statements that a connection keeps for the next query with the same text. It
- * bounds the memory of queries with many shapes.
+ * Maximum number of compiled statements that a connection keeps for the next query with the same text. The
+ * limit bounds the memory of queries with many shapes.
  */
 const MAX_STATEMENTS = 500
 

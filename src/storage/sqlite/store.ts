@@ -68,8 +68,8 @@ const CACHE = 16_384
 /** Text of the probe. It is larger than a usual write, because a full disk may still take a single page. */
 const PROBE = '.'.repeat(65_536)
 /**
- * Interval in ms at which commits of other processes are detected: short enough that a change by a command
- * seems immediate; each check reads only one number.
+ * Interval in ms at which commits of other processes are detected. It is short enough that a change by a
+ * command seems immediate, and each check reads only one number.
  */
 const WATCH_INTERVAL = 250
 
@@ -148,7 +148,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   const writer = openWriter(options)
   const reader = openReader(options.path)
   const reads = sqliteQueries(reader, () => {})
-  // Outside a transaction (lost, or its body has ended) a statement would commit immediately on its own.
+  // After the transaction is lost, or its body has ended, a statement would commit immediately.
   const writes = sqliteQueries(writer, () => {
     if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
   })

@@ -15,7 +15,7 @@ export interface CopiedTable {
   key: string[]
 }
 
-/** Rows of one batch, which stays in memory: rows of pictures have up to 256 KiB. */
+/** Number of rows in one batch. A batch stays in memory, and a row of pictures has up to 256 KiB. */
 export const COPY_BATCH = 500
 
 /** Quotes column names for both engines. */

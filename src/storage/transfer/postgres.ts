@@ -92,7 +92,7 @@ export const inPostgres = async <T>(
 
 /**
  * Blocks other servers until the end of the transaction: a starting server waits before its first read and
- * write. Locks come first because they take no snapshot, so later reads see all commits made before.
+ * write. The locks are taken first, because LOCK takes no snapshot: later reads see all commits made before.
  *
  * @throws StorageError while a server or another command is connected
  */
