@@ -28,8 +28,8 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
  * Imports a private key (PEM) as the next key of its algorithm. It is published now and signs after the same
  * time as a rotated key, or at once when the algorithm has no key. Returns its id.
  *
- * @throws Error for a key that cannot be read, is of another kind or is already stored, and while a next key
- * is waiting
+ * @throws Error for a key that cannot be read, is of an unsupported kind or is already stored, and while a
+ * next key is waiting
  */
 export const importKey = async (base: Core, pem: string, wanted?: string): Promise<string> => {
   let privateKey: KeyObject

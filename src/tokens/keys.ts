@@ -51,7 +51,7 @@ const makeRing = (keys: Key[], now: number): KeyRing => {
 }
 
 /**
- * Decrypts a private key with the master key.
+ * Decrypts a private key with the instance key.
  *
  * @throws StorageError when it cannot be decrypted; a damaged key is never skipped silently
  */
@@ -124,7 +124,7 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
         () => {
           isMade = true
         },
-        // The first token that needs the key tries again.
+        // The first token that needs the key tries again to generate it.
         error => log.error({ err: error }, 'generating a signing key failed'),
       )
       return making

@@ -17,14 +17,14 @@ import {
 import { type KeyPair, makeKeyPair } from './signature.ts'
 
 /**
- * Time between publishing a key and signing with it: longer than caches keep the key set (max-age; 10 minutes
- * in the SDK).
+ * Time between publishing a key and signing with it. It is longer than caches keep the key set: 5 minutes by
+ * `max-age`, 10 minutes in the SDK.
  */
 const LEAD = 15 * MINUTE
 /** Maximum lifetime of a token (one day) plus ten minutes for clock skew, in ms. */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 
-/** Returns a key pair as a row that signs at once. The private key is sealed with the master key. */
+/** Returns a key pair as a row that signs at once. The private key is sealed with the instance key. */
 export const keyRow = (
   { master, clock }: Core,
   alg: SigningAlg,
@@ -87,7 +87,7 @@ const latestKeys = async (base: Core): Promise<KeyRow[]> => {
   return [...new Map(keys.map(key => [key.alg, key])).values()]
 }
 
-/** Records a change of the keys. By default the command line or the development controls made it. */
+/** Records a change of the keys. The default actor is the host: a command or the development controls. */
 export const recordKeyChange = (
   context: Core,
   tx: Transaction,
