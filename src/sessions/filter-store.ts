@@ -28,8 +28,8 @@ export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
 /**
- * Returns the condition of one field. An undefined value adds none; an empty text, as a form may send it,
- * matches no row.
+ * Returns the condition of one field. An undefined value adds no condition; an empty text, as a form may send
+ * it, matches no row.
  */
 const equal = (column: Column, value: string | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)

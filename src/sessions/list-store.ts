@@ -122,7 +122,7 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
     .limit(100)
   return rows.map(({ session, client_name }) => ({
     ...session,
-    // No row stores the console's client.
+    // The console's client has no row.
     client_name: client_name ?? (session.client_id === CONSOLE_CLIENT ? CONSOLE_NAME : session.client_id),
   }))
 }

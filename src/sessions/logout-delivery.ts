@@ -68,8 +68,8 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
 }
 
 /**
- * Attempts one logout. Status 400 ends it, because the application has refused the token; every other failure
- * is tried again until the logout expires.
+ * Attempts one logout. Status 400 ends the logout, because the application has refused the token; every other
+ * failure is tried again until the logout expires.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, organization_id, uri, attempts, expires_at } = logout

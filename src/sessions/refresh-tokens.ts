@@ -8,7 +8,7 @@ import { findRefreshable, refreshSession } from './store.ts'
 /**
  * A refresh token is the id of its session, 256 random bits and a MAC (tag), in base64url (86 characters).
  * The session's row keeps the hash of the current token. The tag distinguishes a used token, whose replay
- * ends the session, from a forged one: ids of sessions are not secret.
+ * ends the session, from a forged one. It is needed because ids of sessions are not secret.
  */
 const ID = 16
 const SECRET = 32

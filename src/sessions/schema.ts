@@ -11,12 +11,12 @@ export const SessionAnswer = z
     username: z.string().describe('User name of the user.'),
     client_id: z.string().describe('Client that the user signed in to.'),
     organization_id: z.string().describe('Organization of the user.'),
-    ip_address: z.string().describe('Address at the start.'),
-    user_agent: z.string().describe('User agent at the start.'),
+    ip_address: z.string().describe('IP address at the start of the session.'),
+    user_agent: z.string().describe('User agent at the start of the session.'),
     location: z.string().describe('City and country of the address; empty without a location database.'),
-    started_at: time.describe('Time of the start (ISO 8601, UTC).'),
+    started_at: time.describe('Time at which the session began (ISO 8601, UTC).'),
     last_active_at: time.describe('Time of the last new token (ISO 8601, UTC).'),
-    expires_at: time.describe('Time of its end unless it is extended (ISO 8601, UTC).'),
+    expires_at: time.describe('Time at which the session ends unless it is extended (ISO 8601, UTC).'),
   })
   .meta({
     id: 'Session',
@@ -59,7 +59,7 @@ export const RevokeSessions = z
 export const RevokedSessions = z
   .object({
     revoked_count: z.int().describe('Number of sessions that ended.'),
-    message: z.string().describe('The number in a sentence.'),
+    message: z.string().describe('A sentence with the number.'),
   })
   .meta({
     id: 'RevokedSessions',

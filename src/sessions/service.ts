@@ -106,8 +106,8 @@ export const revokeSession = async (
 }
 
 /**
- * Ends sessions, but keeps their logins, and their access tokens until these expire. /oauth/revoke and the
- * deletion of clients and users use it.
+ * Ends sessions. Their logins continue, and their access tokens stay valid until they expire. /oauth/revoke
+ * and the deletion of clients and users end sessions in this way.
  */
 export const releaseSessions = async (
   context: Core,

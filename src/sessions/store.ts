@@ -157,8 +157,9 @@ export const refreshSession = async (
 }
 
 /**
- * Extends the newest active session of the login at the client with the same scopes by `lifetime` ms, at most
- * to `ends_by`. Returns its former state; undefined without such a session.
+ * Extends the newest active session of the login at the client with the same scopes. It then ends `lifetime`
+ * ms from `now`, at the latest at `ends_by`. Returns its former state; undefined when there is no such
+ * session.
  */
 export const extendSession = async (
   tx: Transaction,
@@ -183,7 +184,7 @@ export const extendSession = async (
     .limit(1)
   if (!found) return undefined
   const expires_at = Math.min(now + lifetime, found.ends_by ?? Number.POSITIVE_INFINITY)
-  // `due_at` stays: the sweep postpones it.
+  // `due_at` is not changed, because the sweep postpones it.
   await tx.update(sessions).set({ last_active_at: now, expires_at }).where(eq(sessions.id, found.id))
   return found
 }
@@ -206,7 +207,7 @@ export const endSessions = async (
     .set({ ended_at: now, tokens_valid_until: now })
     .where(inArray(sessions.id, active))
     .returning()
-  // The engine returns rows in any order; events are recorded in the order in which the sessions started.
+  // The engine returns rows in any order, but events are recorded in the order in which the sessions started.
   return ended.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
@@ -251,7 +252,10 @@ export const postponeSessions = async (tx: Transaction, now: number, limit: numb
   return postponed.length
 }
 
-/** Ends expired sessions as of their expiry. Each session is returned by exactly one call. */
+/**
+ * Ends expired sessions; `ended_at` becomes the time of their expiry. Each session is returned by exactly one
+ * call.
+ */
 export const expireSessions = (tx: Transaction, now: number, limit: number): Promise<Session[]> => {
   const { sessions } = tx.tables
   const due = tx
