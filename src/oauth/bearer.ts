@@ -36,7 +36,7 @@ export const findLiveToken = async (
   return (await findOrganization(context.store, organization_id)) && { ...token, holder: undefined }
 }
 
-/** Maximum characters of a token: one with 4 KiB of mapped claims has about 6,500. */
+/** Maximum characters of a token. A token with 4 KiB of mapped claims has about 6,500. */
 const MAX_LENGTH = 8192
 
 /**

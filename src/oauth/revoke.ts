@@ -47,8 +47,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // Anonymous calls are accepted, and a client_id alone is not a credential; a secret that is presented must
-  // be correct.
+  // Anonymous calls are accepted, as are calls with a client_id alone, which is not a credential. A secret
+  // that is presented must be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',

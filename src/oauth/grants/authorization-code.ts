@@ -133,8 +133,8 @@ interface Started {
 }
 
 /**
- * Returns the latest end (ms) of a session that begins now; null without `session_ttl`: an application keeps
- * its users signed in, and an idle session ends with its refresh token.
+ * Returns the latest end (ms) of a session that begins now; null without `session_ttl`, because applications
+ * keep their users signed in and an idle session ends with its refresh token.
  */
 export const sessionEnd = (
   { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,

@@ -67,8 +67,8 @@ export const findExclusion = async (
 export const NOT_ADMITTED = 'The client does not admit this user.'
 
 /**
- * Returns algorithm, `typ` and lifetime (in seconds) of the client's access tokens, for an API if the token
- * is for one.
+ * Returns algorithm, `typ` and lifetime (in seconds) of the client's access tokens; with `api`, those of its
+ * tokens for this API.
  */
 export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => ({
   alg: api?.access_token_alg ?? client.access_token_signed_response_alg ?? config.access_token_alg,
@@ -79,7 +79,7 @@ export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => 
 /**
  * Returns the API of a token request. Its organization is that of the user or client that gets the token.
  *
- * @throws OAuthError `invalid_target` when it was deleted, or the client may no longer use it
+ * @throws OAuthError `invalid_target` when the API was deleted, or the client may no longer use it
  */
 export const requireApi = async (
   q: Queries,
