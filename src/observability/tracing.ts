@@ -10,7 +10,7 @@ type Handler = (request: Request, server?: Pick<Server<unknown>, 'requestIP'>) =
 type Started = Omit<Span, 'ended' | 'failed'>
 
 /**
- * Known methods; others are client input and become `_OTHER`:
+ * Known methods. Other methods are arbitrary client input and become `_OTHER`:
  * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])
