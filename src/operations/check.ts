@@ -131,7 +131,7 @@ export const checkEvents = async ({
         row.subject_id,
       ]
       if (mac !== macOf(master, fields) && findings.length < MAX_FINDINGS)
-        findings.push(`events: number ${seq} is not what was recorded`)
+        findings.push(`events: event ${seq} differs from what was recorded`)
       after = seq
     }
     count += rows.length

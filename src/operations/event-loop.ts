@@ -1,7 +1,7 @@
 import type { Metrics } from '#src/lib/metrics.ts'
 
 const SLOT = 10_000
-/** Number of slots: six complete ones and the current one. */
+/** Number of slots of ten seconds: six complete ones and the current one. */
 const SLOTS = 7
 
 /** Keeps the largest value of the last 60 to 70 seconds. Times are milliseconds of a monotonic clock. */

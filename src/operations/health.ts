@@ -45,7 +45,7 @@ export interface Inspected {
   config: Config
   /** Milliseconds since the epoch. */
   now: number
-  /** Lends the open store. */
+  /** Calls `use` with the open store. */
   withStore<T>(use: (store: Store) => Promise<T>): Promise<T>
 }
 
@@ -212,7 +212,10 @@ const Health = z
     },
   })
 
-/** Milliseconds for which an answer is reused for further callers: a check may connect to the mail server. */
+/**
+ * Milliseconds for which an answer is reused for further callers, because a check may connect to the mail
+ * server.
+ */
 const KEPT = 30_000
 
 /** Returns the route that shows administrators of the instance the findings of the copy that answers. */

@@ -15,9 +15,9 @@ const duration = (min: number, max: number, allowed: string) =>
   }, allowed)
 
 /**
- * A rotation bounds the use of a signing key that leaked unnoticed, and makes every cache fetch the key set
- * again. By default no backups are made, because only the operator knows whether the disk has room for copies
- * of the database. Seven daily backups cover a week.
+ * A rotation limits how long a signing key that leaked unnoticed can be used; a shorter interval would make
+ * caches fetch the key set more often. By default no backups are made, because only the operator knows
+ * whether the disk has room for copies of the database. Seven daily backups cover a week.
  */
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 

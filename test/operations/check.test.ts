@@ -73,7 +73,9 @@ test('an event changed behind the server, its trigger removed meanwhile', async 
       db.run(`UPDATE events SET ${change}, type = 'user.login' WHERE seq = ${first?.seq}`)
       db.run(String(trigger))
     }
-    expect(await findingsOf(copy, context)).toEqual([`events: number ${first?.seq} is not what was recorded`])
+    expect(await findingsOf(copy, context)).toEqual([
+      `events: event ${first?.seq} differs from what was recorded`,
+    ])
   }
 })
 
