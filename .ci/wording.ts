@@ -78,7 +78,7 @@ const titlesOf = (source: string): { line: number; text: string }[] =>
   )
 
 const code = [...new Glob('{src,test}/**/*.{ts,tsx}').scanSync(), '.drizzle.ts'].sort()
-const pages = ['templates/guide/*.md', '.github/*.md', 'src/**/README.md', 'test/**/*.md', 'README.md']
+const pages = ['templates/guide/*.md', '.github/*.md', 'src/**/*.md', 'test/**/*.md', 'README.md']
   .flatMap(glob => [...new Glob(glob).scanSync({ dot: true })])
   .sort()
 const textsOf = (file: string, source: string) => {
