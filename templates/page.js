@@ -112,6 +112,8 @@ if (passkeys)
     const { passkey: act, options, autofill } = form.dataset
     const publicKey = parseOptions(options)
     const part = name => form.querySelector(`[data-passkey-${name}]`)
+    // The box of the terms stands once, for the form with the password too, which has it without a script.
+    const terms = document.getElementById('accept')
     let asking
     const ask = async mediation => {
       asking?.abort()
@@ -122,6 +124,7 @@ if (passkeys)
         ...(mediation && { mediation }),
       })
       form.elements.credential.value = answerOf(credential)
+      terms?.setAttribute('form', form.id)
       form.submit()
     }
     form.querySelector('button').hidden = false
@@ -129,6 +132,7 @@ if (passkeys)
     form.addEventListener('submit', event => {
       event.preventDefault()
       event.stopImmediatePropagation()
+      if (terms?.reportValidity() === false) return
       part('failed').hidden = true
       ask().catch(() => {
         part('failed').hidden = false

@@ -1,5 +1,6 @@
 /** Tests the layout of pages on a phone. */
 import { afterAll, expect } from 'bun:test'
+import { locales } from '#src/http/locale.ts'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 import { servePages } from '#test/support/page-server.ts'
 
@@ -42,6 +43,15 @@ testInChromium(
         expect([x >= 0, x + width <= 320]).toEqual([true, true])
         expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320)
       }
+    await page.setViewportSize({ width: 360, height: 640 })
+    for (const locale of locales) {
+      await page.goto(`${server.url}account.usual?locale=${locale}`)
+      const [room, whole] = await page
+        .locator('.tabs')
+        .evaluate(({ clientWidth, scrollWidth }) => [clientWidth, scrollWidth])
+      expect([locale, whole]).toEqual([locale, room ?? 0])
+    }
+    await page.setViewportSize({ width: 320, height: 640 })
     await page.goto(`${server.url}account.long`)
     const heights = await page
       .locator('.hero h2, .session-name > bdi')

@@ -7,7 +7,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import type { Json } from '#test/support/app.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { openBrowser } from '#test/support/browser.ts'
-import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
+import { closeChromium, openPage, testInChromium, withAuthenticator } from '#test/support/chromium.ts'
 import { serveConsole } from '#test/support/console.ts'
 import { codeOf, enrolTotp, openEnrolment } from '#test/support/factors.ts'
 import { PASSWORD } from '#test/support/people.ts'
@@ -120,6 +120,44 @@ for (const [look, options] of LOOKS) {
 
 const idOf = async (username: string): Promise<string> =>
   (await served.app.admin('GET', `/users?search=${username}`)).body.data[0].id
+
+testInChromium(
+  'PEO-39 one box for the terms serves the passkey and, without JavaScript, the password',
+  async () => {
+    await allow({ terms: { version: '1', text: 'You keep your account to yourself.' } })
+    const openInvitation = async (page: Page, username: string) => {
+      const { body } = await served.app.admin('POST', '/invitations', { delivery: 'link' })
+      await page.goto(body.invitation_url)
+      await page.getByLabel('First name').fill('Ada')
+      await page.getByLabel('Last name').fill('Roe')
+      await page.getByLabel('Username').fill(username)
+      await page.getByLabel('Email').fill(`${username}@example.com`)
+      await button(page, 'Continue').click()
+      await page.getByText('You keep your account to yourself.').waitFor()
+      expect(await page.getByRole('checkbox').count()).toBe(1)
+    }
+    const { page, close } = await openPage({ viewport: { width: 390, height: 844 } })
+    const device = await withAuthenticator(page)
+    await openInvitation(page, 'pat')
+    await arrives(page, 'Create your account')
+    await button(page, 'Create passkey').click()
+    expect(await device.credentials()).toEqual([])
+    await page.getByRole('checkbox').check()
+    await button(page, 'Create passkey').click()
+    await heading(page, 'Save your recovery codes')
+    await close()
+    const plain = await openPage({ javaScriptEnabled: false })
+    await openInvitation(plain.page, 'eve')
+    expect(await plain.page.getByText('With a passkey').isVisible()).toBe(false)
+    await plain.page.getByRole('checkbox').check()
+    await plain.page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await plain.page.getByLabel('Repeat password').fill(PASSWORD)
+    await button(plain.page, 'Use this password').click()
+    await heading(plain.page, 'Your account')
+    await plain.close()
+  },
+  120_000,
+)
 
 /** An Exif segment that says that the picture is turned by 90 degrees. */
 const TURNED = Buffer.from('ffe100224578696600004d4d002a00000008000101120003000000010006000000000000', 'hex')
