@@ -28,7 +28,7 @@ export const insertDynamicClient = async (tx: Transaction, client: DynamicClient
   return stored.length > 0
 }
 
-/** Stores the time of a use, exact to the day. */
+/** Stores the time of a use, unless the stored time is less than a day old. */
 export const noteUse = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { dynamic_clients: t } = tx.tables
   const isOld = or(isNull(t.used_at), lte(t.used_at, now - DAY))

@@ -28,7 +28,7 @@ export const recordDynamic = (
 
 /**
  * Returns the client that a metadata document describes. A stored client is changed when the document
- * differs; a copy of a document changes nothing.
+ * differs, except by a copy in the executable.
  */
 export const noteDocument = async (
   context: Core,

@@ -12,7 +12,7 @@ export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
  * Returns a dynamic client in the form of a stored client. It always asks for consent. A client without an
- * organization has the default organization, which applies only to requests that name none.
+ * organization gets the default organization, which applies only to requests that name no organization.
  */
 export const asClientRow = ({
   client_id,
@@ -62,7 +62,7 @@ export const asClientRow = ({
   }
 }
 
-/** Returns the metadata of a document as a client without a consent. */
+/** Returns the metadata of a document as a dynamic client to which nobody has consented yet. */
 export const asDocumentClient = (
   client_id: string,
   registration: Registration,

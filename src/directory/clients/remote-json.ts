@@ -15,7 +15,9 @@ const FAILED_FOR = MINUTE
 export interface Wanted<T> {
   readonly kind: 'document' | 'keys'
   readonly url: string
-  /** The organization for whose login the document is read: `outbound_allow` may open a host to it alone. */
+  /**
+   * The organization for whose login the document is read: `outbound_allow` may allow a host for it alone.
+   */
   readonly organization: CalledFor
   /** Maximum size. */
   readonly bytes: number
@@ -25,7 +27,10 @@ export interface Wanted<T> {
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
-  /** Content that was asked for before this time (ms) is read again; default: as its headers say. */
+  /**
+   * Content that was requested before this time (ms) is read again. By default the headers of the content
+   * decide.
+   */
   readonly asked_after?: number
 }
 

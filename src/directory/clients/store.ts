@@ -79,9 +79,9 @@ const consoleClient = ({ url }: Config): Client => ({
 })
 
 /**
- * Returns a client by id: the console's, which is built in, a registered one, cached until a commit changes
- * clients, or a dynamic one, read each time. A client registered by an administrator is never treated as
- * dynamic, whatever its id.
+ * Returns a client by id. The console's client is built in, a registered client is cached until a commit
+ * changes clients, and a dynamic client is read each time. A client registered by an administrator is never
+ * treated as dynamic, whatever its id.
  */
 export const findClient = async (
   { config, store }: Pick<Core, 'config' | 'store'>,

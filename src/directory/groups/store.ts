@@ -124,7 +124,7 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
   return removed.length > 0
 }
 
-/** Returns members in the order of their ids, which is that of their creation. The keyset is the id. */
+/** Returns members in the order of their ids, which is the order of their creation. The keyset is the id. */
 export const listMembers = async (
   q: Queries,
   group_id: GroupId,
@@ -174,7 +174,7 @@ const matching = (q: Queries, { organization_id, user_id, role }: GroupFilter): 
   )
 }
 
-/** Counts the groups that match: exact up to `most`, `most` + 1 beyond. */
+/** Counts the groups that match: exactly up to `most`, and as `most` + 1 above. */
 export const countGroups = async (q: Queries, filter: GroupFilter, most: number): Promise<number> => {
   const { groups } = q.tables
   const found = q

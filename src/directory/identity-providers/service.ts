@@ -135,7 +135,10 @@ const judgeNew = async (
   }
 }
 
-/** Returns the problems of the valid fields of a refused new provider, without loading its document. */
+/**
+ * Returns the further problems of a new provider that is already refused, without loading its metadata
+ * document.
+ */
 export const reviewNew = async (
   context: Core,
   q: Queries,

@@ -10,8 +10,8 @@ import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
 /**
- * Milliseconds between two checks of the worker. Its time is measured as a number of checks, so that a
- * stalled event loop does not use up a job's time.
+ * Milliseconds between two checks of the worker. The worker's time is measured as a number of checks, so that
+ * a stalled event loop does not use up a job's time.
  */
 const CHECK_INTERVAL = 50
 /** Number of checks before the worker is killed: one second for a message, ten for the start. */
@@ -128,8 +128,8 @@ const finish = (job: Job, message: JobAnswer): void => {
 /**
  * Reads XML from other parties in a separate process, which the first message starts. That process is killed
  * after a second of work or when it uses too much memory; the next message starts another. A thread is not
- * enough: JavaScriptCore cannot stop a thread that is inside a regular expression. Organizations take turns;
- * each has a share of the queue, and each network a share of that.
+ * enough: JavaScriptCore cannot stop a thread that is inside a regular expression. Organizations take turns.
+ * Each organization has a share of the queue, and each network a part of its organization's share.
  */
 export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } => {
   const queue = openQueue()
@@ -166,7 +166,10 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     next()
   }
 
-  /** Kills the worker and refuses its message; if the worker did not start, also the waiting messages. */
+  /**
+   * Kills the worker and refuses its message. If the worker did not start, the waiting messages are refused
+   * too.
+   */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

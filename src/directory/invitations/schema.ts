@@ -56,7 +56,7 @@ export const CreateInvitation = z
   })
   .meta({
     id: 'CreateInvitation',
-    description: 'An invitation of a person who has no user yet.',
+    description: 'An invitation for a person who has no user yet.',
     example: { delivery: 'mail', email: shared.email, roles: ['editor', 'user'] },
   })
 export type CreateInvitation = z.output<typeof CreateInvitation>
@@ -104,7 +104,7 @@ const shown = {
 
 const InvitationAnswer = z.object(fields).meta({
   id: 'Invitation',
-  description: 'An invitation of a person who has no user yet.',
+  description: 'An invitation for a person to get a user, or for a user to set a first credential.',
   example: shown,
 })
 
@@ -124,7 +124,7 @@ export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
   },
 })
 
-/** Maximum number of acceptances that an answer lists, the same as of a page of a list. */
+/** Maximum number of acceptances that an answer lists, the maximum of a page of a list. */
 export const MAX_ACCEPTED = 100
 
 export const InvitationDetail = z

@@ -32,7 +32,7 @@ const rowsOf = ({ id, organization_id, attributes }: IndexedUser, names: readonl
     return [...hashes].map(value_hash => ({ user_id: id, organization_id, name, value_hash }))
   })
 
-/** Replaces the index rows of users by those of the attributes with these names. */
+/** Deletes all index rows of `users`, then inserts rows for their attributes that `names` lists. */
 export const indexAttributes = async (
   tx: Transaction,
   users: IndexedUser[],
@@ -57,7 +57,7 @@ export const beginIndex = async (tx: Transaction, id: OrganizationId, now: numbe
   return REQUEST + id
 }
 
-/** Returns users of an organization after a name, in the order of an index. */
+/** Returns the users of an organization whose user names come next after `name`. */
 const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) => {
   const { users } = q.tables
   return q

@@ -27,23 +27,23 @@ export const PreviewLooks = z
       privacy_url: true,
       support_url: true,
     })
-      .meta({ id: 'LooksSettings', description: 'Settings of the looks; null stands for the default.' })
+      .meta({ id: 'LooksSettings', description: 'Settings of the appearance; null stands for the default.' })
       .optional(),
   })
   .meta({
     id: 'PreviewLooks',
-    description: 'Looks that are not saved; fields that are left out are as stored.',
+    description: 'An appearance that is not saved; fields that are left out have their stored values.',
     example: { settings: { accent_color: '#2b50d8' } },
   })
 type PreviewLooks = z.output<typeof PreviewLooks>
 
 export const LooksPreview = z
   .object({
-    looks: z.string().describe('Sealed looks; the console posts them to its page `/console/preview`.'),
+    looks: z.string().describe('Sealed appearance; the console posts it to its page `/console/preview`.'),
   })
   .meta({
     id: 'LooksPreview',
-    description: 'A preview of looks, valid for a minute.',
+    description: "A sealed preview of an organization's appearance, valid for a minute.",
     example: { looks: 'q3l5Xc0e9Rr' },
   })
 
@@ -52,7 +52,7 @@ const sheetOf = (css: string): string =>
   isAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
 
 /**
- * Returns looks that are not saved, sealed, so that any copy of the server shows them and nothing is stored.
+ * Seals an appearance that is not saved, so that any copy of the server shows it and nothing is stored.
  *
  * @throws AppError 422 for the address of a picture or stylesheet that is not the current one
  */
@@ -71,7 +71,7 @@ export const sealLooks = (
   return core.master.seal(Buffer.from(plain), LABEL).toString('base64url')
 }
 
-/** Returns the looks of a preview; undefined after its time, and for any other text. */
+/** Returns the appearance in a preview; undefined after its time, and for any other text. */
 export const openLooks = ({ master, clock }: Core, sealed: string): Brand | undefined => {
   try {
     const { brand, until } = JSON.parse(master.open(Buffer.from(sealed, 'base64url'), LABEL).toString())

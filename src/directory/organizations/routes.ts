@@ -95,7 +95,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/organizations/:org_id/preview',
     permission: 'organizations:update',
-    summary: 'Seal unsaved looks for a preview in the console',
+    summary: 'Seal an unsaved appearance for a preview in the console',
     body: PreviewLooks,
     status: 200,
     answer: LooksPreview,

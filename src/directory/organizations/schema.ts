@@ -50,7 +50,10 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
-/** Maximum login domains: each is a row, and a company with brands and countries has some dozen. */
+/**
+ * Maximum login domains. Each is a row, so there is a limit; a company with many brands and countries needs a
+ * few dozen.
+ */
 const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 
@@ -87,7 +90,10 @@ const style = z
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
-/** Maximum characters of terms: about ten printed pages. The step of a login shows all of them. */
+/**
+ * Maximum characters of terms: about ten printed pages. The login page that asks for acceptance shows the
+ * whole text.
+ */
 const TERMS_LENGTH = 32 * 1024
 
 const LINK = 'An https or mailto address of at most 1,024 characters, such as https://example.com/terms.'
@@ -152,7 +158,7 @@ export const Settings = z
         'Whether each user needs a passkey at every login, alone or after another way in; authenticator apps do not suffice. Needs https and a host name.',
       ),
       email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
-        'Users who may sign in with a code sent by mail, as one factor: `users`: users without permissions beyond `profile:*`; `all`: all users; default `off`. The address must be verified. Needs a mail server.',
+        'Users who may sign in with a code by mail, which is one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
       ),
       remember_browser_days: nullable(integer(1, 30)).describe(
         'Days for which a user may have a browser remembered, which then does not ask for the second factor; at most 30, by default never. `acr` stays `1`; `passkey_required`, `acr_values`, requests for permissions and changes of the account still ask. Removing the setting forgets all browsers.',

@@ -216,7 +216,7 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
-      // A stored setting is never checked again.
+      // Checks only the settings that the change contains: a stored setting is never checked again.
       ...passkeyProblems(context, change.settings ?? {}),
       ...emailCodeProblems(context, settings, organization.settings),
     ],
@@ -273,7 +273,7 @@ export const updateOrganization = async (
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
-    // Only its administrators can manage the whole instance.
+    // Only administrators of the default organization can manage the whole instance.
     if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')
     await removeOrganization(tx, id, context.clock.now())
     await recordChange(context, tx, by, {

@@ -46,7 +46,7 @@ const selectByDomain = prepared((q, { organizations, login_domains: t }) =>
     .where(eq(t.domain, placeholder('domain'))),
 )
 
-/** Returns the organization of a login domain in its canonical form. */
+/** Returns the organization that has this login domain, given in canonical form. */
 export const findOrganizationByDomain = cached(
   'organizations',
   async (q, domain) => (await selectByDomain(q, { domain }))[0]?.organization,
@@ -58,8 +58,8 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
 /**
- * True when an organization has one of these values in a setting. The key has the name of the setting and the
- * values, separated by spaces.
+ * True when at least one organization has one of these values in a setting. `key` contains the name of the
+ * setting and the values, separated by spaces.
  */
 const readPolicy = async (q: Queries, key: string): Promise<boolean> => {
   const { organizations } = q.tables
@@ -76,22 +76,22 @@ const anyPolicy = cached('organizations', readPolicy)
 const REGISTRATION = 'client_registration'
 
 /**
- * True when an organization allows clients that register themselves: under this policy, or under any policy
- * if none is given.
+ * True when at least one organization allows clients that register themselves; with `policy`, under this
+ * policy.
  */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
   anyPolicy(store, `${REGISTRATION} ${policy ?? 'open initial_access_token'}`)
 
 /**
- * The kinds of dynamic clients that an organization allows: those that register themselves, those with a
- * document.
+ * The kinds of dynamic clients that at least one organization allows: clients that register themselves, and
+ * clients with a metadata document.
  */
 export interface AcceptedClients {
   registers: boolean
   documents: boolean
 }
 
-/** Returns the kinds of dynamic clients that an organization allows. The cache key is ''. */
+/** Returns the kinds of dynamic clients that at least one organization allows. The cache key is ''. */
 export const acceptedClients = cached(
   'organizations',
   async (q): Promise<AcceptedClients> => ({
@@ -100,11 +100,11 @@ export const acceptedClients = cached(
   }),
 )
 
-/** True when an organization lets people register themselves. */
+/** True when at least one organization lets people register themselves. */
 export const offersRegistration = (store: Store): Promise<boolean> =>
   anyPolicy(store, 'registration open domains approval')
 
-/** True when an organization lets people sign in with a code by mail. */
+/** True when at least one organization lets people sign in with a code by mail. */
 export const offersEmailCodes = (store: Store): Promise<boolean> => anyPolicy(store, 'email_code users all')
 
 /** Returns the themes used by organizations. */

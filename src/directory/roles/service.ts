@@ -110,8 +110,8 @@ export const updateRole = (context: Core, id: string, change: UpdateRole, by: Ch
     const { role, fields, problems } = await judgeChange(tx, id, change, by)
     throwProblems(problems)
     if (fields.length === 0) return role
-    // Each organization relies on them: `admin` includes permissions of later versions, `user` gives the own
-    // profile.
+    // Every organization relies on the built-in roles: `admin` also gets the permissions that later versions
+    // add, and `user` lets users read and update their own profile.
     if (role.built_in) throw conflict('Built-in roles cannot be changed.')
     const { description = role.description, permissions = role.permissions } = change
     const changed = { ...role, description, permissions, updated_at: context.clock.now() }

@@ -23,8 +23,8 @@ export const findRole = async (q: Queries, id: string, within?: OrganizationId):
 const ADMIN: RoleId = 'role_admin'
 
 /**
- * Counts users with the role `admin` of the default organization, directly or by a group. It returns 0, 1, or
- * 2 for two and more.
+ * Counts the users who hold the role `admin` of the default organization, directly or through a group.
+ * Returns 2 for two or more.
  */
 export const countAdmins = async (q: Queries): Promise<number> => {
   const { group_members, group_roles, user_roles } = q.tables

@@ -71,7 +71,7 @@ export const readAttributes = (
     if (value === undefined && required) errors[id] = 'required'
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
-  // Attributes above the size limit could not be sent back through the admin API.
+  // Attributes above the size limit are refused, because they could not be sent back through the admin API.
   if (freeAttributesProblem({ ...attributes, ...changes }))
     for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
   return { changes, errors }

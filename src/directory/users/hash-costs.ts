@@ -37,7 +37,7 @@ export const readCosts = async (q: Queries): Promise<string[]> => (await getSett
 export const findCosts = cached('settings', readCosts)
 
 /**
- * Stores a cost before the first hash of it. Each later login computes a hash of that cost.
+ * Stores the cost of a hash before the hash itself, because each later login computes a hash of that cost.
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */

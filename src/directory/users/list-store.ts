@@ -19,7 +19,10 @@ export interface Facets {
   /** A role of one organization. Lists of all organizations filter by `role_name` instead. */
   role_id?: RoleId | undefined
   role_name?: string | undefined
-  /** True while rows of deleted resources remain, which lists and counts then exclude by a condition. */
+  /**
+   * True while a purge is unfinished. Lists and counts then have a condition that excludes the rows of
+   * deleted resources.
+   */
   purging: boolean
 }
 
@@ -188,7 +191,7 @@ export const countUpTo = (
   most: number,
 ): Promise<number> => q.$count(sql`${numbers.limit(most)} AS part`)
 
-/** Counts the list: exact up to 10,000, 10,001 beyond. */
+/** Counts the list: exactly up to 10,000, and as 10,001 above. */
 export const countList = async (q: Queries, facets: Facets, condition?: SQL): Promise<number> => {
   const table = listed(q, facets)
   let total = 0

@@ -54,8 +54,8 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the details of `checkPolicy` for a password that a user chooses, and one for a common password,
- * even with digits or symbols after it (NIST SP 800-63B section 3.1.1.2,
+ * Returns the details of `checkPolicy`, and a detail for a common password and for control characters. A
+ * password is common even with digits or symbols after it (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
@@ -111,8 +111,8 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 }
 
 /**
- * Accepts PHC argon2 and bcrypt hashes, including those of other systems, with parameters up to the maximum
- * of the settings, because each login computes them.
+ * True for PHC argon2 and bcrypt hashes, including those of other systems. Parameters above the maximum of
+ * the settings are refused, because each login computes a hash with them.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []

@@ -18,7 +18,7 @@ import { recordUser } from './record.ts'
 import { byCaller } from './service.ts'
 import type { UserRow } from './store.ts'
 
-/** Forgets a browser of a user, or all, and records each. Returns their number. */
+/** Forgets one browser of a user, or all of them, with an event for each. Returns their number. */
 export const forgetBrowsers = async (
   context: Core,
   tx: Transaction,

@@ -53,8 +53,8 @@ const RoleNames = set(line(128), 100)
  */
 const ATTRIBUTES_BYTES = 64 * 1024
 /**
- * Maximum levels of attributes, far below the 64 of a body, so that an answer with the user has fewer than
- * 64.
+ * Maximum levels of attributes. A body may have 64 levels, and an answer that contains the user stays far
+ * below.
  */
 const ATTRIBUTES_DEPTH = 16
 /** Maximum values in attributes: each takes at least two bytes, including its comma. */
@@ -72,7 +72,7 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
   for (let depth = 1; level.length > 0; depth++) {
     if (depth > ATTRIBUTES_DEPTH) return `At most ${ATTRIBUTES_DEPTH} levels of nesting.`
     const next: object[] = []
-    // Reads the keys of an array one by one: building a list of them would cost more than the rest.
+    // Reads the keys of an array one by one: a list of all keys would cost more than the check.
     for (const node of level)
       for (const key of Array.isArray(node) ? node.keys() : Object.keys(node)) {
         const value: unknown = node[key as keyof typeof node]

@@ -170,7 +170,7 @@ const count = async (q: Queries, { facets, search: term, unless }: Plan): Promis
 }
 
 const counted = cached('users', (q, plan) => count(q, JSON.parse(plan)))
-/** Returns the total, exact up to 10,000, 10,001 beyond; cached until users change. */
+/** Returns the total: exact up to 10,000, and 10,001 above. Cached until users change. */
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**

@@ -156,7 +156,8 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // A rebuild of the index reads users in the order of names, and may be past the new name already.
+    // A new user name is indexed too: a rebuild of the index reads users in the order of their names, and may
+    // already have passed the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)

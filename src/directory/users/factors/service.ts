@@ -38,8 +38,8 @@ const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'ac
   actor.id === id ? client_info : { locale: client_info.locale }
 
 /**
- * Adds a factor. Returns true when it is the user's first, which turns two-factor login on; removing the last
- * one turns it off.
+ * Adds a factor. Returns true for the user's first factor, which turns two-factor login on. Removal of the
+ * last factor turns it off.
  */
 export const addFactor = async (
   context: Core,
