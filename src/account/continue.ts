@@ -10,7 +10,7 @@ import { recordLogin } from '#src/sign-in/log-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Continues a form after its user has confirmed who they are, once. Only the browser that posted the form can
+ * Continues a form once, after its user has confirmed who they are. Only the browser that posted the form can
  * continue it, and only as the same user, because the CSRF token was checked when the form was posted.
  *
  * @param forms the handlers by path

@@ -28,8 +28,9 @@ import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 const PAGE = '/account/data'
 
 /**
- * Returns whether the user may delete the account; undefined when the organization does not offer it.
- * Administrators cannot delete themselves: another administrator has to do it, so that one remains.
+ * Returns whether the user may delete the account; undefined when the organization does not offer deletion. A
+ * user with more permissions than the role `user` counts as an administrator. Another administrator has to
+ * delete such an account, so that one administrator remains.
  */
 const deletionOf = ({ organization, permissions }: Viewer): AccountDataPage['deletion'] => {
   if (!settingsOf(organization).self_deletion) return undefined

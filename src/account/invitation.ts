@@ -43,13 +43,16 @@ import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
-/** An invitation as a page shows it. A new passkey contains `user_id` before the user is stored. */
+/**
+ * An invitation as a page shows it. `user_id` is chosen before the user is stored, because a new passkey
+ * contains it.
+ */
 interface Opened extends Found {
   token: string
   link_hash: SecretHash
   user_id: UserId
   csrf_token: string
-  /** Handle of the request that asked for a registration. */
+  /** Handle of the authorization request in which the person asked to register. */
   request: string | undefined
 }
 
@@ -63,7 +66,10 @@ const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): Ne
   last_name,
 })
 
-/** Shows the form of an invitation. Mail scanners and previews open links, so this does not use it up. */
+/**
+ * Shows the form of an invitation. Opening it does not use the invitation up, because mail scanners and
+ * previews open links.
+ */
 export const getInvitationPage =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -246,10 +252,10 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // The user counts as logged in, even while a second factor is due: before the first login, an account at
-    // a provider may be linked by the unverified address, without the password.
+    // Records the first login here, even while a second factor is due. Before the first login, an account at
+    // a provider may be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The user has declined the passkey that the page offered.
+    // A person who chooses a password declines the passkey that the page offered.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }
@@ -283,7 +289,7 @@ const accept = async (
     codes,
     address: context.config.url,
     created_at: iso(context.clock.now()),
-    // The login is recorded when its request ends.
+    // This form continues the authorization request, whose end records the login.
     action: '/oauth/login',
     request: stored.handle,
   }

@@ -44,7 +44,7 @@ export const profilePage = (
   const attributes = attributeFields(definitions, user.attributes, again)
   const { values = user, errors, seconds } = refused ?? {}
   const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
-  // The form already says that the pending address waits for its link.
+  // A notice is not needed: the form shows the pending address, which waits for its link.
   const notice = given || (told === 'verification_sent' && user.pending_email) ? undefined : told
   return render(
     'account-profile',

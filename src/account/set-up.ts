@@ -87,7 +87,7 @@ export const postSetUp =
       await createUser(context, CreateUser.parse(input), by, async (tx, user) => {
         await opened.use(tx)
         await removeSetUpLinks(tx)
-        // The console redeems a code at once, which records the login.
+        // With the console on, the login is recorded when the console redeems its code.
         if (!isConsole) await recordLogin(context, tx, { ...user, ...PASSWORD }, call)
         const login = await logIn(context, tx, {
           user,

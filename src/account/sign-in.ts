@@ -179,7 +179,7 @@ const choosePasskey = async (
           codes,
           address: context.config.url,
           created_at: iso(context.clock.now()),
-          // The login is recorded when its request ends.
+          // This form continues the authorization request, whose end records the login.
           action: '/oauth/login',
           request: stored.handle,
         },

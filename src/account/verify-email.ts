@@ -93,8 +93,8 @@ export const getVerifyEmail =
   }
 
 /**
- * Logs the user in and returns to the link. The token waits in a cookie, because a stored request holds no
- * secret.
+ * Logs the user in and returns to the link. The link's token waits in a cookie, because a stored request
+ * holds no secret.
  */
 export const getConfirmSignIn =
   (context: Context) =>

@@ -165,8 +165,8 @@ interface FreshForm {
 }
 
 /**
- * Maximum characters of a form that waits for the confirmation, because it is stored with the request. The
- * user fills in a longer form again.
+ * Maximum characters of a form that is stored until the user has confirmed who they are. A longer form is not
+ * stored: the user has to fill it in again.
  */
 const MAX_INTENT = 4_096
 

@@ -90,7 +90,7 @@ const pages = {
   consent: consentPage,
 }
 
-/** Returns the step that is due, by the flow and the logins of the browser. */
+/** Returns the step that is due for the flow and the logins of the browser. */
 export const decide = async (
   context: Context,
   browser: BrowserSession,
@@ -146,9 +146,10 @@ export const decideAmong = (
 }
 
 /**
- * True when the login may count as proven in this flow: its authentication is recent or newer than the flow,
- * which single sign-on at a provider may not be. An older one lets a user without factors add the first one,
- * because some providers never report the time, and their users could not log in otherwise.
+ * True when the login may count as proven in this flow: its authentication is recent or newer than the flow.
+ * After single sign-on at a provider the authentication may be older. Such a login still lets a user without
+ * factors add the first factor, because some providers never report the time, and their users could not log
+ * in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login
@@ -157,8 +158,8 @@ const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: numbe
 }
 
 /**
- * True when this page was open so long that the login is no longer recent enough, and its user has to
- * authenticate again.
+ * True when a page was open so long that its login is no longer recent enough: the next step asks the same
+ * user to authenticate again.
  */
 export const isStale = (next: Next, login_id: string | undefined): boolean =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
@@ -195,7 +196,7 @@ const issue = async (
       amr: login.amr,
       client_info: call,
     })
-  // With an existing login nothing is written: the code carries its content.
+  // Nothing is written when an existing login answers the request at once: the code carries its content.
   if (issued?.stored || flow.pending || flow.approved)
     await context.store.write(tx => endFlow(context, tx, call, flow, login, issued?.stored))
   return issued

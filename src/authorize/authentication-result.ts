@@ -32,20 +32,23 @@ interface Outcome {
 interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
   /**
-   * Checks in the same write that the proof still holds, and uses it up. It must not change the account:
-   * `action` does that.
+   * Verifies that the proof still holds and uses it up, in the write that begins the login. Only `action` may
+   * change the account.
    */
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction
-  /** Time of the authentication in milliseconds; undefined means now, 0 unknown. */
+  /** Time of the authentication in milliseconds: now if undefined, 0 when the time is unknown. */
   auth_time?: number | undefined
-  /** Start of the login in milliseconds, for a login that continues. */
+  /**
+   * Start of the login in milliseconds. Set when the result replaces a login that keeps its start, such as
+   * after a change of password.
+   */
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */
   until?: number | undefined
   /** The user proved a recovery code in place of a lost passkey, and has to add a new passkey. */
   recovers?: true
-  /** Returns the answer in place of the next step, once the login has begun. */
+  /** Returns the page to show in place of the next step, once the login has begun. */
   show?: () => Promise<Response>
 }
 
@@ -178,8 +181,8 @@ interface Refused {
 }
 
 /**
- * Runs `begin` in a write, stores the chosen login and answers with `show`. When `begin` refuses, its answer
- * is sent.
+ * Runs `begin` in a write, stores the chosen login and answers with `show`. When `begin` refuses the proof,
+ * the answer of the refusal is sent.
  */
 export const applyResult = async (
   context: Context,

@@ -28,8 +28,8 @@ import { publicError, type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
 /**
- * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once; a slow connection may
- * repeat it.
+ * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once, but may have to try
+ * again on a bad connection.
  */
 const POST_KEPT_FOR = 5 * MINUTE
 
@@ -81,7 +81,7 @@ export const getStoredPost =
     const request = JSON.parse(body) as FlowRequest
     call.ui_locales = request.ui_locales
     const flow = await flowOf(context, request)
-    // The handle works once, so the page is shown at a URL that can be reloaded.
+    // The handle works once, so the next page is shown at a URL that can be reloaded.
     return redirectingErrors(context, call, flow, () =>
       advance(context, browserSessionOf(context, call), flow, 'post'),
     )
@@ -113,7 +113,8 @@ export const handleAuthorizationRequest = async (
 }
 
 /**
- * Returns client and redirect URI of a request, given as raw query strings and forms. A refusal is a page.
+ * Returns the client and redirect URI of a request. `sources` are its raw query strings and forms. A refusal
+ * is shown as an error page and never sent to the redirect URI, which is not verified yet.
  */
 const readTarget = async (context: Context, call: Call, sources: readonly string[]) => {
   const refuse = (...why: Refusal) => refuseRequest(context, call, ...why)

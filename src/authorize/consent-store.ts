@@ -78,8 +78,8 @@ export const hasConsents = async (
 }
 
 /**
- * Returns the time in ms from which consents to the client count: a dynamic client may change its redirect
- * URIs or keys.
+ * Returns the time in milliseconds before which consents to the client do not count: the last change of the
+ * redirect URIs or keys of a dynamic client.
  */
 export const consentsSince = (client: Origin & { readonly updated_at: number }): number =>
   isDynamic(client) ? client.updated_at : 0

@@ -167,7 +167,10 @@ const mayEnrol = async (
 const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean> =>
   permissionsOf(await store.read(q => effectiveRoles(q, user_id))).has('profile:update')
 
-/** Milliseconds without an offer after "Not now": people would dismiss it unread if it came at each login. */
+/**
+ * Milliseconds until a passkey is offered again after "Not now": people would dismiss an offer at each login
+ * unread.
+ */
 const OFFER_AGAIN = 30 * DAY
 
 /**
@@ -260,7 +263,7 @@ export const rememberedIn = async (
   if (days === undefined || hash === undefined) return new Set()
   const now = context.clock.now()
   const rows = await listRememberedIn(q, hash, now)
-  // The organization may have shortened the time since the browser was remembered.
+  // Since the browser was remembered, the organization may have reduced the number of days.
   return new Set(rows.flatMap(({ user_id, created_at }) => (created_at > now - days * DAY ? user_id : [])))
 }
 

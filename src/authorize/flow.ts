@@ -275,7 +275,7 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   }
 }
 
-/** Returns the flow with this login, which the page showed, as the chosen one. */
+/** Returns the flow with the login that the page showed as the chosen login. */
 export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
   if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
@@ -286,15 +286,12 @@ export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): 
 export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
   pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 
-/**
- * True when the user authenticated in this flow. The stored request decides, because two tabs may log in at
- * once.
- */
+/** True when the user authenticated in this flow, as stored with the request: two tabs may log in at once. */
 export const isProven = ({ pending }: Flow): boolean =>
   Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected
 
 /**
- * Returns the input from which the challenges and new secrets of this flow are derived; it changes with each
- * use.
+ * Returns the input from which the challenges and new secrets of this flow are derived. The input changes
+ * with each use.
  */
 export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

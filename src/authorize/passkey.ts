@@ -110,7 +110,7 @@ type PasskeyResult =
 
 /**
  * Verifies the assertion and returns its user, or the reason of the failure, with the same work in each case.
- * A user of another organization is not named in the audit log of this one.
+ * The audit log of this organization does not name a user of another one.
  */
 const prove = async (
   context: Context,

@@ -25,7 +25,10 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly code_for?: string | undefined
   /** Set in a flow without a client whose user wants to add a factor. */
   readonly enrol?: boolean
-  /** Set in a flow without a client that may use up an invitation: the hash of its link, and its address. */
+  /**
+   * Set in a flow without a client that may use up an invitation: the hash of the invitation's link, and its
+   * address.
+   */
   readonly invited?: { readonly link_hash: SecretHash; readonly email: string | null }
 }
 

@@ -99,7 +99,7 @@ const refused = ({ code, description }: OAuthError): TestLogin => ({
   hidden: [],
 })
 
-/** PKCE challenge without a known verifier: no code is redeemed. */
+/** PKCE challenge whose verifier nobody knows, because a test redeems no code. */
 const NO_CHALLENGE = 'A'.repeat(43)
 
 /** Reads the request as the authorization endpoint does. */

@@ -54,7 +54,7 @@ const NO_MAIL =
 const SignInLink = z
   .object({
     url: z.string().describe('Link for the user. It works once.'),
-    expires_at: time.describe('Time after which it no longer works (ISO 8601, UTC).'),
+    expires_at: time.describe('Time after which the link no longer works (ISO 8601, UTC).'),
   })
   .meta({
     id: 'SignInLink',

@@ -37,8 +37,8 @@ const getLink = async (q: Queries, context: Core, kind: Link['kind'], token: str
 }
 
 /**
- * Opens a link by the token in its URL, or in the cookie that keeps it during a login. The form is bound to
- * the browser cookie; `cookies` sets one in a browser that has none.
+ * Opens a link by the token in its URL, or by the cookie that keeps the token during a login. The form is
+ * bound to the browser cookie; `cookies` sets this cookie in a browser that has none.
  */
 export const openLink = async (
   context: Core,
@@ -56,8 +56,8 @@ export const openLink = async (
 }
 
 /**
- * Opens the form of a link's page. Within the write that acts on the link, `check` verifies that it is still
- * valid and `use` consumes it.
+ * Opens the form of a link's page. Within the write that acts on the link, `check` verifies that the link is
+ * still valid and `use` consumes it.
  */
 export const openLinkForm = async (
   context: Core,
@@ -79,7 +79,7 @@ export const openLinkForm = async (
   const check = (q: Queries) => getLink(q, context, kind, token)
   const link = await context.store.read(check)
   const use = async (tx: Transaction) => {
-    // The count includes the administrator that this link creates.
+    // The count already includes the administrator that this write creates.
     if (kind === 'set_up' && (await countAdmins(tx)) > 1) throw isSetUp()
     if (!(await consumeLink(tx, keyOf(context, kind, token)))) throw gone()
   }

@@ -38,8 +38,8 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 }
 
 /**
- * True when the address still has to be verified. No mail is sent to the address of another user; the page
- * looks the same, so it does not reveal who has the address.
+ * True when the address still has to be verified. No mail goes to an address that another user has, but the
+ * page looks the same, so it does not reveal that the address is taken.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false

@@ -61,7 +61,8 @@ const isWithoutCredential = async (
   password_hash === null && last_login === null && (await listFactors(q, id)).length === 0
 
 /**
- * Throws the page of a link that no longer works when the creator of the invitation lacks permissions (403).
+ * Throws an error again. A 403, because the creator of the invitation lacks permissions, becomes the page of
+ * a link that no longer works.
  */
 export const refuse = (error: unknown): never => {
   throw error instanceof AppError && error.status === 403 ? gone() : error
@@ -71,7 +72,7 @@ export const refuse = (error: unknown): never => {
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
 /**
- * Charges the hash of a password: a link stays valid when the address is refused, so the form may be sent
+ * Charges the hash of a password. The link stays valid when the address is refused, so its form may be sent
  * often.
  */
 const chargeHash = async (
@@ -102,7 +103,7 @@ export const createInvited = async (
     organization_id: organization.id,
     // An administrator's invitation is an approval already; only a registration waits.
     enabled: !(invitation.is_registration && needsApproval(organization)),
-    // The link reached the person at this address.
+    // The link of a mail reached the person at this address, which verifies the address.
     email_verified: invitation.delivery === 'mail',
     roles: known.map(({ name }) => name),
     attributes: {},

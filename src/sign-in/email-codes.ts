@@ -19,12 +19,14 @@ export const CODE_LIFETIME = 10 * MINUTE
 
 /**
  * Limit of codes for one mailbox, counted over all organizations: a mailbox that gets more is probably being
- * flooded. Codes for the user's known browsers are counted apart, by organization, so strangers cannot use up
- * that limit.
+ * flooded. Codes that the user's known browsers ask for are counted separately, by organization, so strangers
+ * cannot use up the limit of these browsers.
  */
 const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
 
-/** Hashes a code with a key: a plain digest in a copy of the database would reveal six digits by trial. */
+/**
+ * Hashes a code with a key: without a key, the six digits could be found by trial in a copy of the database.
+ */
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
   createHmac('sha256', master.derive('email-codes'))
     .update(`${request_hash}\0${user_id}\0${code}`)

@@ -45,7 +45,7 @@ export const isKnownDevice = async (
   { device_hash }: Pick<ClientInfo, 'device_hash'>,
 ): Promise<boolean> => device_hash !== undefined && findDevice(q, { user_id, device_hash })
 
-/** Reports whether some user of the organization has signed in with the browser. */
+/** True when a user of the organization has signed in with the browser. */
 export const isKnownIn = async (
   q: Queries,
   organization_id: OrganizationId,

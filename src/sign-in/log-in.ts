@@ -39,13 +39,15 @@ export const logIn = async (
     acr: string
     amr: string[]
     client_info: ClientInfo
-    /** Time of authentication in milliseconds. Default: now; 0 when it is unknown. */
+    /** Time of the authentication in milliseconds: now by default, 0 when the time is unknown. */
     auth_time?: number | undefined
-    /** Start of the login in milliseconds, for a login that continues. Default: now. */
+    /**
+     * Start of the login in milliseconds. Set when the login replaces one that keeps its start; default: now.
+     */
     signed_in_at?: number | undefined
     /**
-     * Latest end in milliseconds: the provider's `SessionNotOnOrAfter`, or the end of the login that
-     * continues.
+     * Latest end of the login in milliseconds: the provider's `SessionNotOnOrAfter`, or the end of the login
+     * that this one replaces.
      */
     until?: number | undefined
     /** Hash of the login cookie in the request. */
@@ -69,8 +71,8 @@ export const logIn = async (
 }
 
 /**
- * Raises an existing login by a further factor; undefined when it has ended. The cookie changes as for a new
- * login. `auth_time` is the time of the first factor and stays.
+ * Adds a further factor to an existing login, which raises its level. Returns undefined when the login has
+ * ended. The cookie changes as for a new login. `auth_time` stays the time of the first factor.
  */
 export const stepUp = async (
   context: Context,

@@ -9,25 +9,25 @@ import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
- * Attempts a day that one network has at one account after the account's shared budget is spent, so that an
- * owner who mistypes the password still gets in.
+ * Attempts a day that are left to each network once an account's shared budget is spent, so that the owner
+ * gets in even after mistyping the password.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
- * Attempts a day that all networks together have after the shared budget is spent: NIST SP 800-63B section
- * 3.2.2 allows at most 100 consecutive failures.
+ * Attempts a day that are left to all networks together once an account's shared budget is spent: NIST SP
+ * 800-63B section 3.2.2 allows at most 100 consecutive failures.
  */
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /**
- * Maximum of running and failed attempts at an account together, while the failures are few: a burst of
- * logins under one name passes, and a guesser gets no further attempts. With more failures, attempts run one
- * by one.
+ * Maximum of running and failed attempts at an account together, while the account has fewer than five
+ * failures (`ROW.after`). A burst of logins under one name passes, and a guesser gains no attempts by sending
+ * them at once. With more failures, attempts run one by one.
  */
 const CONCURRENT = 20
 /**
- * Concurrent attempts of one user in all known browsers together, because their networks do not pay for them;
- * a person logs in from a few devices.
+ * Maximum concurrent attempts of one user in all known browsers together. The networks of known browsers do
+ * not pay for these attempts, so their number is bounded; a person logs in from a few devices.
  */
 const KNOWN_CONCURRENT = 5
 

@@ -54,7 +54,7 @@ interface Retry {
   headers: Record<string, string>
 }
 
-/** `is_same` is true for the current password typed again behind a link. */
+/** `is_same` is true when the user of a link typed the current password as the new one. */
 type ChosenPassword =
   | { password_hash: string; is_same: boolean; retry?: never }
   | { password_hash?: never; is_same?: never; retry: Retry }
@@ -114,8 +114,9 @@ export const chooseNewPassword = async (
 
 /**
  * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a
- * new login in the current browser. With `is_same` the password was typed again behind a link: it stays as
- * old, and as temporary, as it was, so the next login still asks for another one.
+ * new login in the current browser. With `is_same` the new password equals the current one: it keeps its age,
+ * and stays temporary if it was, so an expired or temporary password must still be replaced at the next
+ * login.
  */
 export const replaceOwnPassword = async (
   context: Context,
@@ -129,7 +130,8 @@ export const replaceOwnPassword = async (
   await setPassword(tx, user.id, {
     password_hash,
     password_temporary: is_same && user.password_temporary,
-    // This time always increases, even within a millisecond: `confirmProof` detects a change by it.
+    // The time increases with each change, even within a millisecond, because `confirmProof` detects a change
+    // by comparing it.
     password_changed_at: Math.max(is_same ? 0 : now, user.password_changed_at + 1),
     updated_at: now,
   })

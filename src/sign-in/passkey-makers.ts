@@ -1,8 +1,8 @@
 /**
- * Names of the makers of passkeys, by AAGUID (https://www.w3.org/TR/webauthn-3/#aaguid). The list of the
- * providers is https://github.com/passkeydeveloper/passkey-authenticator-aaguids (COMMUNITY), that of the
- * security keys https://support.yubico.com/hc/en-us/articles/360016648959 (YUBICO). The name only helps to
- * recognize a passkey: without attestation any software can claim it.
+ * Names of the makers of passkeys, by AAGUID (https://www.w3.org/TR/webauthn-3/#aaguid). The names of passkey
+ * providers are from https://github.com/passkeydeveloper/passkey-authenticator-aaguids (COMMUNITY), those of
+ * security keys from https://support.yubico.com/hc/en-us/articles/360016648959 (YUBICO). A name only helps
+ * the user to recognize a passkey: without attestation any software can claim any AAGUID.
  */
 const makers: Record<string, string> = {
   // COMMUNITY, dist/AAGUID/meta.json

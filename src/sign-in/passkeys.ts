@@ -33,9 +33,8 @@ export const challengeOf = (
 const TIMEOUT = 300_000
 
 /**
- * Returns the request options as JSON:
- * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson Without `passkeys`, any
- * passkey of this site is accepted.
+ * Returns the request options as JSON. Without `passkeys`, any passkey of this site is accepted.
+ * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson
  */
 export const requestOptions = (
   config: Config,
@@ -57,9 +56,9 @@ const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'publ
 const ALGORITHMS = [-8, -7, -257]
 
 /**
- * Returns creation options as JSON:
- * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson `need` is `required` for a
- * passkey that becomes the user's only credential: discoverable, with user verification.
+ * Returns the creation options as JSON. With `need` set to `required`, the passkey is discoverable and
+ * verifies the user, because it becomes the user's only credential.
+ * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */
 export const creationOptions = (
   config: Config,
@@ -120,7 +119,8 @@ const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined
 
 /** Loads the WebAuthn library on first use: it takes longer to load than the rest of the server. */
 const library = async () => {
-  // The certificate library that it uses needs this module, but does not load it in the executable.
+  // A certificate library that @simplewebauthn/server uses needs this module, but does not load it in the
+  // executable.
   await import('reflect-metadata')
   return import('@simplewebauthn/server')
 }
@@ -177,7 +177,10 @@ export interface ProvenPasskey {
   amr: string[]
 }
 
-/** ES256 key of no passkey, as COSE_Key (RFC 9053 section 7.1.1): the base point of P-256. */
+/**
+ * ES256 key that stands in for an unknown passkey, as COSE_Key (RFC 9053 section 7.1.1): the base point of
+ * P-256.
+ */
 const DUMMY_KEY = Buffer.from(
   'a5010203262001' +
     '2158206b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296' +
@@ -201,7 +204,8 @@ export const verifyAssertion = async (
   const result = await verifyAuthenticationResponse({
     ...expectation(context, challenge),
     response: assertion as Parameters<typeof verifyAuthenticationResponse>[0]['response'],
-    // usePasskey checks the counter inside the write: two assertions may be verified at once.
+    // The counter is not checked here but by `usePasskey` inside the write, because two assertions may be
+    // verified at once.
     credential: {
       id: assertion.id,
       publicKey: new Uint8Array(passkey?.public_key ?? DUMMY_KEY),

@@ -26,8 +26,8 @@ import { checkMaker } from './user-links.ts'
 export type PostLoginAction =
   | { readonly do: 'link'; readonly account: ExternalIdentity }
   /**
-   * `link_hash` is the hash of the link that started the login; the action consumes it. `is_same` is true for
-   * the current password typed again.
+   * `link_hash` is the hash of the link that started the login; the action consumes the link. `is_same` is
+   * true when the user of the link typed the current password as the new one.
    */
   | {
       readonly do: 'replace_password'

@@ -33,7 +33,7 @@ const normalize = (typed: string): string | undefined => {
     : undefined
 }
 
-/** Hashes a code with a key: a plain digest in a copy of the database would reveal 60 bits by trial. */
+/** Hashes a code with a key: without a key, its 60 bits could be found by trial in a copy of the database. */
 const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
   createHmac('sha256', master.derive('recovery-codes')).update(`${user_id}\0${code}`).digest('base64url')
 
@@ -71,7 +71,7 @@ export const redeemRecoveryCode = async (
   const code = normalize(typed)
   if (code === undefined || !(await consumeRecoveryCode(tx, user_id, hashOf(context, user_id, code))))
     return false
-  // The user may have lost a remembered browser too.
+  // A user who has lost a factor may have lost a remembered browser too.
   await removeRemembered(tx, user_id)
   return true
 }

@@ -41,7 +41,7 @@ const GUESSES = {
 
 const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
-/** Returns the throttle key of the attempt. A known browser has its own, as for passwords. */
+/** Returns the throttle key of the attempt. A known browser has its own key, as for passwords. */
 const guessesOf = async (
   tx: Transaction,
   { id }: Pick<UserRow, 'id'>,

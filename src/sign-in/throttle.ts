@@ -7,7 +7,7 @@ import { findThrottle, type Throttle, upsertThrottle } from './store.ts'
 
 /** A throttling rule. Times are in milliseconds. */
 export type Limit =
-  /** After `after` consecutive failures, a wait that doubles with each further one. */
+  /** After `after` consecutive failures, a wait that doubles with each further failure. */
   | {
       readonly kind: 'row'
       readonly after: number
@@ -44,8 +44,8 @@ export const ROW = {
  */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /**
- * Limit of wrong client secrets from one network: programs repeat them in a loop. Correct ones are served
- * meanwhile.
+ * Limit of wrong client secrets from one network: a misconfigured program repeats its secret in a loop.
+ * Correct secrets are accepted even while the limit is reached.
  */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
 
