@@ -16,7 +16,7 @@ import type { ExternalIdentity } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { UpstreamProfile } from './profile.ts'
 
-/** A user who returned from an identity provider, with the profile that it asserted. */
+/** A user who returned from an identity provider, with the profile that the provider asserted. */
 export interface UpstreamIdentity {
   provider: IdentityProvider
   organization: Organization

@@ -149,7 +149,8 @@ export const withRefusals = async (
 }
 
 /**
- * Returns the refusal to record for an error, if it is one. An invitation that has ended keeps its own page.
+ * Returns the refusal to record; undefined for any other error. The end of an invitation is recorded as a
+ * refusal, but keeps its own page.
  */
 const refusalOf = (error: unknown): CallbackError | undefined => {
   if (error instanceof PageError && error.status === 410)

@@ -13,7 +13,7 @@ import { testOAuth2, testOpenId } from './social/connection.ts'
 
 const ConnectionTest = z
   .object({
-    ok: z.boolean().describe('Whether no check is `bad`.'),
+    ok: z.boolean().describe('False when a check is `bad`.'),
     checks: z.array(ConnectionCheck).describe('The checks, in the order of a login.'),
   })
   .meta({

@@ -10,8 +10,8 @@ import { PageError } from '#src/pages/boundary.ts'
 import { boundHandle } from './upstream-request.ts'
 
 /**
- * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once; a slow connection may
- * repeat it.
+ * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once, but may have to try
+ * again on a bad connection.
  */
 const POST_KEPT_FOR = 5 * MINUTE
 

@@ -99,7 +99,10 @@ const completeProfilePage = (
   )
 }
 
-/** Lists the missing fields of the profile: the names when both are missing, and the address. */
+/**
+ * Lists the missing fields of the profile. One of the two names is enough, so the names are missing only
+ * together.
+ */
 const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] => [
   ...(identity.profile.first_name || identity.profile.last_name
     ? []
@@ -111,7 +114,7 @@ type Reply = (result: LinkingResult) => Promise<Response | undefined>
 
 /**
  * Answers by the current decision of {@link resolveAccount}; completes the login when `reply` has no page for
- * it.
+ * the decision.
  */
 const openLinkingForm = async (
   context: Context,

@@ -80,7 +80,7 @@ export const mapClaims = (
   return {
     subject: textOf(value('subject')) ?? '',
     email: textOf(value('email')),
-    // Some providers send a string:
+    // Some providers send `email_verified` as a string:
     // https://developer.apple.com/documentation/signinwithapple/authenticating-users-with-sign-in-with-apple
     email_verified: [true, 'true'].includes(value('email_verified') as boolean | string),
     username: textOf(value('username')),

@@ -117,8 +117,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
 }
 
 /**
- * True when single sign-on at the provider is not enough: the client demands a new authentication, or an
- * existing login does.
+ * True when single sign-on at the provider is not enough, because the client demands a new authentication or
+ * the user of an existing login has to authenticate again.
  */
 const mustReauthenticate = async (
   context: Context,
@@ -134,8 +134,8 @@ const mustReauthenticate = async (
 const SEPARATOR = '~'
 
 /**
- * Issues the token that lets a flow link the returning account to the user. Only the redirect after a form of
- * the account page contains it.
+ * Issues the token that lets a flow link the account with which the user returns. Only the redirect after a
+ * form of the account page contains the token.
  */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)

@@ -7,7 +7,7 @@ import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 
 /**
- * Days before the expiry of a certificate that give a warning: both sides have to arrange its replacement.
+ * Days before the expiry of a certificate from which the check warns: both sides have to arrange a new one.
  */
 const SOON = 30
 
@@ -68,7 +68,7 @@ const checkMetadata = async (
   ]
 }
 
-/** Checks a SAML provider: address, certificates and, where its address is given, metadata. */
+/** Checks a SAML provider: its address, its certificates and, if `metadata_url` is given, its metadata. */
 export const testSaml = async (
   context: Context,
   organization: CalledFor,

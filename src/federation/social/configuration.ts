@@ -51,7 +51,10 @@ export const organizationOf = async (
   return organization
 }
 
-/** Lifetime of Apple's client secret in milliseconds. It is signed for each call; Apple allows six months. */
+/**
+ * Lifetime of Apple's client secret in milliseconds. A new secret is signed for each call; Apple allows six
+ * months.
+ */
 const SECRET_LIFETIME = 5 * MINUTE
 
 /**
@@ -90,8 +93,8 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
 }
 
 /**
- * Milliseconds for which metadata is kept. It seldom changes, and providers publish a new key longer than
- * that before its first use.
+ * Milliseconds for which metadata is kept. Metadata seldom changes, and providers publish a new key more than
+ * ten minutes before its first use.
  */
 const KNOWN_FOR = 10 * MINUTE
 /** Milliseconds without a new attempt after a failure: each call to an unreachable provider may take 5 s. */

@@ -77,7 +77,7 @@ const isWhole = ({ email, first_name, last_name }: UpstreamProfile): boolean =>
   Boolean(email && (first_name || last_name))
 
 /**
- * Checks `at_hash`, which the library does not:
+ * Checks `at_hash`, which the library does not check:
  * https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowTokenValidation
  */
 const checkAccessTokenHash = (
