@@ -24,9 +24,9 @@ export interface Queue<M extends Message> {
   lease: number
   /** Returns messages that are due, the longest waiting first, without those of the organizations `busy`. */
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
-  /** Postpones a message until `until`; true for exactly one sender. */
+  /** Claims a message by postponing its next attempt to `until`; true for exactly one sender. */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
-  /** Makes each message due whose next attempt is between `now` and `until`. */
+  /** Makes due each message whose next attempt is between `now` and `until`. */
   release(tx: Transaction, now: number, until: number): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row before its claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
@@ -159,7 +159,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
     }
     isRunning = false
   }
-  // Starts after the commit that adds a message, because the writer waits for the end of the commit.
+  // Starts in a task of its own, because the write that added the message returns only after its listeners.
   context.store.onChange(topics => {
     if (!topics || topics.has(queue.topic)) setTimeout(round)
   })

@@ -13,15 +13,20 @@ import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, remove
  */
 export const LINK_LIFETIME = 30 * MINUTE
 
-/** Milliseconds after which an unsent mail is dropped, by kind: its link or code would be of no use. */
+/**
+ * Milliseconds after which an unsent mail is dropped, by kind: the person who asked for it no longer waits.
+ */
 const SEND_WITHIN: Partial<Record<MailKind, number>> = {
   reset_password: LINK_LIFETIME,
   sign_in_code: 10 * MINUTE,
 }
-/** Milliseconds for other mails: a mail server may be down for a weekend. */
+/** Milliseconds after which any other unsent mail is dropped: a mail server may be down for a weekend. */
 const SEND_WITHIN_DEFAULT = 2 * DAY
 
-/** Most failures pass in seconds; a mail server that stays down is asked less and less often. */
+/**
+ * Pauses between attempts in milliseconds. Most failures pass in seconds; a mail server that stays down is
+ * asked less and less often.
+ */
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
 /** A mail to put into the outbox. Texts are rendered when it is sent. */
@@ -66,7 +71,7 @@ export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: N
 
 /**
  * Puts a notice about a change of the user's account into the outbox. The notice names the browser, address
- * and application of `client_info`; a change by an administrator passes only the language.
+ * and application of `client_info`. For a change by an administrator, `client_info` has only the language.
  */
 export const enqueueNotice = (
   context: Core,

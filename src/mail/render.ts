@@ -53,7 +53,7 @@ export interface MailContent {
   data: Record<string, string>
   /** True when the address to verify replaces another one. */
   is_change?: boolean
-  /** Origin of the reported change; empty and undefined ones are left out. */
+  /** Origin of the reported change; empty and undefined fields are left out. */
   details?: Partial<Record<keyof typeof labels, string | undefined>>
   /** A code to type, set off from the text. */
   code?: string

@@ -27,7 +27,7 @@ export const listDueMails = (
     .limit(limit)
 }
 
-/** Postpones a mail before it is sent; true for exactly one sender. */
+/** Claims a due mail by postponing its next attempt; true for exactly one sender. */
 export const claimMail = async (
   tx: Transaction,
   mail: Pick<MailRow, 'number' | 'next_attempt_at'>,
@@ -43,7 +43,7 @@ export const claimMail = async (
   return rows.length > 0
 }
 
-/** Makes each mail due whose next attempt is between `now` and `until`. */
+/** Makes due each mail whose next attempt is between `now` and `until`. */
 export const releaseMails = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { mails } = tx.tables
   const { next_attempt_at: next } = mails

@@ -37,13 +37,13 @@ const POLL = 250
 /** Milliseconds after which a webhook takes a turn even if no new event has woken it. */
 const IDLE = 10 * MINUTE
 /**
- * Milliseconds without a delivery after which a webhook is switched off: a receiver may be down for a night.
- * Once it is enabled again it gets all events since.
+ * Milliseconds of failing attempts after which a webhook is disabled: long enough for a receiver that is down
+ * overnight. A webhook that is enabled again gets all events since then.
  */
 const GIVEN_UP = DAY
 /**
- * Maximum number of administrators who get the mail: the write that disables the webhook also stores these
- * mails.
+ * Maximum number of administrators who get the mail about a disabled webhook: the write that disables the
+ * webhook also stores these mails.
  */
 const TOLD = 20
 /**
@@ -104,7 +104,8 @@ const switchOff = async (
     metadata: { name, reason, failure },
   })
   tx.changed('webhooks')
-  // The mail has the id instead of a name with an address, which mail programs would turn into a link.
+  // Any other name is replaced by the id, because mail programs would turn an address in the name into a
+  // link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const { id: user_id } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
@@ -130,7 +131,7 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
         ? { ...state, enabled: false, disabled_reason: reason, next_attempt_at: NEVER }
         : { ...state, next_attempt_at: next },
     )
-    // A webhook deleted in the meantime has no log.
+    // The turn has ended, or the webhook was deleted: neither the state nor the attempt is stored.
     if (!isOwn) return
     await insertDelivery(tx, log)
     await trimDeliveries(tx, hook.id)

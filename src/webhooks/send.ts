@@ -7,7 +7,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { signaturesOf } from './signature.ts'
 import type { DeliveryRow, Webhook } from './store.ts'
 
-/** Milliseconds until an answer is complete: Standard Webhooks advises 15 to 30 seconds. */
+/** Milliseconds within which an answer must be complete: Standard Webhooks advises 15 to 30 seconds. */
 const TIMEOUT = 15 * SECOND
 /** Maximum bytes of an answer: receivers answer with a few words, or with an error page. */
 const ANSWER = 64 * 1024

@@ -170,7 +170,7 @@ export const updateWebhook = (
     return changed
   })
 
-/** Returns the state of a webhook whose next event is tried now, without earlier failures. */
+/** Returns the columns that make an enabled webhook due now and forget its failures. */
 const startedAt = (now: number, enabled: boolean) => ({
   attempts: 0,
   failing_since: null,
@@ -188,7 +188,7 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
     await recordHook(context, tx, by, 'webhook.deleted', hook)
   })
 
-/** Replaces the secret; the old one signs too for `overlap` seconds. Returns the new one as text. */
+/** Replaces the secret; for `overlap` seconds the old secret signs too. Returns the new secret as text. */
 export const rotateWebhookSecret = (
   context: Core,
   id: string,

@@ -142,7 +142,7 @@ export const wakeWebhooks = async (tx: Transaction, now: number, ids: WebhookId[
   for (let start = 0; start < ids.length; start += IDS) await wakeAll(tx, now, ids.slice(start, start + IDS))
 }
 
-/** Makes idle webhooks due: those with `ids`, or all without `ids`. */
+/** Makes idle webhooks due: those that `ids` names, or all if `ids` is undefined. */
 export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): Promise<void> => {
   const { webhooks } = tx.tables
   const { enabled, id, idle } = webhooks
@@ -174,8 +174,8 @@ const turnOf = (tx: Transaction, { id, next_attempt_at }: Pick<Webhook, 'id' | '
   sql`${tx.tables.webhooks.id} = ${id} AND ${tx.tables.webhooks.next_attempt_at} = ${next_attempt_at}`
 
 /**
- * Stores the state of a webhook during its turn; false when the turn has ended, because `next_attempt_at` or
- * the webhook has changed since.
+ * Stores the state of a webhook during its turn. Returns false when the turn has ended: the webhook was
+ * deleted, or its `next_attempt_at` has changed.
  */
 export const saveTurn = async (
   tx: Transaction,
@@ -187,7 +187,7 @@ export const saveTurn = async (
   return rows.length > 0
 }
 
-/** Makes each webhook due whose next attempt is between `now` and `until`. */
+/** Makes due each webhook whose next attempt is between `now` and `until`. */
 export const releaseWebhooks = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { webhooks } = tx.tables
   const { next_attempt_at: next } = webhooks
@@ -252,10 +252,7 @@ export const latestDeliveries = (q: Queries, limit: number) => {
 export const countDeliveries = (q: Queries, id: string): Promise<number> =>
   q.$count(q.tables.webhook_deliveries, eq(q.tables.webhook_deliveries.webhook_id, id as WebhookId))
 
-/**
- * Returns the `seq` before the first event at or after a time (ms); the last `seq` when no event is that
- * late.
- */
+/** Returns the `seq` before the first event at or after a time (ms); `last` when there is no such event. */
 export const seqBefore = async (q: Queries, from: number, last: number): Promise<number> => {
   const { events } = q.tables
   const [row] = await q
