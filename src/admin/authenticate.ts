@@ -42,10 +42,10 @@ export const authenticate = async (context: Context, request: Request): Promise<
 }
 
 /**
- * True when the token may make a call that needs a fresh authentication. A client's own token always may. A
- * user's token may for five minutes after its `auth_time`; a later authentication in the browser does not
- * extend this. The limit applies to the console, and to all clients when the organization sets `step_up` to
- * `all`.
+ * True when the token may make a call that needs a fresh authentication. A client's own token always may make
+ * one. A user's token may make one for five minutes after its `auth_time`; a later authentication in the
+ * browser does not extend this time. The limit applies to tokens of the console, and to tokens of all clients
+ * when the organization sets `step_up` to `all`.
  */
 const isFreshCaller = async (
   context: Context,
@@ -60,7 +60,7 @@ const isFreshCaller = async (
 }
 
 /**
- * Splits the permissions of the caller into those that the token's scopes grant and those that they withhold.
+ * Splits the permissions of the caller: the token's scopes name `permissions`, and do not name `withheld`.
  */
 const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   const named = expand(scopes)
@@ -68,13 +68,16 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
 }
 
 /**
- * Returns no permissions when the client was deleted, or when another client with this id was created after
- * the token.
+ * Returns the permissions of a client's own token: none when the client was deleted, or when another client
+ * with this id was created after the token was issued.
  */
 const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])
 
-/** Reads the permissions from the database instead of the cache: two lookups by key, sent together. */
+/**
+ * Reads the caller's permissions from the database instead of the cache, with two lookups by key that are
+ * sent together.
+ */
 const currentPermissions = async (q: Queries, token: LiveToken): Promise<Set<Permission>> => {
   const { client_id, organization_id, user } = token
   if (user) {

@@ -109,7 +109,7 @@ ${body ? `<h4>Body</h4>${sample(body.content as Json)}` : ''}
 </article>`
   }
 
-  // A tag such as `identity-providers` is written for programs, a title for people.
+  // Tags such as `identity-providers` are for programs, so the page shows a title in their place.
   const titleOf = (tag: string) => text(tag.charAt(0).toUpperCase() + tag.slice(1).replaceAll('-', ' '))
   const sections = (tags as unknown as Json[]).map(({ name, description }) => {
     const own = operations.filter(({ operation }) => (operation.tags as string[]).includes(String(name)))

@@ -20,8 +20,8 @@ const LOOK = 250
 /** Milliseconds after which the caller's permission is checked again, even without an event. */
 const JUDGED = SECOND / 2
 /**
- * Milliseconds without data after which a comment is sent: proxies often close a connection that is silent
- * for a minute, and `http/socket.ts` does after 30 s.
+ * Milliseconds without data after which a comment is sent. Proxies often close a connection after a silent
+ * minute, and `http/socket.ts` closes it after 30 s.
  */
 const BEAT = 15 * SECOND
 /** Maximum events of one read, which bounds the memory of a stream that catches up. */
@@ -33,7 +33,7 @@ const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).
 
 /**
  * Reads new events once for all open streams, until the last stream closes. A purge may remove the last
- * events, and SQLite then reuses their numbers, so `seen` is lowered to the last number that exists.
+ * events, and SQLite then assigns their `seq` again, so `seen` is lowered to the last `seq` that exists.
  */
 const readOn = async (context: Core, from: number): Promise<void> => {
   const { tails, store, log } = context

@@ -39,11 +39,11 @@ export interface NewEvent {
    * metadata. The event is deleted with this user.
    */
   subject_id?: UserId | null
-  /** Users that `markActive` counted (directory/users/store.ts). */
+  /** Active users to add to the statistics, as `markActive` (directory/users/store.ts) counted them. */
   active?: Pick<Counts, 'active_users' | 'daily_users'> | undefined
 }
 
-/** The count of the statistics to which each event of a type adds one. */
+/** The count of the statistics that an event increases by one, for each event type. */
 const counted: Partial<Record<EventType, keyof Counts>> = {
   'user.login': 'logins',
   'user.login_failed': 'failed_logins',
@@ -59,7 +59,9 @@ export const TOKENS: Family = {
   label: 'grant',
 }
 
-/** The columns of an event in their order, as stored: metadata is JSON text. */
+/**
+ * The columns of an event in the order in which `macOf` hashes them, with `metadata` as the stored JSON text.
+ */
 export type EventText = [
   id: string,
   type: string,
@@ -92,8 +94,8 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
     else if (event.type === 'token.refreshed') metrics.count(TOKENS, 'refresh_token')
   })
   const row = {
-    // The id has the millisecond of `timestamp`, even after the clock has stepped back: `findEvent` searches
-    // by it.
+    // The id contains the millisecond of `timestamp`, even after the clock has stepped back, because
+    // `findEvent` derives the time from the id.
     id: `evt_${Bun.randomUUIDv7('hex', now)}`,
     type: event.type,
     actor_id: event.actor.id,
@@ -105,7 +107,7 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
     user_agent: event.client_info.user_agent,
     timestamp: now,
     metadata: event.metadata ?? {},
-    // A subject that is the actor or the target is found by the index of that column.
+    // Not stored for the actor or the target, because the index of that column already finds the event.
     subject_id:
       event.subject_id === event.actor.id || event.subject_id === event.target_id
         ? null

@@ -104,7 +104,7 @@ export const EventList = listOf('AuditEventList', AuditEvent)
 /** Maximum points of an answer: a year of days fits, and a chart shows no more. */
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
-/** Milliseconds before `to` at which the statistics begin by default: 48 or 30 points, a readable chart. */
+/** Milliseconds that the statistics cover by default: 48 or 30 points, which a chart shows legibly. */
 const spans = { hour: 2 * DAY, day: 30 * DAY } as const
 
 const count = (text: string) => z.int().describe(text)
@@ -125,7 +125,7 @@ const StatisticsPoint = z
     failed_logins: count('Failed logins.'),
     new_users: count('Users who were created.'),
     active_users: count(
-      'Users who logged in at a client or whose application refreshed a token, each counted once.',
+      'Users who logged in at a client, or for whom a client refreshed a token, each counted once.',
     ),
     tokens: count('Issued access tokens.'),
   })
@@ -162,7 +162,7 @@ export type ReadStatistics = z.output<typeof ReadStatistics>
 /**
  * Returns the beginning of each hour or day from `from` to `to` (ms).
  *
- * @throws AppError 422 for no points or more than 400
+ * @throws AppError 422 when there are no points, or more than 400
  */
 export const pointsOf = (
   { interval, from, to }: ReadStatistics,

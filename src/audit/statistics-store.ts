@@ -12,8 +12,8 @@ export type Counts = Record<(typeof names)[number], number>
 const none = Object.fromEntries(names.map(name => [name, 0])) as Counts
 
 /**
- * Adds counts to the row of the organization and to that of the instance. On PostgreSQL a rehearsal adds none
- * (migrations/postgres/0000_schema.sql, `is_rehearsal`).
+ * Adds counts to the row of the organization and to that of the instance. On PostgreSQL nothing is added in a
+ * transaction that only rehearses a write (`is_rehearsal` in migrations/postgres/0000_schema.sql).
  */
 const upsert = prepared((q, { statistics }) => {
   const isPostgres = q.engine === 'postgres'

@@ -95,7 +95,9 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** Latest matches that `sample` skips; skipping 1,000 costs less than reading by the wrong index. */
+/**
+ * Number of latest matches that `sample` skips: skipping 1,000 costs less than reading by the wrong index.
+ */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
@@ -112,7 +114,10 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Returns the time of the match before the latest SAMPLE: the older it is, the fewer events match. */
+/**
+ * Returns the time of the newest match after the SAMPLE latest ones. The older this time, the fewer events
+ * match.
+ */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q
@@ -196,7 +201,7 @@ const beyondCount = cached('events', async () => new Set<string>())
 /** Maximum number of these filters in memory. */
 const MAX_BEYOND = 1000
 
-/** Returns the exact count up to 10,000, and 10,001 beyond. */
+/** Returns the count: exact up to 10,000, and 10,001 above. */
 export const countEvents = async (store: Store, filter: EventFilter): Promise<number> => {
   const many = await beyondCount(store, '')
   const key = JSON.stringify(filter)
@@ -215,7 +220,7 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
 }
 
 /**
- * Returns the milliseconds in a UUIDv7 id, -1 for any other:
+ * Returns the milliseconds in a UUIDv7 id, -1 for an id of another form:
  * https://www.rfc-editor.org/rfc/rfc9562#section-5.7
  */
 const timeOf = (id: string): number =>
@@ -249,10 +254,13 @@ export const findEvent = async (
   return event
 }
 
-/** Milliseconds for which retention waits for webhooks at most: a slow webhook must not stop it. */
+/** Maximum milliseconds for which retention waits for webhooks: a slow webhook must not stop it. */
 const KEPT_FOR_WEBHOOKS = 7 * DAY
 
-/** Returns events older than `before`, oldest first; KEPT_FOR_WEBHOOKS later if a webhook waits for them. */
+/**
+ * Returns events older than `before`, oldest first. An event for which a webhook waits is returned
+ * KEPT_FOR_WEBHOOKS later.
+ */
 export const eventsBefore = async (q: Queries, before: number, limit: number): Promise<EventRow[]> => {
   const { events, webhooks } = q.tables
   const waiting = q

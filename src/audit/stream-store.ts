@@ -4,8 +4,8 @@ import type { Queries, Store } from '#src/storage/store.ts'
 import { type EventRow, visibleEvents } from './store.ts'
 
 /**
- * `seq` is the number up to which no further event can appear. `next.seq` takes its place when all
- * transactions with an id below `next.before` have ended.
+ * `seq` is the number up to which no further event can appear. `next.seq` replaces it when all transactions
+ * with an id below `next.before` have ended.
  */
 interface Horizon {
   seq: number
@@ -33,11 +33,12 @@ export const lastSeq = async (q: Queries): Promise<number> => {
 }
 
 /**
- * Returns the `seq` up to which all events are known: no transaction that is still open has a smaller one. A
- * reader of {@link eventsUpTo} goes no further, and so skips no event. On PostgreSQL a trigger gives a
- * transaction its id before its first `seq`, so each `seq` up to the last one in a snapshot belongs to a
- * transaction with an id below the `xmax` of the snapshot. All of these have ended when the `xmin` of a later
- * snapshot has reached that `xmax`:
+ * Returns the `seq` up to which all events are known: no open transaction will add a smaller one. Readers of
+ * {@link eventsUpTo} stop there, so they skip no event.
+ *
+ * On PostgreSQL a trigger gives a transaction its id before its first `seq`. Each `seq` up to the last one in
+ * a snapshot therefore belongs to a transaction with an id below the `xmax` of the snapshot. All these
+ * transactions have ended when the `xmin` of a later snapshot has reached that `xmax`:
  * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
  */
 export const settledSeq = async (store: Store): Promise<number> => {
@@ -65,8 +66,8 @@ export const settledSeq = async (store: Store): Promise<number> => {
 }
 
 /**
- * Returns a column as an expression, which hides the index of the column from the planner. The range of `seq`
- * bounds the work, while that index would read all earlier events of the value.
+ * Returns a column as an expression, so that the planner does not use the index of the column. That index
+ * would read all earlier events of the value, while the range of `seq` bounds the work.
  */
 const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
