@@ -43,10 +43,7 @@ import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
-/**
- * An invitation as a page shows it. `user_id` is chosen before the user is stored, because a new passkey
- * contains it.
- */
+/** An invitation as a page shows it. A new passkey contains `user_id` before the user is stored. */
 interface Opened extends Found {
   token: string
   link_hash: SecretHash

@@ -95,9 +95,7 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/**
- * Number of latest matches that `sample` skips: skipping 1,000 costs less than reading by the wrong index.
- */
+/** Number of matches that `sample` skips: skipping 1,000 costs less than reading by the wrong index. */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
@@ -114,10 +112,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/**
- * Returns the time of the newest match after the SAMPLE latest ones. The older this time, the fewer events
- * match.
- */
+/** Returns the time of the newest match after SAMPLE others. The older this time, the fewer events match. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q
@@ -145,10 +140,7 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   return best
 }
 
-/**
- * Builds the filter so that only the chosen index is used: `coalesce` hides the other columns from the query
- * planner.
- */
+/** Builds the filter for the chosen index alone: `coalesce` hides the other columns from the planner. */
 const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefined> => {
   const { events } = q.tables
   const index = await rarest(q, filter)

@@ -135,10 +135,7 @@ const judgeNew = async (
   }
 }
 
-/**
- * Returns the further problems of a new provider that is already refused, without loading its metadata
- * document.
- */
+/** Returns the further problems of a refused new provider, without loading its metadata document. */
 export const reviewNew = async (
   context: Core,
   q: Queries,

@@ -166,10 +166,7 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     next()
   }
 
-  /**
-   * Kills the worker and refuses its message. If the worker did not start, the waiting messages are refused
-   * too.
-   */
+  /** Kills the worker and refuses its message, and the waiting messages too if the worker did not start. */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

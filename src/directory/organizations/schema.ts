@@ -50,10 +50,7 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
-/**
- * Maximum login domains. Each is a row, so there is a limit; a company with many brands and countries needs a
- * few dozen.
- */
+/** Maximum login domains: each is a row. A company with many brands and countries needs a few dozen. */
 const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 
@@ -90,10 +87,7 @@ const style = z
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
-/**
- * Maximum characters of terms: about ten printed pages. The login page that asks for acceptance shows the
- * whole text.
- */
+/** Maximum characters of terms: about ten printed pages, which one page of the login shows as a whole. */
 const TERMS_LENGTH = 32 * 1024
 
 const LINK = 'An https or mailto address of at most 1,024 characters, such as https://example.com/terms.'
