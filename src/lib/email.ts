@@ -51,7 +51,7 @@ export const canonicalEmail = (text: string): string | undefined => {
 export const foldIdentifier = (text: string): string => canonicalEmail(text.trim()) ?? fold(text.trim())
 
 /**
- * Returns the mailbox that usually receives mail to the address: addresses that differ only in their `+tag`
- * share a mailbox.
+ * Returns the mailbox that usually receives mail to the address. Addresses that differ only in their `+tag`
+ * have the same mailbox.
  */
 export const mailboxOf = (email: string): string => (canonicalEmail(email) ?? email).replace(/\+[^@]*/, '')

@@ -25,8 +25,8 @@ interface Series {
 }
 
 /**
- * Returns the metrics of one server. Label values must come from a closed set: values that clients choose
- * could fill the memory.
+ * Returns the metrics of one server. Label values must come from a closed set, because values that clients
+ * choose could fill the memory.
  */
 export const openMetrics = () => {
   const known = new Map<string, { type: Type; help: string; samples(): Sample[] }>()
