@@ -2,9 +2,9 @@ import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { isNestedDeeply } from '#src/lib/json.ts'
 
-/** Maximum bytes of a form: its longest fields are passwords, tokens and scopes of a few KiB. */
+/** Maximum bytes of a form. The longest fields are passwords, tokens and scopes of a few KiB. */
 const OAUTH_BODY = 64 * 1024
-/** Maximum bytes of a posted SAML message: an encrypted response with hundreds of groups fits. */
+/** Maximum bytes of a posted SAML message. An encrypted response with hundreds of groups fits. */
 export const SAML_BODY = 256 * 1024
 /** Maximum bytes of a JSON body of the admin API, which may contain pictures and style sheets as strings. */
 const ADMIN_BODY = 1024 * 1024

@@ -9,7 +9,7 @@ export const digits = (text: unknown): unknown =>
   typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : text
 
 /**
- * Schema of an id filter. An empty filter is refused: it is probably a mistake, and would otherwise match
+ * Schema of an id filter. An empty filter is refused, because it is probably a mistake and would match
  * everything.
  */
 export const idFilter = z

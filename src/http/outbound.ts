@@ -33,8 +33,8 @@ const resolve: Limits['resolve'] = hostname =>
   )
 
 /**
- * Maximum bytes of an answer outside its body: head, interim answers and chunk sizes, which take time to
- * parse too.
+ * Maximum bytes of an answer outside its body: head, interim answers and chunk sizes. There is a limit
+ * because they take time to parse too.
  */
 const OVERHEAD = 64 * 1024
 
@@ -93,7 +93,7 @@ export const isSlugNamed = ({ outbound_allow }: Allow, slug: string): boolean =>
   outbound_allow.some(entry => entry.startsWith(`${slug}=`))
 
 /**
- * Returns the one address to connect to. The name is resolved once, so a second DNS answer cannot redirect
+ * Returns the address to connect to. The name is resolved only once, so a second DNS answer cannot redirect
  * the call (DNS rebinding).
  */
 const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {

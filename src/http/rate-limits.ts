@@ -28,7 +28,8 @@ interface Budget {
 /*
  * `burst` is enough for an office or school behind one address where everyone logs in at once; `per_second`
  * is enough afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget.
- * `reserved` is what a few people need, so that an organization under attack stays open to other networks.
+ * `reserved` is enough for a few people, so that a few people of each network can log in while others attack
+ * the organization.
  */
 const budgets = {
   /** A password hash. */
@@ -115,7 +116,7 @@ export const charge = (
   const { network, reserved, instance }: Budget = budgets[kind]
   const now = clock.now()
   const own = `${kind}:${device ?? networkOf(ip_address)}`
-  // One customer may own a whole IPv6 /48: its 65,536 networks share one reserve.
+  // The 65,536 networks of an IPv6 /48 share one reserve, because one customer may own all of them.
   const site = `${kind}:reserve:${networkOf(ip_address, 48)}`
   const reserve = { burst: reserved, per_second: network.per_second }
   const due: Due[] = [[networks, own, network]]
@@ -139,7 +140,10 @@ const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
  * charged.
  */
 const RESERVED = 2
-/** Limit on all mail that administrators of one organization send: enough to invite a department at once. */
+/**
+ * Limit on all mail that administrators of one organization send: it is enough to invite a department at
+ * once.
+ */
 const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
