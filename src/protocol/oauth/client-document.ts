@@ -100,8 +100,8 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 ]
 
 /**
- * True when a changed document makes earlier consents invalid: new keys or redirect URIs may belong to
- * another program.
+ * True when a changed document makes earlier consents invalid, because new keys or redirect URIs may belong
+ * to another program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

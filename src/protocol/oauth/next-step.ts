@@ -9,7 +9,7 @@ export type EligibleLogin = {
   /** False when the user may no longer log in. */
   readonly enabled: boolean
   readonly must_change_password: boolean
-  /** The user has to add a factor, because one is required or the user asked to add one. */
+  /** The user has to add a factor, because a factor is required or the user asked to add one. */
   readonly enrol_due: boolean
   /** The user may add a factor. */
   readonly may_enrol: boolean

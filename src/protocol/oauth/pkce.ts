@@ -5,9 +5,9 @@ const challenge = /^[A-Za-z0-9_-]{43}$/
 const verifier = /^[A-Za-z0-9._~-]{43,128}$/
 
 /**
- * Returns the challenge of an authorization request. Every client needs PKCE, confidential ones too: a stolen
- * code is useless without the verifier. The method is S256, because with `plain` the challenge is the
- * verifier itself. https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
+ * Returns the challenge of an authorization request. Every client needs PKCE, also a confidential one,
+ * because a stolen code is useless without the verifier. The method is S256, because with `plain` the
+ * challenge is the verifier itself. https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
  *
  * @throws OAuthError `invalid_request`
  */

@@ -72,7 +72,7 @@ export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefin
 
 /**
  * True when the answer to the client may go to the URI. For a dynamic client the port of a loopback URI is
- * ignored: such clients register one port, or none, and listen on another.
+ * ignored, because such clients register one port, or none, and listen on another.
  */
 export const isRedirectOf = (
   client: Origin & { readonly redirect_uris: readonly string[] },

@@ -13,7 +13,9 @@ export const openidScopes: readonly string[] = [
   'offline_access',
 ]
 
-/** Maximum number of resources in a request: each is looked up, and the consent page lists all. */
+/**
+ * Maximum number of resources in a request, because each of them is looked up and shown on the consent page.
+ */
 const MAX_RESOURCES = 10
 
 /** Properties of a registered API that the validation uses. */

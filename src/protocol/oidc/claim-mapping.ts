@@ -15,7 +15,7 @@ export interface MappingSource {
   readonly roles: readonly string[]
 }
 
-/** Maximum number of claims of a mapping: each token request evaluates all of them. */
+/** Maximum number of claims of a mapping, because each token request evaluates all of them. */
 export const MAX_CLAIMS = 20
 /**
  * Maximum bytes of the mapped claims of a token as JSON. An access token is sent in a header, and servers

@@ -30,7 +30,7 @@ const digests: Record<string, SignatureMethod['hash']> = {
   'http://www.w3.org/2001/04/xmlenc#sha512': 'sha512',
 }
 
-/** SHA-1 has collisions: allowed only for providers with `allow_sha1`. */
+/** Allowed only for providers with `allow_sha1`, because SHA-1 has collisions. */
 const oldMethods: Record<string, SignatureMethod> = {
   'http://www.w3.org/2000/09/xmldsig#rsa-sha1': { key: 'rsa', hash: 'sha1' },
 }

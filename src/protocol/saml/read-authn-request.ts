@@ -9,7 +9,7 @@ export interface Requested {
   readonly request_id: string | undefined
 }
 
-/** Maximum characters of a compressed request: browsers and proxies pass URLs up to about this length. */
+/** Maximum characters of a compressed request. Browsers and proxies pass URLs up to about this length. */
 const MAX_ENCODED = 8 * 1024
 /** Maximum bytes of the inflated request; a request has about 1 KiB. */
 const MAX_INFLATED = 64 * 1024

@@ -21,7 +21,7 @@ export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250
 const MAX_DEPTH = 20
 /** Maximum attributes of one element; the root of a response has about ten with its namespaces. */
 const MAX_ATTRIBUTES = 30
-/** Maximum prefixes in scope: canonicalization copies them for each element. */
+/** Maximum prefixes in scope, because canonicalization copies them for each element. */
 const MAX_PREFIXES = 30
 
 const S = '[ \\t\\r\\n]'
