@@ -110,7 +110,7 @@ export interface Store {
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
   /**
    * Calls `listener` after each commit with topics, before its writer gets the result. The listener is called
-   * without topics when another process has committed: anything may have changed then.
+   * without topics when another process has committed, because anything may have changed then.
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
@@ -125,8 +125,9 @@ export interface Store {
 }
 
 /**
- * Builds a statement once per connection and executes it many times: building a drizzle query costs seven
- * times the execution of a prepared one. `build` uses `sql.placeholder(name)` for parameters.
+ * Builds a statement once per connection and executes it many times, because building a drizzle query costs
+ * seven times as much as the execution of a prepared one. `build` uses `sql.placeholder(name)` for
+ * parameters.
  */
 export const prepared = <P extends Record<string, unknown>, R>(
   build: (

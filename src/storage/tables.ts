@@ -587,8 +587,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * Authorization codes whose content (`sealed`) is too long for a URL, and codes that became unusable
-   * without beginning a session (`sealed` is null). Other codes have no row: the session that a code began
-   * shows that it was used.
+   * without beginning a session (`sealed` is null). Other codes have no row, because the session that a code
+   * began shows that the code was used.
    */
   const authorization_codes = once(() =>
     table(
@@ -781,7 +781,7 @@ export const tables = (kit: Kit) => {
         transports: json('transports').$type<string[]>().notNull(),
         /** True when the passkey may exist on several devices. */
         synced: bool('synced').notNull().default(false),
-        /** True for a passkey that logs in without a password: it was made for that, or has done so. */
+        /** True for a passkey that was made for logins without a password, or has been used for one. */
         alone: bool('alone').notNull().default(false),
         created_at: created_at(),
         last_used_at: ms('last_used_at'),

@@ -14,8 +14,8 @@ const MIN_VERSION = 13
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000
 /**
- * Time in ms after which a connection without an answer counts as dead: the server would have ended the
- * statement by then.
+ * Time in ms after which a connection without an answer counts as dead, because the server would have ended
+ * the statement by then.
  */
 export const STALL_TIMEOUT = STATEMENT_TIMEOUT + 5_000
 

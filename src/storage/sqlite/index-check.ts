@@ -3,7 +3,9 @@ import type { Database } from 'bun:sqlite'
 /** Returns an SQL identifier. */
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** Minimum number of rows for a line of progress: smaller tables take less than a second. */
+/**
+ * Minimum number of rows of a table that gets a line of progress. A smaller table takes less than a second.
+ */
 const MANY = 100_000
 
 /**

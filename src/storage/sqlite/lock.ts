@@ -8,7 +8,7 @@ export const LOCK_FILE = 'gatehouse.lock'
 /** File with the addresses of the last server that was started on a data directory. */
 export const SERVER_FILE = 'server.json'
 
-/** Keeps connections reachable: garbage collection would close them and release the lock. */
+/** Keeps connections reachable, because garbage collection would close them and release the lock. */
 const held = new Set<Database>()
 
 /**
@@ -51,8 +51,8 @@ const lastUrl = (data_dir: string): string => {
 
 /**
  * Runs `listen` and takes the lock. For a new directory `listen` comes first, so that a wrong address creates
- * no directory. For an existing one the lock comes first, so that the error names the other server and not
- * its port.
+ * no directory. For an existing directory the lock comes first, so that the error names the other server and
+ * not its port.
  */
 export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, unlock: () => void] => {
   const early = existsSync(data_dir) ? lockInstance(data_dir) : undefined
