@@ -27,7 +27,10 @@ interface KeyRing {
 
 /** Token types that `open` accepts. It refuses logout tokens, because only clients read them. */
 const TYPES = ['at+jwt', 'JWT'] as const
-/** Maximum number of verified tokens in memory: clients present the same token many times. */
+/**
+ * Maximum number of verified tokens that are kept in memory, because clients present the same token many
+ * times.
+ */
 const MAX_REMEMBERED = 10_000
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

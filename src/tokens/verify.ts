@@ -3,7 +3,10 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { type IdTokenHint, readIdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
 
-/** Seconds by which `nbf` may be ahead: the clock may have stepped back since the token was issued. */
+/**
+ * Seconds by which `nbf` may be in the future, because the clock may have stepped back since the token was
+ * issued.
+ */
 const TOLERANCE = 5
 
 /** A verified access token of this server. Ids have the form of the store, with their prefix. */
