@@ -48,7 +48,9 @@ export type ListSessions = z.output<typeof ListSessions>
 
 export const SessionList = listOf('SessionList', SessionAnswer)
 
-/** The call needs at least one filter that is not empty: otherwise a mistake could sign everyone out. */
+/**
+ * The call needs at least one filter that is not empty, because a mistake could otherwise sign everyone out.
+ */
 export const RevokeSessions = z
   .strictObject(filters)
   .refine(
