@@ -12,11 +12,14 @@ import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { findCode } from '#src/tokens/code-store.ts'
 
 /**
- * Maximum difference between the clocks of client and server, in seconds: synchronized machines differ by
+ * Maximum difference between the clocks of client and server, in seconds. Synchronized machines differ by
  * less than a second.
  */
 const TOLERANCE = 10
-/** Maximum lifetime of an assertion, in ms: its id is stored until it expires. */
+/**
+ * Maximum lifetime of an assertion, in ms. It is limited because the id of an assertion is stored until the
+ * assertion expires.
+ */
 const MAX_LIFETIME = HOUR
 
 /** The request that a client signs an assertion for. */
@@ -115,8 +118,8 @@ const check = async (
 }
 
 /**
- * Returns the accepted audiences: the issuer, and the token endpoint as discovery names it. Clients use
- * either.
+ * Returns the accepted audiences: the issuer, and the token endpoint as discovery names it. Some clients use
+ * the first, others the second.
  */
 const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
   url,

@@ -20,8 +20,8 @@ interface ClientRequest {
   /** The request that an assertion is for; undefined at endpoints that accept no assertion. */
   readonly asked?: AssertedFor | undefined
   /**
-   * `either` accepts a secret in the header or the body, whichever method is registered: many libraries
-   * always use HTTP Basic at these endpoints.
+   * `either` accepts a secret in the header or the body, whichever method is registered, because many
+   * libraries always use HTTP Basic at these endpoints.
    */
   readonly place?: 'registered' | 'either'
 }
@@ -81,7 +81,7 @@ const findFault = async (
   return isSecretOf(client, presented) ? undefined : 'wrong_secret'
 }
 
-/** Logs the reason of a refusal for the operator: the answer says only `invalid_client`. */
+/** Logs the reason of a refusal for the operator, because the answer says only `invalid_client`. */
 const report = (
   context: Context,
   call: Call,

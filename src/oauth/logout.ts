@@ -157,8 +157,8 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 
 /**
  * Uses the brand of the organization whose users are logged in, and the default organization's brand for
- * several or none. The brand of the client's organization is not used: any tenant could link here with its
- * own client and put its CSS on a page of other users.
+ * several or none. The brand of the client's organization is not used, because any tenant could link here
+ * with its own client and put its CSS on a page of other users.
  */
 const common = async (
   context: Context,

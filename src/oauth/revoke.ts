@@ -58,7 +58,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
 }
 
 /**
- * Ends the session, also for a used token: a client that never received the next token can still log out.
+ * Ends the session, also for a used token, so that a client that never received the next token can log out.
  * Access tokens of the session stay valid until they expire, and the login continues.
  */
 const release = (

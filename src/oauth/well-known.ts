@@ -80,7 +80,8 @@ const getDiscovery = ({ config, store }: Core) => {
       return answer(request, document, headers)
     }
     const accepted = acceptedClients.peek(store, '')
-    // While the database cannot be read, both features count as off: issuer and keys are known without it.
+    // While the database cannot be read, both features count as off. The document is still served, because
+    // issuer and keys are known without the database.
     return accepted
       ? respond(accepted)
       : acceptedClients(store, '')
