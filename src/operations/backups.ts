@@ -106,8 +106,8 @@ const requireIdle = ({ backups }: Context): void => {
 }
 
 /**
- * Returns the routes that list and start backups. No route downloads a backup: a stolen token must not give
- * away all users and password hashes.
+ * Returns the routes that list and start backups. No route downloads a backup, because a stolen token must
+ * not give away all users and password hashes.
  */
 export const backupRoutes = (context: Context): AdminRoute[] => [
   route({

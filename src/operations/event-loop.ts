@@ -39,8 +39,8 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
   const timer = setInterval(() => {
     due = note() + INTERVAL
   }, INTERVAL).unref()
-  // Records the current delay first: right after the event loop was blocked, a reader may run before the late
-  // tick.
+  // Records the current delay first, because right after the event loop was blocked a reader may run before
+  // the late tick.
   showHold(metrics, () => holds.read(note()) / 1_000)
   return () => {
     clearInterval(timer)

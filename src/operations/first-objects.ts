@@ -117,8 +117,8 @@ const applyAdminClient = async (
 }
 
 /**
- * Writes the file with the generated secret atomically, and before the client is stored: otherwise a crash
- * could lose the secret.
+ * Writes the file with the generated secret atomically, and before the client is stored, because a crash
+ * could otherwise lose the secret.
  */
 const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const file = clientFile(config)
@@ -161,8 +161,8 @@ export const checkChosenNames = (config: Config): void => {
 }
 
 /**
- * Creates the administrator that the settings name. It runs at the first start only: a restart must not bring
- * back a deleted administrator or an old password.
+ * Creates the administrator that the settings name. It runs at the first start only, because a restart must
+ * not bring back a deleted administrator or an old password.
  *
  * @throws ConfigError for a password that the rules refuse
  */

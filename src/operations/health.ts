@@ -155,7 +155,7 @@ const webhooks: Check = ({ withStore }) =>
 /** The checks that the server and a command on its machine can both make. */
 export const checks = { files, modes, database, themes, disk, sockets, scheme, mail, webhooks }
 
-/** Seconds for which the event loop may be held before the check warns: users notice half a second. */
+/** Seconds for which the event loop may be held before the check warns. Users notice half a second. */
 const LONG_HOLD = 0.5
 
 /** Checks the event loop by the metrics of the server; undefined when they lack its gauge. */

@@ -8,8 +8,8 @@ import { deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Milliseconds for which an ended session is kept. Its last access token has expired by then: it is valid for
- * at most a day, and clocks may differ.
+ * Milliseconds for which an ended session is kept. Its last access token has expired by then, because tokens
+ * are valid for at most a day and clocks differ by minutes at most.
  */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
@@ -69,7 +69,7 @@ export const removals: Removal[] = [
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, limit, now) => {
     const { logouts } = tx.tables
-    // A waiting logout is kept: delivery ends it and then sends the next one of its client.
+    // A waiting logout is kept, because delivery ends it and then sends the next logout of the client.
     const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
     return deleteBatch(tx, logouts, logouts.number, where, limit)
   },
