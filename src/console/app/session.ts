@@ -34,7 +34,8 @@ const client: oauth.Client = { client_id: 'gatehouse-console' }
 const redirect_uri = `${issuer}${CALLBACK}`
 
 /**
- * The access token, kept in memory only: a storage outlives the page, and other scripts of the origin read it.
+ * The access token, kept in memory only: a storage outlives the page, and other scripts of the origin read
+ * it.
  */
 let token = ''
 export const person = signal<Person | undefined>(undefined)
