@@ -213,8 +213,8 @@ export const openAnyForm = async (
 }
 
 /**
- * Returns the login that the page showed. When the browser has since signed in again or out, the error page
- * links to /account instead of explaining cookies.
+ * Returns the login that the page showed. The CSRF token is invalid once the browser has signed in again or
+ * out; the error page then links to /account, while the usual error for this token advises to allow cookies.
  */
 const shownLogin = (
   context: Context,

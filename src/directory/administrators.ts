@@ -41,7 +41,7 @@ export const adminKeeper = async (
     if (confirmed === name || (await hasAdmin(tx, organization_id))) return
     throw new AppError(
       'last_administrator',
-      'The organization would have no administrator. Repeat the call with the query parameter `confirm` and the name in `confirm`.',
+      'The organization would have no administrator. Repeat the call with the query parameter `confirm` set to the name in the field `confirm`.',
       { confirm: name },
     )
   }

@@ -10,13 +10,13 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Mails that one user may ask for: a person asks again once or twice. The user types the address, so each
- * mail may go to a stranger.
+ * Limit of verification mails for one user: a person asks again once or twice. The user types the address, so
+ * each mail may go to a stranger.
  */
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 /**
- * Mails to one address, asked for by all users together: an address that many users claim is probably being
- * flooded.
+ * Limit of verification mails to one address, counted over all users: an address that many users claim is
+ * probably being flooded.
  */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
 

@@ -20,8 +20,8 @@ import { checkMaker } from './user-links.ts'
 
 /**
  * A change that runs in the write in which a login begins. A first factor alone (a stolen password, a link)
- * must not change an account that requires a second one: until the second is proven, the sealed action is
- * stored with the proof of the first.
+ * must not change an account that requires a second factor. Until the second factor is proven, the sealed
+ * action is stored with the proof of the first factor.
  */
 export type PostLoginAction =
   | { readonly do: 'link'; readonly account: ExternalIdentity }

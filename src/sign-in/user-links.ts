@@ -7,8 +7,8 @@ import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * Refuses a link when the user now has permissions that the administrator who created it lacked: the link
- * signs its holder in as the user, and administrators cannot grant permissions that they lack.
+ * Refuses a link when the user now has permissions that the creator of the link lacked: the link signs its
+ * holder in as the user, and administrators cannot grant permissions that they lack.
  *
  * @throws PageError 410 `link`
  */

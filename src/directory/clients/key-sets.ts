@@ -17,8 +17,8 @@ const ASKED_AGAIN = MINUTE
 export type KeyFinder = ReturnType<typeof createLocalJWKSet>
 
 /**
- * Returns the keys that a client publishes. They come from memory while they are fresh, and for a day when
- * they cannot be read again. Returns undefined when no keys were ever read.
+ * Returns the keys that a client publishes, from memory while they are fresh. Keys that cannot be read again
+ * are used for a day after they were last read. Returns undefined when there are none.
  *
  * @param client_id URL of the metadata document
  * @param is_lacking true when the known set lacks a key

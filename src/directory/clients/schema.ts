@@ -68,7 +68,7 @@ const scope = z
   )
 
 const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(), scope })]), {
-  rule: 'A path, or an object of from (a path) and scope.',
+  rule: 'A path, or an object with from (a path) and scope.',
   about:
     'Further claims of ID tokens, access tokens and userinfo: the path of each value, such as `user.attributes.tenant`, or `from` and `scope` for a claim that this scope gives.',
 })

@@ -151,8 +151,8 @@ const decryptionKey = async (context: Context): Promise<string> =>
   (await context.samlKey()).private_key.export({ format: 'pem', type: 'pkcs8' }).toString()
 
 /**
- * Returns the public keys of the pinned certificates. Only the keys are trusted, so an expired certificate
- * still works; it is logged.
+ * Returns the public keys of the pinned certificates. Only the keys are trusted: an expired certificate still
+ * works, and its use is logged.
  */
 const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
   settings.certificates.map(pem => {
