@@ -5,9 +5,7 @@ import { startPalette } from './palette.tsx'
 import { Failure } from './parts.tsx'
 import { decoded, follow, path, startRouter } from './router.ts'
 import { ClientsScreen } from './screens/clients.tsx'
-import { EventsScreen } from './screens/events.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
-import { SessionsScreen } from './screens/sessions.tsx'
 import { UsersScreen } from './screens/users.tsx'
 import { SessionError, startSession, watchIdleness } from './session.ts'
 import { words } from './words.ts'
@@ -24,14 +22,14 @@ const screens: Record<string, Screen> = {
     async () => (await import('./screens/dynamic-clients.tsx')).DynamicClientsScreen,
   ),
   apis: onDemand(async () => (await import('./screens/apis.tsx')).ApisScreen),
-  sessions: SessionsScreen,
+  sessions: onDemand(async () => (await import('./screens/sessions.tsx')).SessionsScreen),
   roles: onDemand(async () => (await import('./screens/roles.tsx')).RolesScreen),
   groups: onDemand(async () => (await import('./screens/groups.tsx')).GroupsScreen),
   organizations: onDemand(async () => (await import('./screens/organizations.tsx')).OrganizationsScreen),
   'identity-providers': onDemand(async () => (await import('./screens/providers.tsx')).ProvidersScreen),
   webhooks: onDemand(async () => (await import('./screens/webhooks.tsx')).WebhooksScreen),
   settings: onDemand(async () => (await import('./screens/settings.tsx')).SettingsScreen),
-  events: EventsScreen,
+  events: onDemand(async () => (await import('./screens/events.tsx')).EventsScreen),
   guide: onDemand(async () => (await import('./screens/guide.tsx')).GuideScreen),
 }
 
