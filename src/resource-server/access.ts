@@ -22,7 +22,7 @@ export type Rules = {
   onInvalid?: 'reject' | 'anonymous'
 }
 
-/** Type of the claims that a handler gets: possibly undefined when its rules are optional. */
+/** Type of the claims that a handler gets: possibly undefined when the rules of the route are optional. */
 export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
   ? true extends R['optional']
     ? Claims | undefined
@@ -31,9 +31,9 @@ export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
 
 /** Custom answers for 401 and 403. The 503 `jwks_unavailable` is always the standard answer. */
 export type Handlers<Context extends readonly unknown[], Result> = {
-  /** Answers a missing or invalid token; `error.code` says which. */
+  /** Answers a request without a valid token; `error.code` names the defect. */
   onUnauthorized?: (error: AccessError, ...context: Context) => Result
-  /** Answers a valid token without the required rights. */
+  /** Answers a valid token that lacks a required role or scope. */
   onForbidden?: (error: AccessError, ...context: Context) => Result
 }
 
@@ -50,12 +50,12 @@ export type TokenVerifier = {
   verify(token: string): Promise<Claims>
 }
 
-/** `Bearer` in any case and one b64token: https://www.rfc-editor.org/rfc/rfc6750#section-2.1 */
+/** `Bearer`, in upper or lower case, and one b64token: https://www.rfc-editor.org/rfc/rfc6750#section-2.1 */
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
 /**
- * Returns the bearer token of the Authorization header, or undefined when it is missing or has another
- * scheme. Query and body are never read.
+ * Returns the bearer token of the Authorization header, or undefined when the header is missing or has
+ * another scheme. The query and the body are never read.
  *
  * @throws TokenMalformedError when the header is not one well-formed bearer token
  */
@@ -131,8 +131,8 @@ export type ResourceChallenge = {
 }
 
 /**
- * Returns the standard answer to a refusal (https://www.rfc-editor.org/rfc/rfc6750#section-3). Without a
- * token the challenge contains only the realm. The answer never repeats text of the token.
+ * Returns the standard answer to a refusal (https://www.rfc-editor.org/rfc/rfc6750#section-3). When the
+ * request has no token, the challenge contains only the realm. The answer never repeats text of the token.
  *
  * @param error the refusal that `authorize` threw
  * @param issuer the issuer, which is the realm of the challenge

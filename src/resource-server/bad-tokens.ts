@@ -41,7 +41,7 @@ export type Genuine = {
   signElsewhere: (header: Header, claims: Payload) => Promise<string>
 }
 
-/** Returns the named invalid token; it has no other defect. */
+/** Returns an invalid token that has the named defect and no other. */
 export const badToken = (kind: BadToken, genuine: Genuine): Promise<string> => MAKERS[kind](genuine)
 
 const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
@@ -56,8 +56,8 @@ const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
     sign({ ...header, kid: `unknown-${crypto.randomUUID()}` }, claims),
   'alg-none': async ({ header, claims }) => `${encode({ ...header, alg: 'none' })}.${encode(claims)}.`,
   /**
-   * Uses the public key as the HMAC secret. A verifier that accepts it has the algorithm confusion of
-   * https://www.rfc-editor.org/rfc/rfc8725#section-2.1
+   * Uses the public key as the HMAC secret. A verifier that accepts the token is open to the algorithm
+   * confusion of https://www.rfc-editor.org/rfc/rfc8725#section-2.1
    */
   'hs256-with-public-key': async ({ header, claims, publicKey }) => {
     const hmac = { name: 'HMAC', hash: 'SHA-256' }
@@ -81,8 +81,8 @@ const shifted = (claims: Payload, names: readonly string[], seconds: number) =>
 const encode = (value: unknown) => base64url.encode(typeof value === 'string' ? value : JSON.stringify(value))
 
 /**
- * Returns a compact JWS of any header and claims; a string becomes the payload unchanged. jose's signer
- * refuses many of the invalid tokens that tests need.
+ * Returns a compact JWS of any header and claims. A string as `claims` becomes the payload unchanged. jose is
+ * not used, because its signer refuses many of the invalid tokens that tests need.
  */
 export async function signToken(header: Header, claims: Payload | string, key: CryptoKey): Promise<string> {
   const input = `${encode(header)}.${encode(claims)}`

@@ -48,7 +48,10 @@ export type ServiceClient = {
 /** A token and its times in Unix milliseconds. */
 export type CachedToken = { token: string; expiresAt: number; renewAt: number }
 
-/** The token endpoint refused (`code` is its OAuth error) or failed (`token_endpoint_unavailable`). */
+/**
+ * The token endpoint issued no token. `code` is the OAuth error of a refusal, or `token_endpoint_unavailable`
+ * when the endpoint could not be reached or its answer has no token.
+ */
 export class TokenRequestError extends Error {
   readonly code: string
   /** The HTTP status; undefined without an answer. */
@@ -63,11 +66,11 @@ export class TokenRequestError extends Error {
 }
 
 /**
- * Milliseconds before its expiry at which a token is renewed, so that it outlives the request that carries
- * it.
+ * Milliseconds between the renewal of a token and its expiry, so that a token outlives the request that
+ * carries it.
  */
 const RENEW_BEFORE = 60_000
-/** Maximum random share that is added to that time, so that many instances do not renew at once. */
+/** Maximum random share that prolongs `RENEW_BEFORE`, so that many instances do not renew at once. */
 const JITTER = 0.1
 /** Milliseconds after a failed renewal before the next attempt. The current token remains in use. */
 const RETRY_AFTER = 10_000
@@ -138,7 +141,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       const response = await attempt(original.clone(), cached)
       if (response.status !== 401) return response
       await response.body?.cancel()
-      // A concurrent call may have replaced the token already; its new token stays cached.
+      // When a concurrent call has already replaced the token, the new token stays cached.
       if (cache.get(keyOf(scope))?.token === cached.token) cache.delete(keyOf(scope))
       return attempt(original, await find(scope))
     },

@@ -47,8 +47,8 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
    * `transform` is the last hook before validation; a status that it returns ends the request. A body that
    * cannot be parsed fails earlier, and the `error` hook then answers an unauthorized caller with 401.
    *
-   * Elysia reads the source of a hook, and parses each body when the hook passes on its whole context. These
-   * hooks therefore destructure their argument.
+   * Elysia reads the source code of a hook, and parses the body of every request when the hook passes on its
+   * whole context. These hooks therefore destructure their argument.
    */
   const guard = (rules: Rules) => ({
     async transform({ request }: { request: Request }) {

@@ -50,7 +50,7 @@ export class TokenMalformedError extends AccessError {
   }
 }
 
-/** The token is a valid token of another kind, such as an ID token or logout token. */
+/** The token is a JWT of another kind, such as an ID token or logout token. */
 export class TokenTypeError extends AccessError {
   constructor(detail: string) {
     super('token_type', 401, 'The token is not an access token', detail)

@@ -11,8 +11,8 @@ declare global {
   namespace Express {
     interface Request {
       /**
-       * Set by `auth`. Undefined when the route has no `auth`, and behind optional rules when no token was
-       * sent.
+       * Set by `auth`. Undefined when the route has no `auth`, or when its rules are optional and no token
+       * was sent.
        */
       claims?: Claims | undefined
     }

@@ -13,11 +13,11 @@ export { SECURITY_SCHEME, securityScheme } from './openapi.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Rules of the route, or `true` for any valid token. Without it the route is open. */
+    /** Rules of the route, or `true` for any valid token. A route without `auth` is open. */
     auth?: Rules | true
   }
   interface FastifyRequest {
-    /** null on open routes, and behind optional rules without a token. */
+    /** null on open routes, and when the rules are optional and no token was sent. */
     claims: Claims | null
   }
 }
@@ -31,8 +31,8 @@ export type FastifyOptions = { verifier: Verifier } & Handlers<
 type Routes = { all: Set<RouteOptions>; guarded: WeakSet<RouteOptions> }
 
 /**
- * Routes of each app, by its root instance. They are collected there, because the hooks of a plugin see the
- * routes of their own scope only.
+ * Routes of each app, by its root instance. Hooks of the root instance collect them, because the hooks of a
+ * plugin see only the routes of the plugin's own scope.
  */
 const apps = new WeakMap<object, Routes>()
 
@@ -105,7 +105,7 @@ export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verif
 /**
  * Plugin that makes the app a protected resource, such as an MCP server: it serves the metadata document,
  * guards all paths but the open ones before bodies are read, and sets `request.claims`. Register it before
- * the routes, and either it or `gatehouse`.
+ * the routes, in place of `gatehouse`.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
@@ -142,7 +142,8 @@ for (const plugin of [gatehouse, protect])
 /**
  * Returns the claims of a guarded request.
  *
- * @throws Error without claims: on an open route, or with optional rules
+ * @throws Error when the request has no claims: the route is open, or its rules are optional and no token was
+ *   sent
  */
 export function getClaims(request: FastifyRequest): Claims {
   if (!request.claims) throw new Error('This request has no claims: set config.auth on its route')

@@ -3,7 +3,7 @@ export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promi
 
 /** Maximum bytes of an answer. A key set has a few KiB. */
 const MAX_BYTES = 1024 * 1024
-/** Maximum characters of a form with a token, twice those of the longest token. */
+/** Maximum characters of a form with a token: twice the maximum of a token. */
 export const MAX_FORM = 16_384
 
 /**
@@ -20,8 +20,8 @@ export async function fetchJson(
   const response = await fetch(url, {
     ...init,
     headers: { accept: 'application/json', ...init.headers },
-    // Cloudflare Workers do not support `error`. With `manual` a redirect has a status that the callers
-    // refuse.
+    // `error` is not used, because Cloudflare Workers do not support it. With `manual` the answer keeps the
+    // status of the redirect, which the callers refuse.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeout),
   })

@@ -23,7 +23,7 @@ export async function verifyJws(
 ): Promise<Uint8Array> {
   if (!token) throw new TokenMissingError()
   if (token.length > MAX_LENGTH)
-    throw new TokenMalformedError(`${token.length} characters, at most ${MAX_LENGTH}`)
+    throw new TokenMalformedError(`it has ${token.length} characters, at most ${MAX_LENGTH} are allowed`)
   if (/[^\w.-]/.test(token)) throw new TokenMalformedError('it has characters outside base64url')
   const keyFor = (header: CompactJWSHeaderParameters) => {
     const name = parseKeyName(header)

@@ -34,8 +34,8 @@ export type KeySet = {
 /** Share of the lifetime after which the set is refreshed in the background. */
 const REFRESH_FROM = 0.8
 /**
- * Milliseconds between attempts to reach an issuer that does not answer. They double from `first` to `max`: a
- * restart takes seconds, an outage longer.
+ * Milliseconds between attempts to reach an issuer that does not answer. They double from `first` to `max`,
+ * because a restart takes seconds and an outage longer.
  */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
@@ -62,7 +62,9 @@ function createCache(options: KeySetOptions) {
   let failure: Failure | undefined
   let pending: { done: Promise<void>; startedAt: number } | undefined
 
-  /** Returns the age of the set. After the clock was set back, the set is due for a refresh. */
+  /**
+   * Returns the age of the set. After the clock was set back, the age is the one at which a refresh is due.
+   */
   function age(): number {
     const elapsed = now() - loadedAt
     if (elapsed >= 0) return elapsed
@@ -83,7 +85,10 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** Returns the request in flight, unless it is older than its timeout, as in a suspended worker. */
+  /**
+   * Returns the request in flight. A request older than its timeout does not count, because a worker that was
+   * suspended may never finish it.
+   */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {

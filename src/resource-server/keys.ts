@@ -60,8 +60,8 @@ export function parseKeys(document: unknown): Keys | undefined {
 }
 
 /**
- * Minimum base64url characters of an RSA modulus, those of 2048 bits. jose refuses a shorter modulus only
- * during verification.
+ * Minimum base64url characters of an RSA modulus: as many as 2048 bits need. jose refuses a shorter modulus
+ * only during verification.
  */
 const MIN_MODULUS = 342
 

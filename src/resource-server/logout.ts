@@ -46,7 +46,7 @@ export type LogoutOptions = Pick<
   | 'fetch'
   | 'now'
 > & {
-  /** The `client_id` of this application, or several. */
+  /** The `client_id` of this application, or an array of several. */
   audience: string | readonly string[]
   /**
    * Ends the sessions. It may receive the same logout again, because the server repeats a logout that was not
@@ -55,14 +55,14 @@ export type LogoutOptions = Pick<
   onLogout: (claims: LogoutClaims) => unknown
   /** Receives the reason of each refusal, for your log. */
   onRefused?: (error: LogoutTokenError) => void
-  /** Default: 10,000 tokens in memory; a new one replaces the oldest. */
+  /** Default: a memory of 10,000 tokens in this process; when it is full, a new token replaces the oldest. */
   seen?: SeenTokens
 }
 
 /** Receives the logout tokens of one issuer for one client. */
 export type LogoutReceiver = {
   /**
-   * Returns the claims of a logout token, once for each token.
+   * Returns the claims of a logout token. A token that was received before is refused.
    *
    * @throws LogoutTokenError
    */
@@ -70,7 +70,8 @@ export type LogoutReceiver = {
   /** Answers a request of the server: 200, 400, or 503 when the keys are unavailable. */
   handle(request: Request): Promise<Response>
   /**
-   * Verifies the token of a form, ends the sessions and returns the answer, for other frameworks.
+   * Verifies the token of a form, ends the sessions and returns the answer. It serves frameworks that have no
+   * `Request`.
    *
    * @param form the body as text or as an object of its fields
    */
@@ -151,8 +152,8 @@ export function createLogoutReceiver(options: LogoutOptions): LogoutReceiver {
     try {
       const payload = await verifyJws(token, settings, requireType)
       const claims = parseLogout(parseObject(payload), settings)
-      // The server signs a new token for each attempt, with the same jti and another iat, so both identify a
-      // token.
+      // For each attempt the server signs a new token with the same jti and a new iat, so a token is
+      // identified by both.
       if (await seen.add(`${claims.jti} ${claims.iat}`, claims.exp + settings.clockTolerance)) return claims
     } catch (error) {
       if (!(error instanceof AccessError)) throw error

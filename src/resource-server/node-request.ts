@@ -8,8 +8,8 @@ type NodeRequest = {
 }
 
 /**
- * Returns the headers. Node drops the second of two Authorization headers; here both are joined, and the
- * result is refused.
+ * Returns the headers. In `headers` Node drops the second of two Authorization headers. Here both are joined,
+ * so that the request is refused.
  */
 export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): CredentialSource => ({
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },

@@ -6,8 +6,8 @@ import { createKeySet, type KeySet } from './key-set.ts'
 import { type Keys, parseKeys } from './keys.ts'
 
 /**
- * Options of a verifier. Durations are in seconds; required are `issuer` and either `audience`, or `resource`
- * with `realm`.
+ * Options of a verifier. `issuer` is required, and either `audience`, or `resource` with `realm`. Durations
+ * are in seconds.
  */
 export type VerifierOptions = {
   /** URL of the server, equal to `iss` of its tokens. */
@@ -28,7 +28,10 @@ export type VerifierOptions = {
   realm?: string | undefined
   /** Allowed clock difference. Default 5: synchronized machines differ by less than a second. */
   clockTolerance?: number
-  /** Time after which a fetched key set is fetched again. Default 600: new keys sign 15 minutes later. */
+  /**
+   * Time after which a fetched key set is fetched again. Default 600, because a new key signs 15 minutes
+   * after its publication.
+   */
   jwksCacheLifetime?: number
   /** Additional time for which known keys are used while the issuer is unreachable. Default 3600. */
   maxStale?: number
@@ -90,7 +93,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   else {
     check(
       URL.canParse(resource) && !resource.includes('#'),
-      `resource must be the identifier of an API, an absolute URI, got ${JSON.stringify(resource)}`,
+      `resource must be an absolute URI without fragment, the identifier of an API; got ${JSON.stringify(resource)}`,
     )
     check(options.audience === undefined, 'audience must not be given with resource')
     // An administrator of any organization may register the same API identifier, so `resource` alone does not
@@ -106,7 +109,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   check(!options.keys || (fixed?.length ?? 0) > 0, 'keys must be a JWK Set with a usable public key')
   const keySetOptions = {
     url: jwksUri,
-    // The global is read at each call, because it may be replaced, and it is called without `this`.
+    // The global `fetch` is read at each call, because it may be replaced. It is called without `this`, which
+    // Cloudflare Workers require.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     now,
     lifetime: seconds('jwksCacheLifetime', 600, 1) * 1000,
@@ -118,7 +122,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 
   return {
     issuer: base,
-    // Gatehouse's issuer has no trailing slash, but the issuer of another server may.
+    // Gatehouse's issuer has no trailing slash. The issuer of another server may have one, so the given
+    // spelling is accepted too.
     issuers: [...new Set([base, issuer])],
     audiences: resource === undefined ? audiences : bothSpellings(resource),
     realm,
@@ -131,8 +136,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 }
 
 /**
- * Returns an identifier with and without its trailing slash, because tokens carry the spelling that is
- * registered.
+ * Returns an identifier with and without its trailing slash, because `aud` has the spelling under which the
+ * API is registered.
  */
 const bothSpellings = (resource: string) => {
   const bare = resource.replace(/\/$/, '')

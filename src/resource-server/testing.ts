@@ -17,7 +17,7 @@ export type TestIssuerOptions = {
   alg?: Algorithm
   /** Unix milliseconds. Default `Date.now`. */
   now?: () => number
-  /** Receives requests for other URLs. Default: an answer with 404. */
+  /** Receives requests for URLs that are not below the issuer. Default: an answer with 404. */
   fetch?: Fetch
 }
 
@@ -44,7 +44,7 @@ export type TestIssuer = {
   published: JWK[]
   /**
    * Returns an access token, valid for an hour and signed with the current key. `claims` and `header` replace
-   * members, or remove a member whose value is undefined. A string becomes the complete payload.
+   * members, or remove a member whose value is undefined. A string as `claims` becomes the complete payload.
    */
   token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
   /**

@@ -115,7 +115,8 @@ async function verifyToken(token: string, settings: ResolvedOptions): Promise<Cl
 }
 
 /**
- * Returns `typ`. A plain JWT passes unless `strict` is set; its claims then decide if it is an access token.
+ * Returns `typ`. Without `strict` a plain JWT passes here, and its claims decide later whether it is an
+ * access token.
  */
 function parseType(name: unknown, strict: boolean): string | undefined {
   if (name === 'at+jwt' || (!strict && (name === 'jwt' || name === undefined))) return name
