@@ -165,16 +165,16 @@ const answer = (
 const HSTS = `max-age=${(365 * DAY) / SECOND}`
 
 /**
- * True when browsers reach the server by TLS. Localhost is exempt, because HSTS applies to all ports of a
- * host, and those of localhost include plain http.
+ * True when browsers reach the server by TLS, which is the condition of HSTS. Localhost is excluded, because
+ * HSTS applies to all ports of a host, and other ports of localhost serve plain http.
  */
 const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
   (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)
 
 /**
  * Returns the URL. The host becomes `localhost` when the Host header makes the URL invalid or too short:
- * Elysia looks for the path from the twelfth character on, and misses the path of `http://id/…`. The host is
- * not used further, because the server's own address comes from the settings.
+ * Elysia looks for the path from the twelfth character on, and misses the path of `http://id/…`. The
+ * replacement has no other effect, because the server takes its own address from the settings.
  */
 const routableUrl = (url: string): string => {
   const path = url.indexOf('/', 8)

@@ -155,7 +155,10 @@ interface RawValue {
   source: string
 }
 
-/** Adds a value, or for `name_FILE` the content of that file. An unknown (mistyped) name is an error. */
+/**
+ * Adds a value. The value of `name_FILE` is a path, and the content of that file is added. An unknown
+ * (mistyped) name is an error.
+ */
 const addRaw = (
   given: Map<Name, RawValue>,
   name: string,
@@ -253,7 +256,8 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // Others are to reach a server with a public URL. Any other server listens on loopback only.
+    // A server with a URL listens on all addresses, because other machines have to reach it. Any other server
+    // listens on loopback only.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }

@@ -22,7 +22,7 @@ export interface Clock {
 /** The authenticated caller of the admin API, with its current permissions. */
 export interface Caller {
   kind: 'client' | 'user'
-  /** `usr_…` or the client_id, which events have as `actor_id`. */
+  /** `usr_…` or the client_id; events record it as `actor_id`. */
   id: string
   email: string | null
   organization_id: OrganizationId
@@ -32,9 +32,12 @@ export interface Caller {
    */
   instance: boolean
   permissions: ReadonlySet<Permission>
-  /** Scopes of the token; they tell `insufficient_scope` from `forbidden`. */
+  /** Scopes of the token. */
   scopes: readonly string[]
-  /** Permissions that the user or client has and that the token's scopes leave out. */
+  /**
+   * Permissions that the user or client has but the token's scopes do not include. A call that needs one of
+   * them is refused with `insufficient_scope`, any other refused call with `forbidden`.
+   */
   withheld: ReadonlySet<Permission>
   /** False for a user who has to authenticate again before calling a route with `fresh` (RFC 9470). */
   is_fresh: boolean
@@ -48,7 +51,7 @@ export interface Caller {
 }
 
 /**
- * Organization for which another server is called. Each organization has its own entries in `outbound_allow`.
+ * Organization on whose behalf another server is called. `outbound_allow` has entries for each organization.
  */
 export interface CalledFor {
   id: OrganizationId
@@ -86,11 +89,13 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /** Throws the 503 of `run` when the queue is full, before a request uses up a single-use value. */
+  /**
+   * Throws the 503 of `run` when the queue is full. It is called before a request uses up a single-use value.
+   */
   check(organization_id: string, ip_address?: string): void
 }
 
-/** The public key set as it is served, with its ETag. */
+/** The body of the public key set, and its ETag. */
 export interface PublishedKeys {
   body: string
   etag: string
@@ -163,8 +168,8 @@ export interface Themes {
 }
 
 /**
- * Returns the place of an IP address as text; '' when it is unknown. A name that is missing in the language
- * is in English.
+ * Returns the place of an IP address as text; '' when it is unknown. A name that the language lacks is in
+ * English.
  */
 export type Locate = (ip_address: string, locale?: string) => string
 
@@ -235,7 +240,7 @@ export interface Core {
 /** An open stream of the audit log. */
 export interface Tail {
   readonly caller_id: string
-  /** Checks the caller of the stream, and sends the new events that match its filter. */
+  /** Checks the caller of the stream, and sends those of the events that match the filter of the stream. */
   look(events: Tables['events']['$inferSelect'][]): Promise<void>
   end(): void
 }
@@ -275,8 +280,8 @@ export interface KnownUpstream {
 }
 
 /**
- * Dependencies of one server. Rooms call the functions in it that `createApp` adds, because importing them
- * would break the order of the rooms.
+ * Dependencies of one server. The functions here are added by `createApp`. Rooms call them through the
+ * context, because importing them would break the order of the rooms.
  */
 export interface Context extends Issuer {
   /**

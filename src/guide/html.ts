@@ -19,8 +19,8 @@ const inline = (part: Inline): string => {
 const inlines = (parts: Inline[]): string => parts.map(inline).join('')
 
 /**
- * Returns the name of a middle column, which the stylesheet shows in each cell when a narrow page stacks the
- * cells.
+ * Returns the attribute with the name of a middle column. When a narrow page stacks the cells, the stylesheet
+ * shows this name in each cell.
  */
 const labelOf = (head: Inline[][], i: number): string =>
   i > 0 && i < head.length - 1 ? ` data-label="${text(plain(head[i] ?? []))}"` : ''
@@ -59,8 +59,8 @@ const contents = (withAbout: boolean, current?: string): string =>
     .join('')
 
 /**
- * Returns the document of a page; without a page, of the table of contents. `sheets` are URLs of stylesheets,
- * `home` is the URL of the pages of development mode.
+ * Returns the document of a page, or of the table of contents when `page` is undefined. `sheets` are URLs of
+ * stylesheets, `home` is the URL of the pages of development mode.
  */
 export const guideDocument = (
   page: GuidePage | undefined,

@@ -12,7 +12,10 @@ const GAP = 2
 /** Minimum characters of the last column, which holds the explanation. */
 const MIN_WIDTH = 32
 
-/** Renders a part of a text. The target of a link follows its text, unless the text contains it. */
+/**
+ * Renders a part of a text. A link is rendered as its text, followed by its target unless the text contains
+ * the target.
+ */
 const inline = (part: Inline): string => {
   if (typeof part.text === 'string') return part.text
   const text = part.text.map(inline).join('')
@@ -38,8 +41,8 @@ const wrap = (text: string, width: number): string[] => {
 const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
 
 /**
- * Returns the width of each column: while the table is too wide, the widest column becomes narrower, down to
- * its longest word. Undefined when that is not enough.
+ * Returns the width of each column. While the table is too wide, the widest column becomes narrower, but
+ * never narrower than its longest word. Undefined when the table cannot fit.
  */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>
@@ -58,7 +61,7 @@ const columns = (rows: string[][], width: number): number[] | undefined => {
   return widths
 }
 
-/** Returns the characters that the cells before the last one need at least. */
+/** Returns the minimum characters of the cells before the last one. */
 const demand = (row: string[]): number => row.slice(0, -1).reduce((sum, cell) => sum + longestWord(cell), 0)
 
 const tableRow = (cells: string[], widths: number[]): string[] => {
@@ -73,8 +76,8 @@ const tableRow = (cells: string[], widths: number[]): string[] => {
 }
 
 const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
-  // The columns fit at least half of the rows. Rows with longer words are stacked, so that they do not make
-  // the columns narrow.
+  // Rows with long words are stacked, so that they do not make the columns narrow. All rows are stacked when
+  // at most half of them fit into columns.
   const fitting = rows.toSorted((a, b) => demand(a) - demand(b))
   const isFit = (count: number) => columns([head, ...fitting.slice(0, count)], width) !== undefined
   let count = rows.length
@@ -134,7 +137,7 @@ export const contentsText = ({ width, bold }: Style): string => {
     .join('\n\n')
 }
 
-/** Returns the texts of a block in which a word is searched; a row of a table is one text. */
+/** Splits a block into the texts that a search looks through; a row of a table is one text. */
 const textsOf = (part: Block): string[] => {
   if (part.type === 'code') return part.text.split('\n')
   if (part.type === 'list') return part.items.map(plain)

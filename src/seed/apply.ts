@@ -36,7 +36,10 @@ export interface SeedOptions {
 
 /** Maximum entries of a file that is applied in one transaction. */
 const SHORT = 25
-/** Changes per transaction of a longer file. Other writes wait for it (SQLite) or conflict (PostgreSQL). */
+/**
+ * Changes per transaction of a longer file. The number is small, because other writes wait for the end of a
+ * transaction (SQLite) or conflict with it (PostgreSQL).
+ */
 const BATCH = 10
 
 /**
@@ -74,7 +77,10 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords that are hashed concurrently. The queue of a machine with two cores holds 128. */
+/**
+ * Passwords hashed in one batch. It fits in the hash queue even with two cores, where one organization may
+ * have 64 of the 128 seats.
+ */
 const HASHES = 32
 
 /** Work on one entry: one that the file names, or a stored one to prune. */
@@ -113,7 +119,8 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // The organization may be new. `outbound_allow` names a tenant by its slug, which the file has.
+    // A new organization has no id yet. Its slug is enough, because `outbound_allow` names a tenant by its
+    // slug.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -145,7 +152,10 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/** Runs the steps and collects all mistakes. Earlier transactions have committed `applied` changes. */
+/**
+ * Runs the steps and collects all mistakes. `applied` is the number of changes that earlier transactions have
+ * committed.
+ */
 const runSteps = async (
   base: Core,
   tx: Transaction,
@@ -277,7 +287,8 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // Read after the earlier sections are pruned: deleting an organization also deletes its users.
+    // The rows are read only now, after the earlier sections are pruned, because deleting an organization
+    // also deletes its users.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

@@ -21,7 +21,7 @@ import {
 
 type Row = Record<string, unknown>
 
-/** Contents that an export has only when asked for. */
+/** Parts that an export contains only on request. */
 export interface ExportOptions {
   secrets?: boolean | undefined
   pictures?: boolean | undefined

@@ -70,8 +70,8 @@ export interface SeedRun {
   /** PHC string of a new user's password; null without a password. */
   hashOf(user: SeedOf<'users'>): string | null
   /**
-   * True when the file has a user of this name. Mistakes of that user are reported there, not again at a
-   * group.
+   * True when the file has a user of this name. Mistakes of that user are reported at the user's entry, and
+   * not again at a group.
    */
   isNamed(organization: string, username: string): boolean
 }

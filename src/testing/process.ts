@@ -14,10 +14,7 @@ export interface ProcessOptions extends GatehouseOptions {
    * the executable.
    */
   image?: string
-  /**
-   * Program that runs the image, with its arguments up to `run` and any options after it; default:
-   * `['docker', 'run']`.
-   */
+  /** Program that runs the image, and its arguments before the image; default: `['docker', 'run']`. */
   engine?: string[]
 }
 
@@ -32,8 +29,8 @@ interface ReadyLine {
 }
 
 /**
- * Starts a Gatehouse server in its own process or in a container, on a temporary store and a free port,
- * seeded: for Node, Deno and Bun.
+ * Starts a seeded Gatehouse server in its own process or in a container, on a temporary store and a free
+ * port. It works in Node, Deno and Bun.
  *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store

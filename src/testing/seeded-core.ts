@@ -21,9 +21,10 @@ import { openStore } from '#src/storage/open.ts'
 /**
  * Opens the store with the data of the seed.
  *
- * @param data_dir undefined for a store that need not survive
+ * @param data_dir undefined for a store that is deleted at the end
  * @param key private JWK that signs from the start
- * @param read seed; default: the default seed, and `hasImage` when its rows are prepared (dev/seed-image.ts)
+ * @param read the seed; undefined for the default seed
+ * @param hasImage true when the store begins with the prepared rows of the default seed (dev/seed-image.ts)
  */
 export const openSeeded = async (
   config: Config,

@@ -167,7 +167,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   }
 }
 
-/** Returns the settings, the seed and the credentials: all that is known before the server listens. */
+/** Returns the parts that are known before the server listens: settings, seed and credentials. */
 const prepare = async (options: StartOptions) => {
   if (!options.data_dir) removeLeftovers()
   const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
@@ -186,7 +186,7 @@ const prepare = async (options: StartOptions) => {
     exposed,
     credentials,
     loginPage: exposed ? undefined : loginPageOf(options),
-    /** Undefined for the default seed with its documented secrets, which needs no validation. */
+    /** Undefined for the default seed with its documented secrets, because that seed needs no validation. */
     read,
     seed: read ? objectsOf(read) : defaultSeed,
     /** True when a new store begins with the rows of the default seed (dev/seed-image.ts). */

@@ -142,7 +142,10 @@ export interface Minted {
   expires_in: number
 }
 
-/** A fault needs exactly one of `status` or `error`, `hang`, `reset` and `malformed`, or a `delay` alone. */
+/**
+ * A fault is an error answer (`status`, `error` or both), `hang`, `reset` or `malformed`. `delay` may be
+ * added, or stand alone.
+ */
 export interface Fault {
   /** Path, path prefix that ends in *, or short name of an endpoint. */
   endpoint:
@@ -172,7 +175,7 @@ export interface Fault {
   malformed?: true
 }
 
-/** A signing key and its place in the rotation. Times are ISO 8601. */
+/** A signing key and its state in the rotation. Times are ISO 8601. */
 export interface KeyState {
   kid: string
   alg: SigningAlg
@@ -240,7 +243,7 @@ export interface AuditEvent {
 
 interface EventFilter extends OfOrganization {
   type?: string
-  /** `seq` after which events are listed. */
+  /** Lists only events with a higher `seq`. */
   after?: number
 }
 
