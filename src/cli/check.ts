@@ -21,7 +21,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
     : withReadOnly(requireDatabase(config), db => inspect(db, stage))
   findings.push(...inspected.findings)
   if (findings.length === 0) {
-    const held = database_url ? 'totals hold' : 'structure, references and totals hold'
+    const held = database_url ? 'totals are consistent' : 'structure, references and totals are consistent'
     console.log(`database  ${sum(inspected.rows)} rows: ${held}`)
     const instance = await openExisting(config, pino({ level: 'silent' }))
     try {

@@ -3,8 +3,8 @@ import { regenerateSecret } from '#src/directory/clients/service.ts'
 import { explained, type UserOptions, withInstance } from './user.ts'
 
 /**
- * Replaces the secret of an application. A terminal gets a sentence with the new secret, a program the secret
- * alone.
+ * Replaces the secret of an application. A terminal gets a sentence with the new secret, a program gets the
+ * secret alone.
  */
 export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {

@@ -15,7 +15,7 @@ export interface CommandRow {
   arguments?: readonly (readonly [name: string, about?: string] | Argument)[]
   options?: readonly (readonly [flags: string, about?: string, fallback?: string] | Option)[]
   /**
-   * Absent for a group.
+   * Undefined for a group.
    *
    * @param options of the command and of the program
    * @param given the arguments in their order, then the program
@@ -236,7 +236,7 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'export',
-    about: 'write a file that apply reads',
+    about: 'write the instance as a seed file for `gatehouse apply`',
     arguments: [['[file]', 'file to write; default: standard output']],
     options: [
       ['--secrets', 'include hashes of passwords and client secrets, and the secrets of identity providers'],
@@ -369,7 +369,7 @@ export const commands: readonly CommandRow[] = [
     hidden: true,
     run: async () => {
       await import('#src/directory/identity-providers/xml-worker.ts')
-      // The worker exits when its connection to the server closes.
+      // The command never ends here, because the worker exits when its connection to the server closes.
       await new Promise(() => {})
     },
   },

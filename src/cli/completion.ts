@@ -21,8 +21,8 @@ const flagsOf = (command: Command): string[] =>
   )
 
 /**
- * Returns the cases of the bash script: the words after each command, and the values of each option that has
- * a list.
+ * Returns the cases of the bash script: the words that may follow each command, and the values of each option
+ * that takes one of a list.
  */
 const bash = (nodes: Node[]): string => {
   const paths = nodes.slice(1).map(({ path }) => `' ${path}'`)

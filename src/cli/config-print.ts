@@ -22,7 +22,7 @@ export const configPrint = async (options: { config?: string; redacted?: boolean
   for (const warning of warnings) console.error(`warning: ${warning}`)
 }
 
-/** Formats a list or table as an environment variable spells it. */
+/** Formats a list or map as it is written in an environment variable. */
 const plain = (value: object): string =>
   Array.isArray(value)
     ? value.join(',') || '–'

@@ -39,7 +39,8 @@ export const dev = async (options: DevOptions): Promise<void> => {
   const mcp = options.mcp ? await startMcp(options) : undefined
   const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })
   mcp?.serve(started)
-  // Installed before the ready line: a reader of that line may stop the server at once.
+  // The signal handlers are installed before the ready line, because a reader of that line may stop the
+  // server at once.
   const stopped = new Promise<void>(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
   })
@@ -89,7 +90,7 @@ export const startWith = async (
   })
 }
 
-/** Returns the seed of a file; undefined when none is given, for the default seed. */
+/** Returns the seed of the given file; undefined when no file is given and the default seed applies. */
 const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   const seed_file = options.seed ?? loadConfig(process.env, options.config).config.seed_file
   if (seed_file === undefined) return undefined
@@ -143,7 +144,7 @@ const readKey = (file: string): JsonWebKey => {
   }
 }
 
-/** Prints one JSON line for programs; at a terminal an overview with commands to try. */
+/** Prints one JSON line for programs. On a terminal it prints an overview with commands to try. */
 const announce = (started: Started, options: DevOptions, ms: number, mcp_url: string | undefined): void => {
   const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started
   const { password, admin_client_secret } = started.credentials
@@ -241,8 +242,8 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
 }
 
 /**
- * Returns a command that works as printed: a client_credentials request, or without a client secret a request
- * for the discovery document.
+ * Returns a command that works as printed. It requests a token by client_credentials, or the discovery
+ * document when the client has no secret.
  */
 const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`

@@ -19,7 +19,7 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig, readLastStart } from './last-start.ts'
 
-/** Milliseconds to wait for the answer of the server, the limit of outbound calls. */
+/** Milliseconds to wait for the answer of the server: as many as an outbound call has. */
 const TIMEOUT = 5_000
 
 /** Returns the error code of a failed connection, such as ECONNREFUSED, or a short reason. */
@@ -28,7 +28,10 @@ const reasonOf = (error: unknown): string => {
   return code ?? (name === 'TimeoutError' ? 'no answer in time' : message)
 }
 
-/** Compares this executable with the schema of the database and with the server that was started last. */
+/**
+ * Compares the version of this executable with the schema of the database and with the server that was
+ * started last.
+ */
 const version: Check = async ({ config, withStore }) => {
   if (!hasInstance(config)) return ok(VERSION_LINE)
   // Throws for a schema that is older or newer than this executable.
@@ -70,7 +73,7 @@ const loop: Check = async ({ config: { url, metrics_token } }) => {
   )
 }
 
-/** Checks that are skipped without an instance, with the text that names each in the output. */
+/** Checks that are skipped when there is no instance, each with the text that the output shows for it. */
 const needInstance: Record<string, string> = {
   modes: 'the modes of the files',
   themes: 'the themes in use',

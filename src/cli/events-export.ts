@@ -4,7 +4,7 @@ import { eventsAfter } from '#src/audit/store.ts'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { openExisting } from './instance.ts'
 
-/** Events per read: a long log takes few reads, and one read about 500 kB of memory. */
+/** Events per read. A read of this size takes about 500 kB of memory, and a long log takes few reads. */
 const BATCH = 1_000
 
 /** Prints the audit log as JSON Lines, oldest first. */

@@ -5,13 +5,13 @@ import { contentsText, linesWith, pageText } from '#src/guide/terminal.ts'
 const WIDTH = 80
 
 /**
- * Prints a page of the guide, the lines that contain a word, or the table of contents. Bold only on a
- * terminal: https://no-color.org
+ * Prints a page of the guide, the lines that contain a word, or the table of contents. Text is bold only on a
+ * terminal, unless NO_COLOR is set: https://no-color.org
  */
 export const guide = (subject?: string): void => {
   const isBold = process.stdout.isTTY && !process.env.NO_COLOR
   const style = {
-    // A terminal reports width 0 when it is unknown.
+    // A terminal that does not know its width reports 0.
     width: Math.min(WIDTH, process.stdout.columns || WIDTH),
     bold: (text: string) => (isBold ? `\u001b[1m${text}\u001b[0m` : text),
   }

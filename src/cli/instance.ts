@@ -73,7 +73,7 @@ export const readMasterKey = (file: string): MasterKey => {
   return masterKey(bytes)
 }
 
-/** Returns the master keys to try. Only an interrupted `gatehouse keys rekey` leaves two. */
+/** Returns the master keys to try. There are two only after an interrupted `gatehouse keys rekey`. */
 const candidates = (config: Config, make = false): MasterKey[] => {
   const next = join(config.data_dir, NEXT_MASTER_KEY_FILE)
   const first = openMasterKey(config, make)
@@ -100,8 +100,8 @@ export const openInstance = async (
     if (isNew && options.migrate === false) throw await noInstance(config)
     const masters = file_keys ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {
-      // Only a StorageError shows that the instance has another key; after any other error the new key may be
-      // in use.
+      // The new key file is deleted only after a StorageError, which shows that the instance has another key.
+      // After any other error the new key may be in use.
       if (existed || !existsSync(file) || !(error instanceof StorageError)) throw error
       rmSync(file)
       throw new StorageError(
@@ -138,7 +138,10 @@ export const finishChange = ({ data_dir }: Config): void => {
   sync(data_dir)
 }
 
-/** True when the store has an instance. Creates no file; on PostgreSQL it creates missing tables. */
+/**
+ * True when the store has an instance. The check creates no file, but on PostgreSQL it creates missing
+ * tables.
+ */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false
   const store = await openStore(config)

@@ -46,7 +46,8 @@ export const readLastStart = (data_dir: string): LastStart | undefined => {
 
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, the port
- * of the last `serve` on the data directory is used; when they name no URL either, its URL too.
+ * of the last `serve` on the data directory is used. When they name neither port nor URL, the URL of that
+ * `serve` is used too.
  *
  * @throws ConfigError for invalid settings
  */

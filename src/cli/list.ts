@@ -6,8 +6,8 @@ const PAGE = 100
 const WIDTH = 16
 
 /**
- * Prints all rows of a list page by page: with `json` one JSON object per line, otherwise columns with a
- * title line.
+ * Prints all rows of a list page by page: as one JSON object per line with `json`, otherwise in columns with
+ * a title line.
  */
 export const printList = async <Row>(list: {
   json: boolean | undefined

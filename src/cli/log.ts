@@ -12,19 +12,22 @@ const CHUNK = 32_768
  * pipe(7).
  */
 const PIPE_BUF = 4_096
-/** Maximum milliseconds for which the end of the process waits for the reader of the log. */
+/** Maximum milliseconds that an ending process waits until the reader of the log has taken all lines. */
 const CLOSE_MS = 200
 
 interface Log {
   log: Logger
   flush(): void
-  /** Resolves once all lines are written; the end of the process would lose a pending write. */
+  /**
+   * Resolves once all lines are written. The process must not end earlier, because a pending write would be
+   * lost.
+   */
   close(): Promise<void>
 }
 
 /**
- * Opens the log: one JSON line per event, formatted on a terminal. It gets named fields only, never headers,
- * bodies or queries, which contain codes, tokens, secrets and passwords.
+ * Opens the log: one JSON line per event, formatted on a terminal. The log gets named fields only. It never
+ * gets headers, bodies or queries, because they contain codes, tokens, secrets and passwords.
  *
  * @param isShared true when other processes write to the same output
  */

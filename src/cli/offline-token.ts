@@ -18,8 +18,8 @@ export interface PrintedToken {
 }
 
 /**
- * Issues a token without a server. The data directory of a development server (`file`) allows any token, an
- * instance only one for an existing user.
+ * Issues a token without a server. With the data directory of a development server (`file`) any token can be
+ * issued, with a production instance only a token of an existing user.
  */
 export const issueOffline = async (
   config: Config,

@@ -7,7 +7,9 @@ import { exitCodes } from './exit-codes.ts'
 /** Commands whose output describes all commands. */
 const ABOUT_ALL = ['completion', 'man']
 
-/** Returns the rows of the commands that begin with a word; all rows for any other word. */
+/**
+ * Returns the commands whose names begin with the word `first`. It returns all commands when no name begins with it.
+ */
 const rowsFor = (first: string | undefined): readonly CommandRow[] => {
   const own = commands.filter(({ name }) => name.split(' ')[0] === first)
   return own.length > 0 && !ABOUT_ALL.includes(first ?? '') ? own : commands
@@ -61,8 +63,8 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
 }
 
 /**
- * Completes the error of an unknown option or command. Adds the setting of that name, or `serve` for a name
- * such as `start`.
+ * Adds a suggestion to the error of an unknown option or command: the setting with the name of the option, or
+ * `serve` for a command such as `start`.
  */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []

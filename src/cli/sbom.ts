@@ -6,15 +6,15 @@ const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
 
 /**
  * Prints a software bill of materials of this executable: its libraries, the runtime, and the libraries that
- * are linked into the runtime, which scanners of files do not find.
+ * are linked into the runtime. Scanners of files do not find the latter.
  */
 export const sbom = (options: { format: keyof typeof formats }): void =>
   console.log(JSON.stringify(formats[options.format](), null, 2))
 
 const source = Object.freeze(commit())
 /**
- * Libraries that are linked into the runtime, by their names in `process.versions`; the value there is a
- * version or a commit.
+ * Libraries that are linked into the runtime, by their names in `process.versions`, which has their version
+ * or commit.
  */
 const LINKED = [
   ...['ares', 'boringssl', 'icu', 'libarchive', 'libdeflate', 'llhttp', 'lolhtml', 'lshpack', 'mimalloc'],

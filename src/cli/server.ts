@@ -12,7 +12,7 @@ import { openLog } from './log.ts'
 
 /** Milliseconds that requests in flight have after SIGTERM. The process ends within 2 s. */
 const DRAIN_MS = 1_500
-/** Milliseconds that the trace collector has to accept the last spans, within those 2 s. */
+/** Milliseconds that the trace collector has to accept the last spans, within the same 2 s. */
 const LAST_SPANS_MS = 250
 
 /** A started server, as its ready line and the banner show it. */
@@ -49,13 +49,15 @@ export const serveAlone = async (
   // A mistake in the seed file or in a name is found before the store is opened, and leaves no new instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
-  // A worker that may not upgrade joins a running server, so the instance exists already.
+  // A worker that may not upgrade the schema joins a running server. The instance then exists, so the seed
+  // needs no rehearsal.
   if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
-  // With port 0 the issuer is known only once the socket is open. Requests that come before wait for the app.
+  // The socket is opened before the app exists, because with port 0 only an open socket tells the port, which
+  // the issuer contains. Requests that come meanwhile wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
-  // Several servers may share a PostgreSQL database, so it needs no lock.
+  // Only SQLite needs a lock, because several servers may share a PostgreSQL database.
   const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
   // Without a handler SIGHUP would end the process, also when there is no certificate to reload.
   process.on('SIGHUP', async () => {
@@ -92,7 +94,7 @@ export const serveAlone = async (
   const { admin_client_file } = first
   const { url, data_dir } = config
   onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)
-  // The changes are logged after the banner, which they would otherwise push off the screen.
+  // The changes are logged after the banner, because they would otherwise push it off the screen.
   for (const change of changes) log.info({ event: 'seed', ...change })
   if (isFirst && (!config.smtp_url || !config.mail_from))
     log.info(
@@ -114,7 +116,7 @@ export const serveAlone = async (
 }
 
 /**
- * Reports readiness to systemd (Type=notify):
+ * Reports to systemd that the server is ready (Type=notify):
  * https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
  */
 export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {

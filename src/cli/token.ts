@@ -17,8 +17,8 @@ const outputs: Record<string, (made: PrintedToken) => string> = {
 }
 
 /**
- * Prints an access token. A development server or its data directory issues any token; production issues one
- * for an existing user with that user's permissions, and records it in the audit log.
+ * Prints an access token. A development server or its data directory issues any token. A production instance
+ * issues only a token of an existing user with that user's permissions, and records it in the audit log.
  */
 export const token = async (options: TokenOptions): Promise<void> => {
   const render = outputs[options.output]
@@ -38,14 +38,14 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
-  // A development server may run while the current folder holds an instance. The token of the instance would
-  // fail at that server much later, so the message names the other directory.
+  // A development server may run while the current folder holds an instance. A token of the instance would be
+  // refused by that server, so the message names the directory of the server.
   const other = !file && options.dataDir === undefined && sources.data_dir === 'default' && latestRunning()
   if (other)
     console.error(
       `gatehouse: this is for the instance in ${data_dir}; for the development server at ${other.url} add --data-dir ${other.data_dir}`,
     )
-  // The code of an instance is loaded only without a server that answers.
+  // The code that opens an instance is loaded only when no development server has issued the token.
   const { issueOffline } = await import('./offline-token.ts')
   return issueOffline(config, file, options)
 }

@@ -16,8 +16,8 @@ interface Options extends UserOptions {
 }
 
 /**
- * Creates a user. Reads the password from standard input with `--password`, mails an invitation with
- * `--invite`; otherwise prints a sign-in link.
+ * Creates a user. With `--password` it reads the password from standard input, with `--invite` it mails an
+ * invitation, and otherwise it prints a sign-in link.
  */
 export const userCreate = (username: string, options: Options): Promise<void> =>
   withInstance(options, async context => {

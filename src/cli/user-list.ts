@@ -6,7 +6,7 @@ import { printList } from './list.ts'
 import { type ListOptions, organizationNamed, withInstance } from './user.ts'
 
 /**
- * Prints users, with `search` only those whose name or address contains it. All lists of the command line are
+ * Prints all users, or those whose name or address contains `search`. All lists of the command line are
  * oldest first: new rows come last, so a later output continues an earlier one.
  */
 export const userList = (options: ListOptions & { search?: string }): Promise<void> =>

@@ -66,7 +66,8 @@ export const organizationNamed = async ({ store }: Core, slug: string): Promise<
 }
 
 /**
- * Finds a user by id, or by user name or e-mail address in the organization. A user name may look like an id.
+ * Finds a user by id, or by user name or e-mail address in the organization. The id is tried first; a user
+ * name that looks like an id is found too.
  */
 export const userNamed = async (context: Core, name: string, slug: string): Promise<UserRow> => {
   const { id } = await organizationNamed(context, slug)
@@ -87,7 +88,7 @@ const readLine = async (): Promise<string> => {
   return text
 }
 
-/** Prints a link: on a terminal with its expiry, to a program the link alone. */
+/** Prints a link: with its expiry on a terminal, and the link alone to a program. */
 export const printLink = (link: string, whom: string): void => {
   const until = iso(Date.now() + LINK_LIFETIME).slice(11, 16)
   console.log(

@@ -28,7 +28,7 @@ interface Options {
 
 type Shown = ReturnType<typeof eventAnswer>
 
-/** A server and its events. `next` returns the events since its last call, oldest first. */
+/** The events of one server. `next` returns the events since its last call, oldest first. */
 interface Source {
   name: string
   next(): Promise<Shown[]>
@@ -41,7 +41,7 @@ const BATCH = 100
  * Milliseconds for which each read goes back in time, because an event may become visible after a later one.
  */
 const LATE = 10 * SECOND
-/** Milliseconds that a receiver has to answer, the same as in webhooks/send.ts. */
+/** Milliseconds that a receiver has to answer: as many as a webhook has (webhooks/send.ts). */
 const TIMEOUT = 15 * SECOND
 
 /** Reads events of an instance or development server on this machine from its database. */
@@ -83,7 +83,8 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
   const [latest] = (await page({ limit: '1' })).data
   const since = Date.parse(latest?.timestamp ?? iso(0))
   let last = since
-  // Ids of the events read so far, with their times: each read goes back in time and sees some events again.
+  // Ids of the events read so far, with their times. They are kept because each read goes back in time and
+  // returns some events again.
   const seen = new Map<string, number>()
   const readFrom = async (from: number): Promise<Shown[]> => {
     const found: Shown[] = []

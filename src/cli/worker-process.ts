@@ -6,7 +6,7 @@ import type { FromWorker, ToWorker } from './worker.ts'
 
 /** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
-/** Milliseconds that a worker has to send its metrics: Prometheus waits for ten seconds by default. */
+/** Milliseconds that a worker has to send its metrics. Prometheus waits for ten seconds by default. */
 const METRICS_WAIT = SECOND
 
 /** A running worker, as its supervisor sees it. */
@@ -21,7 +21,7 @@ export interface WorkerProcess {
   end(): Promise<void>
 }
 
-/** Duties that one of the workers has and the others do not. */
+/** Duties that only one of the workers has. */
 export interface WorkerRole {
   /** Applies the seed file and makes the set-up link. */
   isFirst: boolean
@@ -62,11 +62,12 @@ export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: Worke
     try {
       child.send(message)
     } catch {
-      // The worker has just ended; its message is not needed.
+      // The worker has just ended, so it does not need the message.
     }
   }
   child.exited.then(code => ready.reject(new Error(`a worker ended with exit code ${code}`)))
-  // The pool does not await a restarted worker; this handler keeps its rejection from ending the supervisor.
+  // Nothing awaits `ready` of a restarted worker. This handler keeps its rejection from ending the
+  // supervisor.
   ready.promise.catch(() => {})
   return {
     ready: ready.promise,

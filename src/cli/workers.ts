@@ -10,8 +10,8 @@ import { announce, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
- * Milliseconds before an ended worker is started again: `first`, doubled up to `most` while workers end
- * within `soon`. A worker that cannot start thus takes little CPU time.
+ * Milliseconds before a worker that has ended is started again: `first`, doubled up to `most` as long as the
+ * worker ends within `soon`. A worker that cannot start thus takes little CPU time.
  */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 
@@ -90,7 +90,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
     /** Replaces the workers one by one. Stops at the first new worker that does not start. */
     replace: async (): Promise<void> => {
       for (const [number, old] of [...workers]) {
-        // No worker upgrades the schema here, because the old workers still expect theirs.
+        // No new worker upgrades the schema, because the old workers still need the old one.
         const next = startOne({ isFirst: number === 1, upgrades: false })
         const isReady = await next.ready.then(
           () => true,

@@ -45,7 +45,7 @@ testOnPostgres(
     expect(await run(on, 'restore', backup, '--force')).toMatchObject({ code: 0, stderr: '' })
     const checked = await run(on, 'check')
     expect(checked).toMatchObject({ code: 0, stderr: '' })
-    expect(checked.stdout).toContain('totals hold')
+    expect(checked.stdout).toContain('totals are consistent')
     const rekeyed = await run(on, 'keys', 'rekey')
     expect(rekeyed).toMatchObject({ code: 0, stderr: '' })
     expect(rekeyed.stdout).toContain(
