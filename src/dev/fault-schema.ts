@@ -35,6 +35,9 @@ export const Fault = z
       const count = kinds.filter(Boolean).length
       return count === 1 || (count === 0 && fault.delay !== undefined)
     },
-    { message: 'Exactly one of status or error, hang, reset, malformed; or a delay alone.' },
+    {
+      message:
+        'Give one of: an error answer (status, error or both), hang, reset, malformed. A delay may be added, or stand alone.',
+    },
   )
 export type Fault = z.output<typeof Fault>
