@@ -8,7 +8,7 @@ import { exitCodes } from './exit-codes.ts'
 const ABOUT_ALL = ['completion', 'man']
 
 /**
- * Returns the commands whose names begin with the word `first`. It returns all commands when no name begins with it.
+ * Returns the commands whose names begin with the word `first`. It returns all commands when no name does.
  */
 const rowsFor = (first: string | undefined): readonly CommandRow[] => {
   const own = commands.filter(({ name }) => name.split(' ')[0] === first)
