@@ -109,8 +109,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   check(!options.keys || (fixed?.length ?? 0) > 0, 'keys must be a JWK Set with a usable public key')
   const keySetOptions = {
     url: jwksUri,
-    // The global `fetch` is read at each call, because it may be replaced. It is called without `this`, which
-    // Cloudflare Workers require.
+    // The global `fetch` is read at each call, because it may be replaced. It is called without `this`,
+    // because Cloudflare Workers refuse a call with another one.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     now,
     lifetime: seconds('jwksCacheLifetime', 600, 1) * 1000,
