@@ -117,7 +117,10 @@ const User = z
     invite: z
       .literal('mail', 'mail, or nothing.')
       .optional()
-      .meta({ description: 'Instead of password; for new users only. The user gets a mail with a link to choose a password.' }),
+      .meta({
+        description:
+          'Instead of password; for new users only. The user gets a mail with a link to choose a password.',
+      }),
   })
   .refine(({ password, password_hash }) => !password || !password_hash, {
     path: ['password_hash'],
