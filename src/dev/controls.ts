@@ -33,7 +33,7 @@ import { Mint } from './mint-schema.ts'
 import type { Recorder } from './recorder.ts'
 import { filteredEventsAfter, firstUsers, restoreAll, restoreOrganization, type Snapshot } from './store.ts'
 
-/** State of a running development server that the controls read and change. */
+/** The parts of a running development server that the controls read and change. */
 export interface DevState {
   context: Context
   clock: DevClock
@@ -41,7 +41,7 @@ export interface DevState {
   recorder: Recorder
   /** Captured mails. */
   mail: CapturedMail
-  /** Returns the data as they were right after the seed. */
+  /** Returns the data as the seed left them. */
   snapshot: () => Promise<Snapshot>
   /** Client secrets of the seed, by client id. */
   secrets: ReadonlyMap<string, string>

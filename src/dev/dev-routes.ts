@@ -17,8 +17,8 @@ import { CONTROL_HEADER, type hostCheckOf, isLoopbackAddress } from './host-chec
 import { PICK, pick } from './picker.ts'
 
 /**
- * Answers a request below /dev/ or for the guide; `send` passes a request to the server under test, as from
- * outside.
+ * Answers a request below /dev/ or for the guide. `send` passes a request to the production server, as if it
+ * came from outside.
  */
 export type DevRoutes = (
   call: Call,
@@ -68,7 +68,7 @@ export const openDevRoutes = (
   }
 }
 
-/** Pages that a browser gets in place of the JSON of a control. */
+/** Pages that a browser gets at the path of a control, where programs get JSON. */
 const pages: Record<string, string> = {
   '/dev/mail': MAILBOX,
   '/dev/requests': LOG,

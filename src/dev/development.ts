@@ -34,13 +34,13 @@ export interface DevelopmentOptions {
 }
 
 /**
- * Wraps the production server with the development controls: answers paths below /dev/ and the guide, and
- * passes other requests to `next`, with faults applied and requests recorded.
+ * Wraps the production server with the development controls. The controls, the pages below /dev/ and the
+ * guide are answered here. Other requests are recorded, get the faults that apply, and go to `next`.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
-  // The snapshot takes 8 ms. It is made shortly after the start, or before the first request that could
-  // change data.
+  // The snapshot takes 8 ms. It is taken shortly after the start, or before the first request that could
+  // change data, whichever comes first.
   let taking: Promise<Snapshot> | undefined
   const snapshot = () => {
     taking ??= context.store.read(takeSnapshot)
@@ -99,7 +99,7 @@ const OWN_PATHS = /^\/(?:dev\/|guide(?:\/|$))/
 const SNAPSHOT_MS = 200
 
 const FORM = 'application/x-www-form-urlencoded'
-/** Maximum bytes of a recorded form, the limit of forms at the endpoints (http/body.ts). */
+/** Maximum bytes of a recorded form: the endpoints accept no longer form (http/body.ts). */
 const MAX_FORM_BYTES = 64 * 1024
 
 /**
@@ -143,7 +143,7 @@ const recorded = async (
     parameters: Object.fromEntries(parameters),
     status: answer.status,
   })
-  // The answer to a CORS preflight of the token endpoint has no body, so only a POST is recorded.
+  // Only the answer to a POST is recorded, because the answer to a CORS preflight has no tokens.
   if (!fault && request.method === 'POST' && path === '/oauth/token' && answer.ok)
     recorder.answered(client_id ?? null, parameters.get('grant_type') ?? '', await answer.clone().json())
   return answer

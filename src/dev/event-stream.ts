@@ -2,8 +2,8 @@ import type { Core } from '#src/context.ts'
 import { filteredEventsAfter } from './store.ts'
 
 /**
- * Milliseconds between two reads of the audit log. A short interval suits tests that wait for an event, and
- * the server has no other load.
+ * Milliseconds between two reads of the audit log. The interval is short, because tests wait for an event and
+ * the server has little other load.
  */
 const POLL_INTERVAL = 20
 

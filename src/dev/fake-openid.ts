@@ -14,7 +14,7 @@ export interface Draft {
 }
 
 interface Options {
-  /** Issuer, with or without a path. The endpoints are below it. */
+  /** Issuer, with or without a path. The URLs of the endpoints begin with it. */
   issuer: string
   alter?: (draft: Draft) => void
   /** Changes the published key set. */
@@ -49,8 +49,8 @@ export const html = (body: string): Response =>
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'cache-control': 'no-store',
-        // The policy has no form-action: Chromium applies it to redirects after a POST too, including those
-        // of the client.
+        // The policy has no form-action, because Chromium also applies it to redirects after a POST,
+        // including redirects by the client.
         'content-security-policy': `default-src 'none'; style-src ${source(STYLE)}; script-src ${source(SUBMIT)}; base-uri 'none'; frame-ancestors 'none'`,
       },
     },
@@ -136,8 +136,9 @@ const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: s
 }
 
 /**
- * Returns the OpenID provider for development and tests. Its login page accepts any identity, and any client
- * and secret; keys and grants are kept in memory. It uses the machine's clock, as a remote provider does.
+ * Returns the OpenID provider for development and tests. Its login page accepts any identity, and its
+ * endpoints accept any client and secret. Keys and grants are kept in memory. It uses the machine's clock, as
+ * a remote provider does.
  */
 export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = keys => keys }: Options) => {
   const { privateKey, publicKey } = await makeKeyPair('ES256')
@@ -212,7 +213,7 @@ export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = ke
   }
 }
 
-/** Path of the fake provider on a development server. Its issuer ends with it. */
+/** Path of the fake provider on a development server. The issuer of the provider ends with this path. */
 export const FAKE_OPENID = '/dev/openid'
 
 /** Returns the fake provider of the server at `url`. The first request creates it. */

@@ -64,7 +64,7 @@ const assertionOf = (
   }
 }
 
-/** Returns the response for a user; without a user, the refusal that follows a click on Cancel. */
+/** Returns the response for a user. Without a user it is a refusal, as after a click on Cancel. */
 const renderResponse = (
   id: string,
   person: Person | undefined,
@@ -96,7 +96,7 @@ const algorithm = {
 
 /**
  * Generates a key, and a certificate that is valid at any time to which the server's clock may be set. The
- * certificate library is loaded here only, because most servers never need it.
+ * certificate library is imported here and not at the start, because most servers never need it.
  */
 const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   await import('reflect-metadata')

@@ -8,7 +8,7 @@ interface FaultyRequest {
   client_id: string | undefined
 }
 
-/** Opens an empty list of faults. A request that matches a fault gets the faulty answer. */
+/** Creates an empty list of faults. A request that matches a fault gets a faulty answer. */
 export const openFaults = () => {
   let faults: Fault[] = []
 

@@ -16,7 +16,7 @@ export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/,
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
-/** Headers of an answer that sets no policy of its own: the document may run and load nothing. */
+/** Headers of an answer that sets no policy. A document with them may run and load nothing. */
 const POLICY = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -33,8 +33,8 @@ export const CONTROL_HEADER = 'gatehouse-control'
 export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
   const own = new Set([config.host, ...urls, ...dev_hosts].map(host => bare(host.toLowerCase())))
-  // A server that listens on all addresses does not know its own, so any IP address is accepted: DNS cannot
-  // rebind one.
+  // A server that listens on all addresses does not know which addresses it has, so it accepts any IP address
+  // as host. This is safe, because DNS rebinding needs a name.
   const listensOnAll = ['0.0.0.0', '::'].includes(config.host)
   const answersTo = ({ hostname }: URL): boolean =>
     isLoopbackHost(hostname) || own.has(bare(hostname)) || (listensOnAll && isIP(bare(hostname)) > 0)

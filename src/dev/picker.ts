@@ -29,8 +29,8 @@ const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
 
 /**
  * Shows a list of users in place of the login form, each with a stable `data-testid`. With `auto_login` the
- * user of a `login_hint` is signed in at once. `?form` in the page's URL, which the link below the list has,
- * shows the login form of production.
+ * user of a `login_hint` is signed in at once. With `?form` in the URL of the page the login form of
+ * production is shown; a link below the list leads there.
  */
 export const loginPicker =
   ({ auto_login }: { auto_login: boolean }) =>
@@ -113,7 +113,7 @@ const page = (step: LoginStep, brand: Brand, users: readonly UserWithRoles[], se
   })
 }
 
-/** Signs in the picked user. The browser must be the one that was shown the picker. */
+/** Signs in the picked user. Only the browser that was shown the picker may pick. */
 export const pick =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

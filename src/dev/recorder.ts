@@ -25,8 +25,8 @@ export interface IssuedRecord {
 }
 
 /**
- * Maximum requests in memory, and maximum tokens. The latest are kept, because a test reads its own right
- * after the calls.
+ * Maximum requests and maximum tokens in memory. The latest ones are kept, because a test reads the records
+ * of its calls right after them.
  */
 const MAX_RECORDS = 1_000
 

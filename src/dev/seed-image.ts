@@ -3,12 +3,15 @@ import type { Core } from '#src/context.ts'
 import { seedEvents, seededImage } from './seed-rows.ts' with { type: 'macro' }
 import { startTimes } from './store.ts'
 
-/** The database that the default seed leaves, without keys, sealed values and events. */
+/** The database as the default seed leaves it, but without keys, sealed values and events. */
 export const seedImage: string = Object.freeze({ gzip: seededImage() }).gzip
 
 const events = Object.freeze(seedEvents())
 
-/** Completes a store that began with the image: times count from now, and the events get id, time and MAC. */
+/**
+ * Completes a store that began with the image: adds the current time to the times of the rows, and records
+ * the events with new id, time and MAC.
+ */
 export const completeSeed = (base: Core): Promise<void> =>
   base.store.write(async tx => {
     await startTimes(tx, base.clock.now())

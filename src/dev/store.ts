@@ -23,9 +23,14 @@ type Name = keyof Tables
 /** Drizzle gives each table its own type; this code handles all tables in the same way. */
 type AnyTable = Tables['users']
 
-/** Tables that a reset leaves as they are: settings and keys stay, and triggers update the counters. */
+/**
+ * Tables that a reset does not restore: settings and keys stay as they are, and triggers update the counters.
+ */
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
-/** Columns that triggers maintain. A row is inserted with 0, before the rows that the trigger counts. */
+/**
+ * Columns that triggers maintain. A restored row gets 0, because the trigger counts the rows that are
+ * inserted after it.
+ */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
 const TOPICS: Topic[] = [
   'organizations',
@@ -122,8 +127,8 @@ export const filteredEventsAfter = async (
 }
 
 /**
- * Lists users in the order of their creation, up to `limit`: those of the given organizations, or of all,
- * whose username or email address contains `search`.
+ * Lists at most `limit` users whose username or email address contains `search`, in the order of their
+ * creation. Without `organization_ids` it lists users of all organizations.
  */
 export const firstUsers = (
   q: Queries,
@@ -156,7 +161,10 @@ export const firstClients = async (q: Queries, limit: number) => {
   return { clients: found, slugs: new Map(slugs.map(({ id, slug }) => [id, slug])) }
 }
 
-/** Adds the time of the start to the times of the prepared database, which are at most 0 there. */
+/**
+ * Adds the time of the start to the times of the prepared database, which are relative to the start and at
+ * most 0.
+ */
 export const startTimes = async (tx: Transaction, now: number): Promise<void> => {
   const { settings, organizations, roles, users, clients } = tx.tables
   const since = (column: Column) => sql`${column} + ${now}`

@@ -24,9 +24,9 @@ const signIn = (error: string | undefined): DevPage => ({
 export type Access = ReturnType<typeof homeAccess>
 
 /**
- * Decides who may open the pages below /dev/. On this machine they are open, because anyone who can open the
- * user picker can sign in as the administrator. A server that other machines may reach asks for the control
- * token once, and a cookie keeps its hash.
+ * Decides who may open the pages below /dev/. On a server that only this machine can reach they are open,
+ * because everyone there can sign in as the administrator with the user picker. A server that other machines
+ * may reach asks for the control token once, and a cookie keeps its hash.
  */
 export const homeAccess = (token: string, { remote, exposed }: { remote: boolean; exposed: boolean }) => {
   const expected = hashSecret(token)
@@ -44,9 +44,10 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
       return given !== undefined && sameHash(hashSecret(given), hashSecret(held))
     },
     /**
-     * An `Origin` header that is present was checked before (dev/host-check.ts).
+     * Refuses a form without an `Origin` header. A header that is present was checked before
+     * (dev/host-check.ts).
      *
-     * @throws AppError 403 for a form without an `Origin` header
+     * @throws AppError 403
      */
     requireOrigin: ({ request }: Call): void => {
       if (request.headers.get('origin') === null)

@@ -13,7 +13,10 @@ import { code, type DevPage, HOME, jsonBox } from './page.ts'
 export const CALLBACK = '/dev/callback'
 export const TRY = '/dev/try'
 const DEFAULT_SCOPES = ['openid', 'profile', 'email']
-/** Maximum pending logins that this page has begun. They stay in memory, and the oldest is dropped. */
+/**
+ * Maximum pending logins that these pages have begun. They are kept in memory; above the maximum the oldest
+ * is dropped.
+ */
 const MOST = 100
 
 /** Sends a request to this server, as a client does. */
@@ -39,7 +42,10 @@ const labels: [name: Field, label: string][] = [
 
 const page = (title: string, body: Html, status = 200): DevPage => ({ title, body, status })
 
-/** Returns the form for the parameters of the token request that the page does not know. */
+/**
+ * Returns a form for the token request, in which the person enters the parameters that the page does not
+ * know.
+ */
 const redeemPage = (known: Partial<Record<Field, string>>): DevPage =>
   page(
     'Redeem the code',
@@ -78,8 +84,8 @@ const authentication = ({ token_endpoint_auth_method: method, client_id }: Clien
 const titles = { access_token: 'Access token', id_token: 'ID token', refresh_token: 'Refresh token' }
 
 /**
- * Tries a login from the pages of development mode: sends the authorization request and serves its redirect
- * URI.
+ * Lets a person try a login at a client: sends the authorization request, and serves the redirect URI in
+ * place of the client.
  */
 export const openTrials = ({ context, secrets }: DevState) => {
   const begun = new Map<string, Record<'client_id' | 'redirect_uri' | 'code_verifier', string>>()

@@ -17,6 +17,6 @@ const rendered = (part: Part): string => {
   return part === undefined ? '' : Bun.escapeHTML(String(part))
 }
 
-/** Template tag that escapes each value, except HTML that it has made itself. */
+/** Template tag that escapes each value, except values that are results of this tag. */
 export const markup = (parts: TemplateStringsArray, ...values: Part[]): Html =>
   new Html(parts.reduce((text, part, i) => text + rendered(values[i - 1]) + part))

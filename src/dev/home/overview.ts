@@ -7,8 +7,8 @@ import { type Html, markup } from './markup.ts'
 import { code, type DevPage, HOME, table } from './page.ts'
 
 /**
- * Maximum users on the page, and maximum clients, so that it stays readable. The user picker searches all
- * users.
+ * Maximum users and maximum clients on the page, so that the page stays readable. The user picker searches
+ * all users.
  */
 const SHOWN = 100
 
