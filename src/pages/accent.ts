@@ -7,8 +7,8 @@ import type { Brand } from './data.ts'
 const WHITE = '#ffffff'
 const BLACK = '#000000'
 /**
- * The page background that leaves text the least contrast among all themes, for the light and the dark
- * scheme.
+ * Among the page backgrounds of all themes, the one on which text has the least contrast: for the light and
+ * for the dark scheme.
  */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
@@ -31,7 +31,7 @@ interface Scheme {
  * https://www.w3.org/TR/WCAG22/#non-text-contrast
  */
 const tokensOf = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme) => {
-  // Every colour has a contrast of at least 4.5 to white or to black.
+  // One of the two is readable, because every colour has a contrast of at least 4.5 to white or to black.
   const on_accent = contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK
   return {
     accent,
@@ -90,12 +90,12 @@ const rule = (tokens: Record<string, string>): string =>
 export const accentTokens = (accent: string) => [lightTokens(accent), darkTokens(accent)] as const
 
 const urls = new Map<string, string>()
-/** Maximum cached URLs, because the colours come from the settings of any number of organizations. */
+/** Maximum cached URLs. There is a limit because the colours are settings of any number of organizations. */
 const MAX_URLS = 1_000
 
 /**
- * Returns the URL of the accent's stylesheet. It contains the colour, from which the server computes the
- * stylesheet, and a hash of the content.
+ * Returns the URL of the accent's stylesheet. The URL contains a hash of the content, and the colour, from
+ * which the server computes the stylesheet.
  */
 export const accentUrl = (accent: string): string => {
   const known = urls.get(accent)
@@ -114,7 +114,7 @@ export const accentAsset = (pathname: string): Response | undefined => {
   return color && accentUrl(accent) === pathname ? assetAnswer(accentStyle(accent), 'css') : undefined
 }
 
-/** Returns the accent of the light and of the dark scheme, with which a browser tints its address bar. */
+/** Returns the accent of the light and of the dark scheme. Browsers colour their address bar with it. */
 export const frameColors = ({ theme, accent }: Pick<Brand, 'theme' | 'accent'>): string[] =>
   accent
     ? accentTokens(accent).map(tokens => tokens.accent)

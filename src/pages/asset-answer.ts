@@ -8,12 +8,12 @@ const types = {
   woff2: 'font/woff2',
 }
 export type AssetType = keyof typeof types
-/** True for the extension of a file that the pages may use. */
+/** True for a file extension that is allowed in the assets of pages. */
 export const isAssetType = (extension: string): extension is AssetType => Object.hasOwn(types, extension)
 
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 /**
- * Headers of an uploaded file. An SVG that is opened as a document can then neither run scripts nor load
+ * Headers of an uploaded file. With them an SVG that is opened as a document can neither run scripts nor load
  * anything.
  */
 export const SANDBOX_HEADERS = {

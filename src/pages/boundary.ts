@@ -68,8 +68,8 @@ export const pageRoutes = (context: Core, table: RouteTable<PageHandler>) =>
   )
 
 /**
- * Errors whose page asks the user to pass the request id to an administrator. The other pages say how to
- * continue.
+ * Errors whose page asks the user to pass the request id to an administrator. The pages of other errors say
+ * how to continue.
  */
 const forAdministrator = new Set<ErrorPageCode>([
   'bad_request',
@@ -80,7 +80,7 @@ const forAdministrator = new Set<ErrorPageCode>([
   'server_error',
 ])
 
-/** Errors that leave no login to return to; their page links to the account. */
+/** Errors after which there is no login to return to. Their page links to the account. */
 const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden', 'link'])
 
 /** Errors in the request of an application, which the user cannot correct. */

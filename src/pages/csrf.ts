@@ -35,9 +35,9 @@ const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: Secret
     .digest('base64url')
 
 /**
- * Issues the hidden `csrf_token` of a form: a subject without dots, such as the handle of the request, and a
- * MAC over purpose, subject and `holder`, which is the hash of the browser's cookie. The server stores
- * nothing.
+ * Issues the hidden `csrf_token` of a form: a subject, such as the handle of the request, and a MAC over
+ * purpose, subject and `holder`. The subject has no dots. `holder` is the hash of the browser's cookie. The
+ * server stores nothing.
  */
 export const issueCsrf = (
   context: Pick<Core, 'master'>,

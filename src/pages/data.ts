@@ -37,7 +37,7 @@ export interface Brand {
 /** Data of every page. */
 export interface Common {
   brand: Brand
-  /** Shown with errors; users quote it to their administrator. */
+  /** Shown with errors, so that users can quote it to their administrator. */
   request_id?: string
 }
 
@@ -59,7 +59,7 @@ export interface PasswordRule {
   failed?: boolean
 }
 
-/** An error of a form. `seconds` is the time to wait, for the codes whose text mentions it. */
+/** An error of a form. `seconds` is the time to wait; it is set for codes whose text names the time. */
 export interface FormError<Codes> {
   code: Codes
   seconds?: number
@@ -139,8 +139,8 @@ export interface VerifyEmailPage extends Common {
 }
 
 /**
- * Ways to leave a step: a link back to the page that asked for it, or a form that signs in another user and
- * posts `fields`.
+ * Ways to leave a step of a login: a link to the page that asked for the step, or a form that posts `fields`
+ * to sign in as another user.
  */
 export interface StepExit {
   cancel_url?: string
@@ -164,7 +164,7 @@ export interface SecondFactorPage extends Common, StepExit {
   error?: FormError<MessageCode<'second-factor.error.'>>
 }
 
-/** The choice of a factor to add. The page has links and no form. */
+/** Lets the user choose a factor to add. The page has links and no form. */
 export interface EnrolPage extends Common, StepExit {
   /** Path of this page; `request` is its query. */
   action: string
@@ -194,12 +194,18 @@ export interface EnrolPasskeyPage extends EnrolForm {
   options: string
 }
 
-/** Offers a passkey after a login with a password. A second form posts to `later_action` and declines. */
+/**
+ * Offers a passkey after a login with a password. A second form, which declines the offer, posts to
+ * `later_action`.
+ */
 export interface OfferPasskeyPage extends EnrolPasskeyPage {
   later_action: string
 }
 
-/** Posts `username` to request a code by mail. The page with `again_url` posts `code`. */
+/**
+ * Posts `username` to request a code by mail. Once a code was requested, the page has `again_url` and posts
+ * `code`.
+ */
 export interface EmailCodePage extends Common {
   action: string
   request: string
@@ -207,8 +213,8 @@ export interface EmailCodePage extends Common {
   login_url: string
   username?: string
   /**
-   * Present when a code was requested. `given` is the code in the mail's link; it fills the field, and the
-   * user sends it.
+   * Present when a code was requested. `given` is the code from the link in the mail. The page fills it in,
+   * and the user submits the form.
    */
   again_url?: string
   given?: string
@@ -225,7 +231,9 @@ export interface RecoverPage extends Common {
   error?: FormError<MessageCode<'recover.error.'> | 'throttled' | 'busy'>
 }
 
-/** Shown once. The form is a GET of `action` with `request`, and needs a tick that the codes are saved. */
+/**
+ * Shown once. The form is a GET of `action` with `request`. The user has to tick that the codes are saved.
+ */
 export interface RecoveryCodesPage extends Common {
   user: PageUser
   codes: string[]
@@ -250,8 +258,8 @@ export interface SelectAccountPage extends Common {
 export interface ConsentPage extends Common, StepExit {
   action: string
   /**
-   * `unverified` is set for a dynamic client: `loopback` means that any program on the device can pose as the
-   * client. `host` is the host of its metadata document.
+   * `unverified` is set for a dynamic client. The value `loopback` means that any program on the device can
+   * pose as the client. `host` is the host of the client's metadata document.
    */
   client: {
     name: string
@@ -290,8 +298,8 @@ export interface ChangePasswordPage extends Common, StepExit {
   /** Token of the single-use link that led here. */
   token?: string
   /**
-   * WebAuthn creation options as JSON. Present when the link lets the user choose a passkey instead, posted
-   * as `credential`.
+   * WebAuthn creation options as JSON. Present when the user may add a passkey in place of a password. The
+   * form then posts it as `credential`.
    */
   passkey_options?: string
   /** False when the organization requires passkeys; the page then asks for no password. */
@@ -322,8 +330,8 @@ export interface LinkAccountPage extends ProviderPage {
 type ProfileField = 'first_name' | 'last_name' | 'email'
 
 /**
- * An attribute of the user. Posts its `id`; a checkbox that is not ticked posts nothing, so `attributes`
- * lists all shown ids.
+ * An attribute of the user. The form posts its value under `id`. A checkbox that is not ticked posts nothing,
+ * so the form also posts all shown ids as `attributes`.
  */
 export interface AttributeField {
   id: string
@@ -413,13 +421,16 @@ export interface InvitationPage extends Common {
   token: string
   values: Partial<Record<NewUserField, string>>
   errors?: SetUpPage['errors']
-  /** False for a user who exists already and lacks a credential only. */
+  /** False for an existing user who has no credential yet. */
   is_new: boolean
   /** The invited address, which cannot be changed. */
   email?: string
   /** True for a registration, false for an invitation. */
   is_registration: boolean
-  /** Handle of the authorization request that continues afterwards, when it began in this browser. */
+  /**
+   * Handle of the authorization request that continues after the form. Present only if that request began in
+   * this browser.
+   */
   request?: string
   /** User with a login in this browser. */
   signed_in_as?: string
@@ -525,12 +536,12 @@ export interface AccountSecurityPage extends AccountFrame {
   remove_action: string
   rename_action: string
   codes_action: string
-  /** `has_password` is false for a user without a password, who would set the first one. */
+  /** `has_password` is false for a user without a password. The link then sets the first one. */
   has_password: boolean
   change_password_url: string
   /**
-   * Codes by mail of this user; absent where none is offered. `only_way_in` is on and stays on. The form
-   * posts `email_code`.
+   * State of codes by mail for this user; absent where they are not offered. `only_way_in` means that they
+   * are on and cannot be switched off. The form posts `email_code`.
    */
   email_code?: MessageCode<'account-security.email_code.'>
   email_code_action: string
@@ -546,7 +557,9 @@ export interface AccountProfilePage extends AccountFrame {
   attributes?: AttributeField[]
   /** Seconds to wait, for the error `throttled`. */
   seconds?: number
-  /** The address when it cannot be changed: without a mail server a user cannot prove a new one. */
+  /**
+   * The address when the user cannot change it, because without a mail server a new one cannot be verified.
+   */
   fixed_email?: string
   /** Requests the verification mail. Present while the address is unverified and a mail server is set. */
   verify_action?: string
@@ -635,7 +648,7 @@ export interface AccountPage extends AccountFrame {
   identities?: {
     link_action: string
     unlink_action: string
-    /** `may_unlink` is false for the only way in which the user can sign in. */
+    /** `may_unlink` is false when the user has no other way to sign in. */
     linked: {
       provider: string
       name: string
@@ -657,7 +670,7 @@ export interface AccountPage extends AccountFrame {
   notice?: MessageCode<'account.notice.'>
 }
 
-/** Way to sign in, as the history names it. */
+/** Name of a way to sign in on the page of the history. */
 export type SignInMethod = MessageCode<'account-history.method.'>
 
 /** Logins and failed attempts of the user, latest first. */

@@ -4,7 +4,8 @@ import { type Picture, type PictureFault, readDataUri } from './picture.ts'
 /*
  * Pictures of people are cleaned without decoding them, so no decoder can be attacked. The file is rebuilt
  * from the parts that a decoder needs; metadata, thumbnails, animation and bytes after the end are dropped. A
- * JPEG keeps its orientation, because cameras store rotated pixels and browsers rotate them back by it.
+ * JPEG keeps its orientation tag, because cameras store rotated pixels and browsers use the tag to rotate
+ * them back.
  */
 
 /**
@@ -13,8 +14,8 @@ import { type Picture, type PictureFault, readDataUri } from './picture.ts'
  */
 export const PHOTO_LIMIT = 256 * 1024
 /**
- * Maximum width and height in pixels. No page shows a larger picture of a person, and a decoder needs 4 MB
- * for this size.
+ * Maximum width and height in pixels. A decoder needs 4 MB for this size, and no page shows a larger picture
+ * of a person.
  */
 export const PHOTO_PIXELS = 1024
 /**
@@ -23,7 +24,7 @@ export const PHOTO_PIXELS = 1024
  */
 const MAX_SCANS = 64
 
-/** Refusal of a picture, with its reason. */
+/** Refusal of a picture. `fault` is the reason. */
 class Refused extends Error {
   readonly fault: PictureFault
   constructor(fault: PictureFault) {
@@ -83,8 +84,8 @@ const cleanPng = (bytes: Buffer): Buffer[] => {
 
 const [SOI, EOI, SOS] = [0xd8, 0xd9, 0xda]
 /**
- * Table segments: DHT, DQT and DRI. Frames with arithmetic coding, lossless and hierarchical frames are
- * refused, because browsers do not decode them.
+ * Table segments (DHT, DQT and DRI) and frames. Arithmetic, lossless and hierarchical frames are missing,
+ * because browsers do not decode them.
  */
 const jpegTables = [0xc4, 0xdb, 0xdd]
 const jpegFrames = [0xc0, 0xc1, 0xc2]
@@ -96,8 +97,8 @@ const isAdobe = (marker: number, segment: Buffer): boolean =>
   marker === 0xee && segment.length === 16 && segment.toString('latin1', 4, 9) === 'Adobe'
 
 /**
- * Returns the orientation in an Exif segment when it is 2 to 8, which rotate or mirror the picture (Exif 2.32
- * section 4.6.4, tag 274).
+ * Returns the orientation in an Exif segment if it rotates or mirrors the picture, which the values 2 to 8 do
+ * (Exif 2.32 section 4.6.4, tag 274).
  */
 const orientationOf = (segment: Buffer): number | undefined => {
   const tiff = segment.subarray(10)
@@ -241,7 +242,7 @@ export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   try {
     return { type: found[0] as keyof typeof formats, bytes: Buffer.concat(found[1].clean(bytes)) }
   } catch (error) {
-    // A truncated file makes a read beyond its end, which throws a RangeError.
+    // In a truncated file a read goes beyond the end and throws a RangeError.
     return error instanceof Refused ? error.fault : 'content'
   }
 }

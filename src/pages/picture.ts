@@ -62,8 +62,9 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
 /**
- * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns its bytes and
- * the type that it names, without checking that they agree, or the reason for refusing it.
+ * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the bytes and
+ * the type that the URI names, or the reason for refusing it. It does not check that the bytes have this
+ * type.
  */
 export const readDataUri = (uri: string, limit: number): Picture | PictureFault => {
   const [head, name = '', base64] =

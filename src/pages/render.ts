@@ -29,8 +29,8 @@ const headers = {
 }
 
 /**
- * Headers of a preview that a frame of this origin shows: no script, form or link works in it.
- * `allow-same-origin` lets it load its styles, and without scripts it gives the document no other power.
+ * Headers of a preview in a frame of this origin, in which no script, form or link works. `allow-same-origin`
+ * lets the preview load its styles. It gives no other rights, because scripts are forbidden.
  */
 const stillHeaders = {
   'content-security-policy':
@@ -39,15 +39,15 @@ const stillHeaders = {
   'x-frame-options': 'SAMEORIGIN',
 }
 
-// Pages without Cross-Origin-Opener-Policy may be shown in a client's pop-up; the header would cut the pop-up
-// off from its opener.
+// Pages that a client may show in a pop-up have no Cross-Origin-Opener-Policy, because the header would cut
+// the pop-up off from its opener.
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
 const isIsolated = (page: keyof Pages): boolean =>
   isOwn(page) || ['set-up', 'invitation', 'signed-in'].includes(page)
 
 /**
- * True for a page that no GET can show again. It offers no choice of language, because its content would be
- * lost.
+ * True for a page that no GET can show again. Such a page offers no choice of language, because its content
+ * would be lost.
  */
 const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
   page === 'recovery-codes' ||

@@ -17,7 +17,9 @@ const STYLE_LIMIT = 256 * 1024
 const FILE_LIMIT = 1024 * 1024
 /** Milliseconds after which a theme is read again, so that an operator soon sees a change to it. */
 const CHECK_INTERVAL = 3 * SECOND
-/** Size at which the cache is cleared, because the names come from the settings of organizations. */
+/**
+ * Number of themes at which the cache is cleared. There is a limit because any organization may set any name.
+ */
 const MAX_NAMES = 1_000
 
 /** Allowed names of themes. */
@@ -31,7 +33,7 @@ interface Sheet {
 interface Theme {
   checked_at: number
   sheet: Sheet | undefined
-  /** The previous version, which pages rendered before the change still request. */
+  /** The previous version. Pages that were rendered before the change still request it. */
   former: Sheet | undefined
   /** Problem that was logged last; the same problem is not logged again. */
   problem: string | undefined
@@ -102,7 +104,7 @@ const loadTheme = (
   return { checked_at: now, sheet, former, problem }
 }
 
-/** Opens the built-in themes and those of the data directory, and checks the latter for changes. */
+/** Opens the built-in themes and the themes of the data directory. It checks the latter for changes. */
 export const openThemes = (parts: Pick<Core, 'config' | 'clock' | 'log'>): Themes => {
   const { config, clock } = parts
   const themes = new Map<string, Theme>()
@@ -145,8 +147,8 @@ export const defaultBrand = ({ themes }: Pick<Core, 'themes'>): Brand => ({
 })
 
 /**
- * Returns a file of the themes folder that a stylesheet uses. Its URL has no hash, so caches keep it for five
- * minutes only.
+ * Returns a file of the themes folder that a stylesheet uses. The URL of the file has no hash, so caches keep
+ * it for only five minutes.
  */
 const fileBeside = (config: Config, path: string, type: AssetType): Response | undefined => {
   try {

@@ -42,9 +42,9 @@ const isolated = (params: Params): Params =>
   )
 
 /**
- * Returns texts by key, in the syntax of ICU MessageFormat: `{name}` and `{count, plural, =0 {No code is} one
- * {# code is} other {# codes are}} left.` Keys that the language lacks fall back to English. The result is
- * plain text, not HTML.
+ * Returns a function that formats the text of a key. Texts have the syntax of ICU MessageFormat: `{name}` and
+ * `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` Keys that the language lacks
+ * fall back to English. The result is plain text, not HTML.
  *
  * @throws Error when a parameter of the text is missing
  */

@@ -89,7 +89,8 @@ const icons: [RegExp, string][] = [
 
 const scopeIcon = (name: string): string => icons.find(([pattern]) => pattern.test(name))?.[1] ?? 'check'
 
-// The first match wins: the user agents of most browsers also name the browsers from which they descend.
+// The order matters and the first match wins, because the user agents of most browsers also name the browsers
+// from which they descend.
 const browsers: [RegExp, string][] = [
   [/Edg(e|A|iOS)?\//, 'Edge'],
   [/OPR\/|Opera/, 'Opera'],
@@ -123,8 +124,8 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
 ]
 
 /**
- * Formats a time in seconds, from two minutes on in minutes, rounded up. A no-break space joins the number
- * and its unit.
+ * Formats a number of seconds: below two minutes as seconds, otherwise as minutes, rounded up. A no-break
+ * space joins the number and its unit.
  */
 
 const wait = (locale: string, seconds: number): string => {
