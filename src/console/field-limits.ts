@@ -30,7 +30,10 @@ interface Operation {
   requestBody?: { content: { 'application/json': { schema: Schema } } }
 }
 
-/** Names from the body to a field. 0 stands for the items of a list, `en` for any key of a record. */
+/**
+ * Property names that lead from the body to a field. 0 stands for the items of a list, `en` for any key of a
+ * record.
+ */
 type Path = (string | number)[]
 type Found = [path: Path, schema: Schema, isNeeded: boolean]
 
@@ -46,8 +49,8 @@ const resolved = (schema: Schema): Schema =>
 
 /**
  * Returns the fields of a schema that are texts, numbers or lists of texts. `isNeeded` is true when the API
- * refuses a body in which the field is missing or empty. With `isWhole` this includes fields that a PUT may
- * omit, because a form shows each field of its object.
+ * refuses a body in which the field is missing or empty. With `isWhole` fields that a PUT may omit are needed
+ * too, because a form shows each field of its object.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)
@@ -98,7 +101,8 @@ const limitOf = (body: z.ZodType, [path, schema, isNeeded]: Found): Limit => {
     }
   }
   const message = refusalOf(body, path, schema)
-  // A form shows one message, so the API judges a pattern that it refuses in other words.
+  // A form shows one message for both length and pattern. A pattern that the API refuses with another message
+  // is left out, so that the API checks it.
   const pattern = refusalOf(body, path, {}) === message ? schema.pattern : undefined
   const isText = maxLength !== undefined || pattern !== undefined
   const isNumber = min !== undefined || max !== undefined

@@ -12,8 +12,9 @@ import { render } from '#src/pages/render.ts'
 import type { ConsoleFiles } from './bundle.ts'
 
 /**
- * Headers of the console. It loads nothing from other origins, and no string becomes markup or code: Trusted
- * Types are required, and no policy can be created. https://www.w3.org/TR/trusted-types/
+ * Content security policy of the console. The console loads nothing from other origins. No string becomes
+ * markup or code, because Trusted Types are required and no policy can be created.
+ * https://www.w3.org/TR/trusted-types/
  */
 const POLICY = [
   "default-src 'none'",
@@ -93,8 +94,8 @@ const file = async (name: string, accepted: string): Promise<Response> => {
 const LOOKS = 512 * 1024
 
 /**
- * Answers with the login page in the unsaved looks that the console posts into a frame. Only a frame of this
- * origin gets it.
+ * Answers with the login page in the unsaved appearance that the console posts into a frame. Only a frame of
+ * this origin gets the page.
  */
 const preview = async (context: Context, { request, locale }: Call): Promise<Response> => {
   const { headers } = request

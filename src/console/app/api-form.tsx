@@ -8,7 +8,10 @@ export interface Limit {
   /** Maximum length in UTF-16 code units. */
   maxLength?: number
   pattern?: string
-  /** The API's message for a text that is too long or does not match `pattern`, or for too many texts. */
+  /**
+   * Message of the API for a text that is too long or does not match `pattern`, or for a list of too many
+   * texts.
+   */
   message?: string | undefined
   min?: number
   max?: number
@@ -27,7 +30,10 @@ const Operation = createContext<{ limits: Limits; problem: Problem | undefined }
   problem: undefined,
 })
 
-/** Returns the limits of an operation. The second part of a path is an id, for which the limits have `*`. */
+/**
+ * Returns the limits of an operation. The limits have `*` in place of an id, which is the second part of a
+ * path.
+ */
 const limitsOf = (method: string, path: string): Limits =>
   all[`${method} ${path.replace(/^(\/[a-z-]+\/)[^/]+$/, '$1*')}`] ?? {}
 

@@ -54,7 +54,7 @@ const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolea
 
 /**
  * Opens the window for the new authentication. It must be called in a click handler, because browsers block
- * other windows.
+ * windows that are opened elsewhere.
  */
 export const openRenewal = async ({ max_age, answer }: Renewal): Promise<void> => answer(await renew(max_age))
 
@@ -170,7 +170,7 @@ export const withQuery = (path: string, values: Record<string, string | number |
   return given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path
 }
 
-/** Returns the problem behind any error. */
+/** Returns the problem of an error. An error that is not from the API becomes a problem with status 0. */
 export const asProblem = (error: unknown): Problem =>
   error instanceof ApiError
     ? error.problem

@@ -21,10 +21,16 @@ const fieldsOf = seedFields()
 const DEFAULT = 'org_default'
 const text = words.code
 
-/** Fields that are left out: the API answers with URLs in place of pictures and CSS. */
+/**
+ * Fields that are left out, because the API answers with the URLs of pictures and CSS and not with their
+ * contents.
+ */
 const assets = ['logo', 'logo_dark', 'custom_css']
 
-/** Returns a reference to the environment variable that holds the secret of an object. */
+/**
+ * Returns the secret field of an object as a reference to an environment variable; an empty object when there
+ * is no secret.
+ */
 const secretOf = (section: Section, { type, client_id, alias }: Values): Values => {
   const owner = section === 'clients' ? type === 'confidential' && client_id : type !== 'saml' && alias
   if (!owner || (section !== 'clients' && section !== 'identity_providers')) return {}
@@ -39,7 +45,7 @@ const secretOf = (section: Section, { type, client_id, alias }: Values): Values 
 
 const BUILT_IN = ['admin', 'user']
 
-/** Returns the names of other objects in an entry, by section of the seed file. */
+/** Returns the names of other objects that an entry refers to, by section of the seed file. */
 const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
   const list = (name: string, field?: string): unknown[] =>
     ((entry[name] ?? []) as Values[]).map(item => (field ? item[field] : item))
@@ -83,9 +89,9 @@ interface Organization {
 }
 
 /**
- * Returns further fields of the entry, read from its organization. A user's picture is left out. The
- * attributes are left out too when some are hidden or the organization cannot be read; applying the file
- * keeps the stored ones.
+ * Returns further fields of the entry, read from its organization. A user's picture is left out. Attributes
+ * are left out when some of them are hidden or the organization cannot be read. Applying the file keeps the
+ * stored ones.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT

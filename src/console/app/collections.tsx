@@ -19,7 +19,7 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
   </button>
 )
 
-/** Edits a list of objects. It keeps its own state; another `key` resets it to other items. */
+/** Edits a list of objects. The component keeps the list as its state; another `key` resets it to `items`. */
 export const Entries = <T extends object>(props: {
   items: readonly T[]
   onItems(items: T[]): void
@@ -110,7 +110,9 @@ export const Picker = (props: {
   )
 }
 
-/** Edits a list of texts, one per line. It keeps its own state; another `key` resets it to other texts. */
+/**
+ * Edits a list of texts, one per line. The component keeps the text as its state; another `key` resets it.
+ */
 export const LinesField = (props: {
   name: string
   label: string

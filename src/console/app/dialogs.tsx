@@ -6,7 +6,10 @@ import { say, words } from './words.ts'
 
 const { common } = words
 
-/** Opens a dialog. It is closed before it is removed, because only closing gives the focus back. */
+/**
+ * Opens a dialog, and closes it before it is removed, because only closing gives the focus back to the
+ * element that had it.
+ */
 export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
   useLayoutEffect(() => {
     const { current } = dialog

@@ -6,8 +6,8 @@ const { nav } = words
 type Member = readonly [href: string, label: string]
 
 /**
- * Related lists that need the same permission. The menu shows the first of each family, and links on the
- * screen lead to the others.
+ * Related lists that need the same permission. The menu shows the first list of each family, and links on its
+ * screen lead to the other lists.
  */
 const families: readonly (readonly Member[])[] = [
   [

@@ -21,7 +21,10 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
   </>
 )
 
-/** Returns the message for a text, or for a list of texts, that the API would refuse. */
+/**
+ * Returns the message for a text or a list of texts that the API would refuse; undefined when the API would
+ * accept it.
+ */
 const complaintOf = (text: string, limit: Limit): string | undefined => {
   const { maxLength = Infinity, pattern, message, maxItems, item = {} } = limit
   if (maxItems === undefined)
@@ -42,7 +45,7 @@ export const Field = (props: {
   label: string
   name: string
   hint?: ComponentChildren
-  /** Reason why the value cannot be sent. */
+  /** Message for a value that cannot be sent. */
   bad?: string | undefined
   multiline?: number
   value: string

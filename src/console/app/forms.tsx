@@ -52,8 +52,8 @@ export const useEdit = <T extends object>(
     problem,
     save,
     /**
-     * Increases when changes are saved or discarded. It serves as the `key` of parts with their own state,
-     * and so resets them.
+     * Increases when changes are saved or discarded. Parts with a state of their own have it as their `key`,
+     * which resets them.
      */
     version,
     reset: clear,
@@ -83,7 +83,7 @@ const differences = (before: unknown, after: unknown, path = ''): [path: string,
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 
-/** Shows one value of a difference, and a list with one item per line. */
+/** Shows one value of a difference. A list is shown with one item per line. */
 const Side = ({ value }: { value: unknown }) => {
   if (isEmpty(value)) return <em class="hint">{words.code.nothing}</em>
   return <>{(Array.isArray(value) ? value : [value]).map(item => text(item)).join('\n')}</>

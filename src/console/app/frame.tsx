@@ -15,7 +15,7 @@ import { words } from './words.ts'
 
 type Name = IconName & keyof typeof words.nav
 
-/** Entries of the menu, each with the permission that it needs; '' needs none. */
+/** Entries of the menu, each with the permission that it needs, or '' when it needs none. */
 const screens: [name: Name, href: string, permission: string][] = [
   ['overview', '/console', ''],
   ['users', '/console/users', 'users:read'],
@@ -33,8 +33,8 @@ const screens: [name: Name, href: string, permission: string][] = [
 ]
 
 /**
- * True when the caller may see the settings of the server, which only administrators of the default
- * organization may.
+ * True when the caller may open the screen. The settings of the server are only for administrators of the
+ * default organization.
  */
 const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
   permission === '' || (name === 'settings' ? mayOnServer : may)(permission)

@@ -42,7 +42,7 @@ export interface PageOf<T> {
   pagination: { total: number; has_more: boolean; next_cursor?: string }
 }
 
-/** State of a list of which the first pages are loaded. */
+/** State of a list, with the pages that are loaded so far. */
 export interface Listed<T> {
   items: T[]
   total: number
@@ -91,8 +91,8 @@ export const useList = <T>(path: string, filters: Record<string, string | number
 }
 
 /**
- * Returns the latest value that has stayed the same for `ms` milliseconds; the default is the pause of a
- * person who has typed a word.
+ * Returns the latest value that has stayed the same for `ms` milliseconds. The default is as long as a person
+ * pauses after a word.
  */
 export const useSettled = <T>(value: T, ms = 200): T => {
   const [settled, setSettled] = useState(value)

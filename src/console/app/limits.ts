@@ -15,7 +15,7 @@ export const consoleLimits = () => ({
   signingAlgs: [...signingAlgs],
 })
 
-/** Returns the program in the guide that serves a web application around `login.mjs`. This is a Bun macro. */
+/** Returns the server program of the guide's page "connect", which uses `login.mjs`. This is a Bun macro. */
 export const serverProgram = (): string => {
   const guide = readFileSync(join(import.meta.dir, '../../../templates/guide/connect.md'), 'utf8')
   const [program] = /^import \{ createServer.*?(?=\n```)/ms.exec(guide) ?? []
@@ -24,8 +24,8 @@ export const serverProgram = (): string => {
 }
 
 /**
- * Runs a file and returns the JSON that it prints. A macro cannot import schemas, because they contain macros
- * themselves.
+ * Runs a file and returns the JSON that it prints. The schemas are read in this way, because their modules
+ * contain macros and a macro cannot import these.
  */
 const printedBy = (file: string) => {
   const path = join(import.meta.dir, '..', file)

@@ -20,7 +20,7 @@ export const Rows = <T,>(props: {
   return items.length === 0 ? <>{empty}</> : <ul class="rows">{items.map(row)}</ul>
 }
 
-/** Shows in one line that the list of this title has no rows. */
+/** Shows an empty list in one line: its title and a text. */
 export const EmptyCard = (props: { title: string; text: string; children?: ComponentChildren }) => (
   <Card title={props.title} aside={<span class="hint">{props.text}</span>}>
     {props.children}
@@ -35,7 +35,7 @@ export const ShortList = <T,>(props: {
   /** The text in place of rows. */
   empty: string
   aside?: ComponentChildren
-  /** Stands above the rows, such as a refused action. */
+  /** Content above the rows, such as a refused action. */
   children?: ComponentChildren
   row(item: T): ComponentChildren
 }) => {
@@ -72,7 +72,7 @@ export const ListCard = <T,>(props: {
   list: Listed<T>
   title?: string
   lead?: string
-  /** Returns the title of an item's card: items with different titles are shown on different cards. */
+  /** Returns the title of the card that shows an item. Items with the same title share a card. */
   titleOf?(item: T): string
   empty: ComponentChildren
   row(item: T): ComponentChildren

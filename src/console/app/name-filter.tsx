@@ -47,8 +47,8 @@ const resolved = (kind: keyof typeof kinds, found: Found[], typed: string): Foun
 }
 
 /**
- * Filters a list by an object, which the person names or whose id the person enters; names have suggestions.
- * `onId` gets the id, or the typed text when no single object has this name.
+ * Filters a list by an object. The person enters the object's id or its name, for which there are
+ * suggestions. `onId` gets the id, or the typed text when no single object has this name.
  */
 export const NameFilter = (props: {
   kind: keyof typeof kinds

@@ -16,7 +16,8 @@ const nameOf = ({ display_name, username, name }: Names): string | undefined =>
   display_name ?? username ?? name
 
 /**
- * Path of the list of each type of object in the audit log. The admin API and the console use the same paths.
+ * Path of the list of objects, by the target type that an audit event names. The path is the same in the
+ * admin API and in the console.
  */
 const lists: Record<string, string> = {
   user: 'users',
@@ -33,8 +34,8 @@ const pathOf = (type: string, id: string): string | undefined =>
   lists[type] && `/${lists[type]}/${encodeURIComponent(id)}`
 
 /**
- * Names of objects by path, each read once; undefined when the object is deleted or the caller may not see
- * it.
+ * Names of objects by path. Each is read once, and undefined when the object is deleted or the caller may not
+ * see it.
  */
 const known = new Map<string, Promise<string | undefined>>()
 
@@ -54,7 +55,7 @@ export const useName = (type: string, id: string): string | undefined => {
   return name
 }
 
-/** Returns the name of an organization; undefined for the caller's own. */
+/** Returns the name of an organization; undefined for the caller's own organization. */
 export const foreignOrganization = async (id: string): Promise<string | undefined> =>
   id === person.value?.organization_id ? undefined : readName(`/organizations/${id}`)
 

@@ -12,8 +12,8 @@ interface Found {
 }
 
 /**
- * Edits an organization, which the person names by its slug, with suggestions. It shows nothing on a server
- * with one organization, or to a caller of a tenant. `onValue` gets the id, or the typed text when no
+ * Lets the person choose an organization by its slug, with suggestions. The field is hidden on a server with
+ * one organization, and from callers of a tenant. `onValue` gets the id, or the typed text when no
  * organization has this slug.
  */
 export const OrganizationField = (props: { name?: string; hint: string; onValue(id: string): void }) => {

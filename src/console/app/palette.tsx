@@ -74,15 +74,18 @@ const listOf = (path: string, query: Record<string, string | number>): Promise<N
     () => [],
   )
 
-/** Maximum results of each kind, 20 in all. A longer search text finds objects that are not shown. */
+/**
+ * Maximum results of each kind, 20 in all. A person finds objects that are not shown with a longer search
+ * text.
+ */
 const SHOWN = { users: 6, clients: 6, organizations: 4, roles: 4 }
 
 const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
   texts.some(text => text?.toLowerCase().includes(term))
 
 /**
- * Finds users, applications, organizations and roles. Only the newest 100 roles are searched, because their
- * list has no search and few servers have more.
+ * Finds users, applications, organizations and roles. Only the newest 100 roles are searched, because the API
+ * has no search for roles and few servers have more of them.
  */
 const find = async (term: string): Promise<Found[]> => {
   const [users, clients, organizations, roles] = await Promise.all([
@@ -154,7 +157,7 @@ const Panel = (props: { opening: number }) => {
   const typed = text.trim().toLowerCase()
   const shown = [...actions.filter(({ title }) => fits(typed, title)), ...(typed === '' ? [] : found)]
   const close = () => {
-    // The close event is queued: the search may be open again by then.
+    // The close event comes later than the close, so the search may be open again.
     if (opening.value === props.opening) opening.value = 0
   }
   const choose = ({ href }: Found) => {

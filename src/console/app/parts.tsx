@@ -132,13 +132,14 @@ const RequestId = ({ id }: { id: string }) => (
 )
 
 /**
- * Shows a refused call. In a form it leaves out the refusals that stand beside their field, and gives the
- * focus to the first such field.
+ * Shows a refused call. In a form it leaves out refusals that are shown beside their field, and moves the
+ * focus to the first of these fields.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
   const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
-  // This is not a layout effect: fields that get the refusal by context are rendered after this part.
+  // A layout effect would run too early, because the fields, which get the refusal by context, are rendered
+  // after this part.
   useEffect(() => {
     const form = notice.current?.closest('form')
     const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]

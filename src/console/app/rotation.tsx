@@ -11,7 +11,7 @@ export const RotateButton = <T,>(props: {
   text: string
   path: string
   body?: object
-  /** Title and text of the new secret. */
+  /** Title and text of the dialog that shows the new secret. */
   shown: { title: string; text: string }
   secretOf(answer: T): string
 }) => {

@@ -15,7 +15,10 @@ export const follow = (): void => {
 
 /** Number of screens opened so far. */
 const visits = signal(0)
-/** The way in which a screen was opened, until the person presses a key or a pointer button. */
+/**
+ * The way in which the current screen was opened; undefined once the person has pressed a key or a pointer
+ * button.
+ */
 let arrival: 'link' | 'history' | undefined
 
 /**
@@ -37,7 +40,7 @@ export const startVisit = (by: typeof arrival = 'link'): void => {
 const arrive = (): void => {
   if (!arrival) return
   document.querySelector('h1')?.focus({ preventScroll: true })
-  // The browser restores the scroll position of its history.
+  // After Back or Forward the browser restores the scroll position.
   if (arrival === 'history') return
   const place = document.getElementById(decoded(location.hash.slice(1)))
   if (place) place.scrollIntoView()
@@ -54,7 +57,7 @@ export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 export const startRouter = (): void => {
   if (location.hash !== '') arrival = 'link'
   addEventListener('popstate', () => {
-    // A place on the current screen has the same path.
+    // A change of the fragment alone keeps the path and starts no visit.
     if (here() !== path.value) startVisit('history')
     follow()
   })
@@ -71,7 +74,7 @@ export const startRouter = (): void => {
     if (!link || link.target || event.defaultPrevented || event.button !== 0) return
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     if (link.origin !== location.origin || !link.pathname.startsWith('/console')) return
-    // The link leads to a place on this screen; the browser scrolls there.
+    // The link leads to a fragment of this screen, to which the browser scrolls.
     if (link.hash !== '' && link.pathname === location.pathname) return
     event.preventDefault()
     go(link.pathname + link.search + link.hash)

@@ -10,7 +10,7 @@ export interface Person {
 }
 
 /**
- * State of one redirect to the login page, kept in the session storage until the answer. Tokens are never
+ * State of one authorization request, kept in the session storage until the redirect back. Tokens are never
  * stored.
  */
 interface Attempt {
@@ -20,11 +20,14 @@ interface Attempt {
 }
 
 const ATTEMPT = 'gatehouse-console'
-/** Key of the organization of the last login, which a reload uses again. */
+/**
+ * Key in the session storage for the organization of the last login. A reload signs in at this organization
+ * again.
+ */
 const ORGANIZATION = 'gatehouse-organization'
 const CALLBACK = '/console/callback'
 const RENEW = '/console/renew'
-/** Parameters of the authorization request that a renewal adds. */
+/** Parameters that a renewal adds to the authorization request. */
 const RENEWING = ['max_age', 'login_hint', 'organization_id']
 
 /** Issuer of this instance. */
@@ -61,7 +64,7 @@ const begin = async (path: string, more: Record<string, string>): Promise<never>
   return new Promise(() => {})
 }
 
-/** Redeems the code in the redirect. Returns the path of the screen to show. */
+/** Redeems the code in the URL of the redirect. Returns the path of the screen to show. */
 const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
   const parameters = oauth.validateAuthResponse(server, client, new URL(location.href), state)
   const answer = await oauth.authorizationCodeGrantRequest(
@@ -74,7 +77,7 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
     { [oauth.allowInsecureRequests]: location.protocol === 'http:' },
   )
   // The token comes directly from the server, so its times are compared with the server's clock: a wrong
-  // clock of this machine must not refuse it.
+  // clock of this machine must not make the console refuse the token.
   const sent = Date.parse(answer.headers.get('date') ?? '')
   const clock = { [oauth.clockSkew]: Number.isNaN(sent) ? 0 : Math.round((sent - Date.now()) / 1000) }
   const result = await oauth.processAuthorizationCodeResponse(server, { ...client, ...clock }, answer, {
@@ -127,8 +130,8 @@ const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 export class SessionError extends Error {}
 
 /**
- * Redirects to the login page, or handles the redirect back. Resolves when there is a token. On a page that
- * only renews the token it never resolves.
+ * Redirects to the login page, or handles the redirect back. Resolves when there is a token. Never resolves
+ * in the window that only renews the token.
  *
  * @throws SessionError when the login was refused
  */

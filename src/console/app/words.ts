@@ -35,7 +35,7 @@ const plurals = new Intl.PluralRules(language)
 /** In a right-to-left language, returns the text isolated from the direction of the words around it. */
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
-/** Joins the texts that are not empty. Each keeps its own direction. */
+/** Joins the texts that are not empty. Each text keeps its own direction. */
 export const joined = (texts: readonly (string | null | undefined)[]): string =>
   texts.flatMap(text => (text ? isolated(text) : [])).join(' · ')
 
@@ -49,7 +49,10 @@ export const say = (text: Text, params: Record<string, string | number>): string
   })
 }
 
-/** Returns the number of shown rows and the total as text. The API counts up to 10,000 rows. */
+/**
+ * Returns the number of shown rows and the total as text. A total above 10,000 is shown as "more than
+ * 10,000", because the API counts no further.
+ */
 export const shownOf = (shown: number, total: number): string =>
   total > 10_000 ? say(words.common.ofMany, { shown, total: 10_000 }) : say(words.common.of, { shown, total })
 
@@ -59,7 +62,7 @@ export const number = (value: number): string => numbers.format(value)
 
 const sizes = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte']
 
-/** Returns a number of bytes in the largest unit in which it is at least 1. */
+/** Formats a number of bytes in the largest unit in which the number is at least 1. */
 export const bytes = (value: number): string => {
   const power = value < 1000 ? 0 : Math.min(Math.floor(Math.log10(value) / 3), sizes.length - 1)
   const style = { style: 'unit', unit: sizes[power] ?? 'byte', maximumFractionDigits: 1 } as const
@@ -76,7 +79,7 @@ const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 
 /** Formats an ISO 8601 time as date and time. */
 export const fullDate = (time: string): string => dates.format(new Date(time))
-/** Formats two ISO 8601 times as the time between them. */
+/** Formats two ISO 8601 times as a range. */
 export const dateRange = (from: string, to: string): string => dates.formatRange(new Date(from), new Date(to))
 /** Formats an ISO 8601 time as a date. */
 export const dayOf = (time: string): string => days.format(new Date(time))

@@ -10,7 +10,7 @@ import { words } from '../words.ts'
 type Client = (typeof ClientAnswer)['_output']
 type Organization = (typeof OrganizationAnswer)['_output']
 
-/** Edits the claims of an application that tokens have besides the standard ones. */
+/** Edits the additional claims of an application's tokens. */
 export const Claims = (props: {
   organization_id: string
   claims: Client['claims']
@@ -83,7 +83,7 @@ export const Claims = (props: {
   )
 }
 
-/** Edits the roles and groups of which a user needs one to sign in to the application. */
+/** Edits the roles and groups that may sign in to the application. A user needs one of them. */
 export const Admission = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { allowed_roles, allowed_groups, organization_id } = props.client
   const text = words.admission

@@ -19,7 +19,7 @@ type Options = (readonly [value: string, label: string])[]
 const { apis: text } = words
 const { signingAlgs } = consoleLimits()
 
-/** Texts of a scope by language, in the order in which they were entered. */
+/** Edits the texts of a scope by language. The rows keep the order in which they were entered. */
 const Texts = (props: { name: string; texts: Scope['texts']; onTexts(texts: Scope['texts']): void }) => {
   const [rows, setRows] = useState(() => Object.entries(props.texts).map(([tag, text]) => ({ tag, text })))
   const change = (rows: { tag: string; text: string }[]) => {

@@ -107,8 +107,8 @@ const shown = (value: unknown): string =>
       : String(value)
 
 /**
- * Parses a typed text as a value of the type. An undefined `value` removes the attribute; `bad` means that
- * the text cannot be parsed.
+ * Parses a typed text as a value of the type. The attribute is removed when `value` is undefined. `bad` is
+ * the message for a text that cannot be parsed.
  */
 const readValue = (type: Definition['type'], typed: string): { value?: unknown; bad?: string } => {
   if (typed === '') return {}

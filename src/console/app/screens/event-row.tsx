@@ -87,15 +87,18 @@ export const EventRow = ({ event }: { event: LogEvent }) => {
   )
 }
 
-/** Minimum events of a run: two lines are as short as one that has to be opened. */
+/**
+ * Minimum events of a run. Two events stay separate, because two lines are hardly longer than one that has to
+ * be opened.
+ */
 const RUN = 3
 
 const isSame = (one: LogEvent, other: LogEvent | undefined): boolean =>
   one.type === other?.type && one.actor_id === other.actor_id && one.ip_address === other.ip_address
 
 /**
- * Divides events into runs of neighbours with the same type, actor and address: the tokens of one program
- * would otherwise hide the changes between them.
+ * Divides events into runs of neighbours with the same type, actor and address. Without runs the token events
+ * of one program would hide the changes between them.
  */
 export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
   const runs: LogEvent[][] = []

@@ -37,7 +37,10 @@ const exported = [
   'metadata',
 ]
 
-/** Tells screen readers how many events have arrived, once for all events of some seconds. */
+/**
+ * Tells screen readers how many events have arrived. It sums up the events of some seconds in one
+ * announcement.
+ */
 const Arrivals = ({ count }: { count: number }) => {
   const latest = useRef(0)
   latest.current = count
@@ -81,7 +84,7 @@ export const EventsScreen = () => {
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
   const shown = held ?? current
   const total = list.total + current.length - list.items.length
-  // A filter by type asks for each event.
+  // With a filter by type there are no runs, because the person asks for the single events.
   const runs = settled.type === '' ? runsOf(shown) : shown.map(event => [event])
 
   useEffect(() => {
@@ -160,7 +163,8 @@ export const EventsScreen = () => {
           items={list.isLoading && shown.length === 0 ? undefined : runs}
           placeholders={8}
           empty={<Empty title={isFiltered ? words.log.noneFits : words.log.none} />}
-          // A new event comes first, so the key of an open run stays.
+          // The key is the oldest event of the run, so an open run stays open when new events are added
+          // before it.
           row={events => <EventRun key={events.at(-1)?.id} events={events} />}
         />
       </Card>

@@ -28,7 +28,7 @@ const looks = [
 
 /** Built-in themes with their names, which are the same in each language. */
 const themes = { default: 'Gatehouse', graphite: 'Graphite', evergreen: 'Evergreen', ember: 'Ember' }
-/** Choice of a theme of the data directory. No theme has the empty name. */
+/** Value of the choice "theme of the data directory". It is empty, because no theme has an empty name. */
 const OWN = ''
 const ACCENT = '#2b50d8'
 
@@ -36,7 +36,7 @@ const FRAME = 'looks'
 const PAGE = '/console/preview'
 
 /**
- * Shows the login page in a frame. A form posts the unsaved looks into the frame, because the console's
+ * Shows the login page in a frame. A form posts the unsaved appearance into the frame, because the console's
  * policy (Trusted Types) lets no script insert markup.
  */
 const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {
@@ -131,8 +131,8 @@ const PictureField = (props: {
 }
 
 /**
- * Edits the CSS of the pages as text. The API answers with the URL of the stylesheet, from which the text is
- * read.
+ * Edits the CSS of the pages as text. The API answers with the URL of the stylesheet, so the text is read
+ * from that URL.
  */
 const StyleField = (props: { value: string | null | undefined; onValue(css: string | null): void }) => {
   const isStored = props.value?.startsWith('/assets/') ?? false

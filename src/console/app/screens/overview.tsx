@@ -46,7 +46,7 @@ const Activity = () => {
   )
 }
 
-/** Event types that one login or a program causes many times. */
+/** Event types of which a login or a program causes many. */
 const ROUTINE = /^token\.(issued|refreshed|introspected)$|^session\.(created|expired)$/
 const SHOWN = 8
 
@@ -85,8 +85,8 @@ const Step = (props: { icon?: IconName; href: string; title: string; text: strin
 )
 
 /**
- * Shows how many people wait for approval, and the next steps of a new instance. A client without the code
- * grant does not count as an application there.
+ * Shows how many people wait for approval, and the next steps of a new instance. The step to connect an
+ * application stays until there is a client with the authorization code grant.
  */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(
@@ -143,7 +143,7 @@ const Findings = ({ found }: { found: Health['data'] }) => (
   </ul>
 )
 
-/** Shows the findings of `gatehouse doctor`: problems at once, the others after a click. */
+/** Shows the findings of `gatehouse doctor`. Problems are always visible, other findings after a click. */
 const HealthCard = () => {
   const { data, problem, reload } = useObject<Health>('/health')
   const troubles = data?.data.filter(({ state }) => state === 'warn' || state === 'fail') ?? []

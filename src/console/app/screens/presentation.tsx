@@ -13,7 +13,7 @@ const read = (file: File, done: (uri: string) => void): void => {
   reader.readAsDataURL(file)
 }
 
-/** Edits what people see of an application: on the consent page and in their account. */
+/** Edits how an application is shown to people on the consent page and in their account. */
 export const Presentation = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { client, onChange } = props
   const address = (name: Addresses, label: string, hint?: string) => (

@@ -7,7 +7,7 @@ import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 
-/** Shows a command. The command of a page of the guide links to that page in the console. */
+/** Shows a command. A command `gatehouse guide SUBJECT` links to that page of the guide in the console. */
 const Command = ({ text }: { text: string }) => {
   const subject = text.split('gatehouse guide ')[1]
   return subject ? (
@@ -22,7 +22,8 @@ const Command = ({ text }: { text: string }) => {
 const program = serverProgram()
 
 /**
- * Returns the guide's server program, adapted to the client's redirect URI, when that URI is on this machine.
+ * Returns the guide's server program, adapted to the client's redirect URI. Returns nothing when that URI is
+ * not on this machine.
  */
 const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 'title' | 'code'>[] => {
   const url = URL.parse(uri)
