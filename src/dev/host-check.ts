@@ -16,7 +16,10 @@ export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/,
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
-/** Headers of an answer that sets no policy. A document with them may run and load nothing. */
+/**
+ * Headers that are added to an answer without a policy. A document with these headers may run and load
+ * nothing.
+ */
 const POLICY = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',

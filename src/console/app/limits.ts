@@ -24,8 +24,8 @@ export const serverProgram = (): string => {
 }
 
 /**
- * Runs a file and returns the JSON that it prints. The schemas are read in this way, because their modules
- * contain macros and a macro cannot import these.
+ * Runs a file and returns the JSON that it prints. Schemas are read in this way, because their modules
+ * contain macros, and a macro cannot import other macros.
  */
 const printedBy = (file: string) => {
   const path = join(import.meta.dir, '..', file)

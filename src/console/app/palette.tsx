@@ -74,10 +74,7 @@ const listOf = (path: string, query: Record<string, string | number>): Promise<N
     () => [],
   )
 
-/**
- * Maximum results of each kind, 20 in all. A person finds objects that are not shown with a longer search
- * text.
- */
+/** Maximum results of each kind, 20 in all. A longer search text finds the objects that are left out. */
 const SHOWN = { users: 6, clients: 6, organizations: 4, roles: 4 }
 
 const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
@@ -157,7 +154,7 @@ const Panel = (props: { opening: number }) => {
   const typed = text.trim().toLowerCase()
   const shown = [...actions.filter(({ title }) => fits(typed, title)), ...(typed === '' ? [] : found)]
   const close = () => {
-    // The close event comes later than the close, so the search may be open again.
+    // The browser sends the close event with a delay, and the search may be open again by then.
     if (opening.value === props.opening) opening.value = 0
   }
   const choose = ({ href }: Found) => {

@@ -46,7 +46,7 @@ const Activity = () => {
   )
 }
 
-/** Event types of which a login or a program causes many. */
+/** Event types that are frequent, because each login or program causes many of these events. */
 const ROUTINE = /^token\.(issued|refreshed|introspected)$|^session\.(created|expired)$/
 const SHOWN = 8
 

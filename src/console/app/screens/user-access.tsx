@@ -69,10 +69,7 @@ interface Application {
   last_active_at: string | null
 }
 
-/**
- * Returns the name of a scope without the id of its API. The answer of the admin API contains both, as the
- * database does.
- */
+/** Returns the name of a scope without the id of its API. The admin API answers with both. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
 /** Shows the applications that a user has used, with consent and sessions. */
