@@ -281,8 +281,8 @@ const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, gi
 }
 
 /**
- * Returns the environment without Gatehouse's settings. Child programs and libraries get it: the PostgreSQL
- * driver and TLS libraries read variables of their own.
+ * Returns the environment without Gatehouse's settings. It is passed to child programs, and to the PostgreSQL
+ * driver and TLS libraries, which read variables of their own.
  */
 export const environmentOfOthers = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))

@@ -48,8 +48,8 @@ export const clientCreate = async (name: string, options: Options): Promise<void
 }
 
 /**
- * Warns when no server with this issuer answers: a wrong issuer in an application's settings would show as a
- * failed login long after this command.
+ * Warns when no server with this issuer answers. Otherwise a wrong issuer in an application's settings would
+ * be noticed only at a failed login, long after this command.
  */
 const warnUnlessAnswered = async (url: string): Promise<void> => {
   const answer = await fetch(`${url}/.well-known/openid-configuration`, {

@@ -145,7 +145,7 @@ export const commands: readonly CommandRow[] = [
     about: 'print the registered applications, oldest first',
     options: [
       ofOrganization,
-      ['--dynamic', 'print the applications that no administrator registered instead'],
+      ['--dynamic', 'print only the applications that no administrator registered'],
       jsonLines,
     ],
     run: async options => (await import('./client-list.ts')).clientList(options),

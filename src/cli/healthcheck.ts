@@ -4,7 +4,8 @@ import { loadServerConfig } from './last-start.ts'
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
   const base = options.url ?? loadServerConfig(options).local_url
   try {
-    // The certificate is not verified: it names the public host, but this request goes to a loopback address.
+    // The certificate is not verified, because it names the public host, and this request goes to a loopback
+    // address.
     const answer = await fetch(`${base}/readyz`, {
       signal: AbortSignal.timeout(5_000),
       tls: { rejectUnauthorized: false },

@@ -50,7 +50,7 @@ export const makeMasterKey = (file: string): void => {
       flag: 'wx',
       flush: true,
     })
-    // A hard link never replaces a file: the second of two processes uses the key that the first one made.
+    // A hard link never replaces a file, so the second of two processes uses the key that the first one made.
     linkSync(partial, file)
     sync(dirname(file))
   } catch (error) {

@@ -31,7 +31,10 @@ export interface Part {
    * True for a single process, and for the one worker that applies the seed file and makes the set-up link.
    */
   isFirst: boolean
-  /** True: upgrades an older schema of the database. False: an older schema stops the start. */
+  /**
+   * True when the process upgrades an older schema of the database. Otherwise an older schema stops the
+   * start.
+   */
   upgrades: boolean
   /** Is called once the process answers requests. */
   onReady(ready: Ready, log: Pick<Logger, 'warn'>): void

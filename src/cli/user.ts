@@ -19,7 +19,7 @@ export interface UserOptions {
 /** Options of the list commands. */
 export interface ListOptions {
   config?: string
-  /** Slug of the organization; absent: all organizations. */
+  /** Slug of the organization. Undefined means all organizations. */
   organization?: string
   json?: boolean
 }

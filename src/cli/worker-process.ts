@@ -25,7 +25,9 @@ export interface WorkerProcess {
 export interface WorkerRole {
   /** Applies the seed file and makes the set-up link. */
   isFirst: boolean
-  /** True: upgrades an older schema of the database. False: an older schema stops the start. */
+  /**
+   * True when the worker upgrades an older schema of the database. Otherwise an older schema stops the start.
+   */
   upgrades: boolean
 }
 

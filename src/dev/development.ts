@@ -99,7 +99,7 @@ const OWN_PATHS = /^\/(?:dev\/|guide(?:\/|$))/
 const SNAPSHOT_MS = 200
 
 const FORM = 'application/x-www-form-urlencoded'
-/** Maximum bytes of a recorded form: the endpoints accept no longer form (http/body.ts). */
+/** Maximum bytes of a recorded form, which is the maximum at the endpoints (http/body.ts). */
 const MAX_FORM_BYTES = 64 * 1024
 
 /**
@@ -150,8 +150,8 @@ const recorded = async (
 }
 
 /**
- * Warns once for each host that differs from the issuer's host: a verifier that is configured with such a
- * host refuses every token.
+ * Warns once for each host that differs from the issuer's host, because a verifier that is configured with
+ * such a host refuses every token.
  */
 const hostWarning = ({ config, log }: Context) => {
   const known = new Set([config.url, config.internal_url].flatMap(url => (url ? [new URL(url).host] : [])))

@@ -1,7 +1,9 @@
 import type { Claims } from '#src/resource-server/claims.ts'
 import { protect, type ResourceVerifier, requireScopes } from '#src/resource-server/mcp.ts'
 
-/** Scopes of the MCP server: the first is needed for each request, the second for the tool `roll`. */
+/**
+ * Scopes of the MCP server. Each request needs the first one, and the tool `roll` needs the second one too.
+ */
 export const MCP_SCOPES = ['tools.read', 'tools.roll'] as const
 
 const PROTOCOL = '2025-11-25'

@@ -80,8 +80,8 @@ export const restoreOrganization = async (
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
     return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
   }
-  // A table without the column `organization_id` is skipped: its rows are deleted with the rows that they
-  // refer to.
+  // A table without the column `organization_id` is skipped, because its rows are deleted with the rows that
+  // they refer to.
   for (const name of names(tx).reverse()) {
     const condition = belongs(name)
     if (condition) await tx.delete(tableOf(tx, name)).where(condition)

@@ -84,8 +84,8 @@ const table = (head: string[], rows: string[][], { width, bold }: Style): string
   while (count > rows.length / 2 && !isFit(count)) count--
   const inColumns = new Set(fitting.slice(0, count))
   const widths = count > rows.length / 2 ? columns([head, ...inColumns], width) : undefined
-  // A stacked row has its first cell on a line of its own. Each further cell follows its column's name; the
-  // last one stands without a name.
+  // A stacked row has its first cell on a line of its own. Each further cell stands after the name of its
+  // column, except the last cell, which has no name.
   const stacked = ([first = '', ...rest]: string[]): string[] => [
     bold(first),
     ...rest

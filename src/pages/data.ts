@@ -1,7 +1,7 @@
 /**
- * The data of each page, by page name. "Posts" lists the fields of the page's form. Callers pass codes, never
- * sentences: the texts are in templates/locales. Over 300 lines on purpose: one file shows all data that a
- * template can use.
+ * The data of each page, by page name. "Posts" lists the fields of the page's form. Callers pass codes and no
+ * sentences, because the texts are in templates/locales. Over 300 lines on purpose: one file shows all data
+ * that a template can use.
  */
 import type en from '../../templates/locales/en.json'
 
@@ -320,7 +320,8 @@ interface ProviderPage extends Common, StepExit {
 }
 
 /**
- * Account linking: the provider's account has the address of an existing user. Posts that user's `password`.
+ * Asks before an account at a provider is linked to the existing user with the same address. Posts that
+ * user's `password`.
  */
 export interface LinkAccountPage extends ProviderPage {
   email: string
@@ -437,8 +438,8 @@ export interface InvitationPage extends Common {
   /** Upstream providers with which the person may sign in instead. */
   providers?: { alias: string; name: string; kind: string }[]
   /**
-   * Present in the second form: the password rules, and WebAuthn creation options as JSON when passkeys are
-   * allowed.
+   * Present in the second form. `rules` are the password rules, and `options` are WebAuthn creation options
+   * as JSON when passkeys are allowed.
    */
   sign_in?: {
     options?: string
@@ -510,8 +511,8 @@ export interface AccountFrame extends Common {
 }
 
 /**
- * Each form posts `csrf_token` and `factor_id`. The form of `rename_action` adds `name`; the one of
- * `codes_action` has `csrf_token` alone.
+ * Each form posts `csrf_token` and `factor_id`. The form of `rename_action` also posts `name`. The form of
+ * `codes_action` posts only `csrf_token`.
  */
 export interface AccountSecurityPage extends AccountFrame {
   factors: {

@@ -53,7 +53,8 @@ type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: nu
 
 /**
  * Returns the cache of the fetched set, with its age and last failure. jose's `createRemoteJWKSet` is not
- * used: it keeps no stale keys during an outage, and does not bound the refreshes of parallel requests.
+ * used, because it keeps no stale keys during an outage and does not bound the refreshes of parallel
+ * requests.
  */
 function createCache(options: KeySetOptions) {
   const { url, now, lifetime, maxStale, timeout } = options

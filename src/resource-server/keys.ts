@@ -19,7 +19,7 @@ const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
 export type KeyName = { alg: string; kid: string | undefined }
 
 /**
- * Header parameters that are refused: they supply the sender's own key or change the rules.
+ * Header parameters that are refused, because they supply the sender's own key or change the rules.
  * https://www.rfc-editor.org/rfc/rfc8725#section-3.10
  */
 const REFUSED = ['crit', 'jku', 'jwk', 'x5u', 'x5c']
@@ -79,8 +79,8 @@ function isUsable(jwk: unknown): jwk is JWK {
 export const hasKid = (keys: Keys, kid: string) => keys.some(key => key.jwk.kid === kid)
 
 /**
- * Returns the key with the header's kid; without a kid, the only key that matches the algorithm. A key that
- * was used before is returned without a promise.
+ * Returns the key with the header's kid. Without a kid it returns the only key that matches the algorithm. A
+ * key that was used before is returned without a promise.
  *
  * @throws UnknownKeyError, or AlgorithmNotAllowedError when the key with this kid has another algorithm
  */

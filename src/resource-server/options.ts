@@ -17,8 +17,9 @@ export type VerifierOptions = {
    */
   audience?: string | readonly string[] | undefined
   /**
-   * Identifier of the API that this service is, in place of `audience`: only tokens that were asked for with
-   * this `resource` are accepted (https://www.rfc-editor.org/rfc/rfc8707). One trailing slash is ignored.
+   * Identifier of the API that this service implements, in place of `audience`. Only tokens that were
+   * requested with this `resource` are accepted (https://www.rfc-editor.org/rfc/rfc8707). One trailing slash
+   * is ignored.
    */
   resource?: string | undefined
   /**

@@ -52,7 +52,7 @@ const BATCH = 10
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
-  // Several servers may start with the same file: the second one waits and finds no changes to make.
+  // Several servers may start with the same file. The second one waits, and then finds no changes to make.
   const changes = await base.store.exclusively('seed', () => applyPrepared(base, prepared, options), 'wait')
   if (!changes) throw new StorageError('Another server is applying a seed: try again.', 75)
   return changes

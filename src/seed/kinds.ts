@@ -131,7 +131,8 @@ const users: SeedKind<'users', UserRow> = {
       if (invite) await inviteUser(context, tx, row, invite, by)
     })
   },
-  // The password of an existing user stays: a file that is applied again must not undo the user's own change.
+  // An existing user keeps the password, because a file that is applied again must not undo the user's own
+  // change.
   update: async ({ context }, row, given, { picture }) => {
     const { password: _, password_hash: __, invite: ___, picture: ____, ...change } = given
     await updateUser(context, row.id, change, hostActor)

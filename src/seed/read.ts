@@ -3,7 +3,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { parseYaml, YamlError } from '#src/lib/yaml.ts'
 import { Seed, type SeedOf, type SeedSection, secretFields, seedJsonSchema, seedSections } from './schema.ts'
 
-/** A mistake in a file: its place, and a message that says what is allowed. */
+/** A mistake in a file: its path and line, and a message that says what is allowed. */
 export interface Mistake {
   path: string
   message: string

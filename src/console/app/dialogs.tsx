@@ -15,8 +15,8 @@ export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
     const { current } = dialog
     current?.showModal()
     return () => {
-      // This close event must not reach `onClose`: the person has not closed the dialog, and the screen may
-      // show another one in its place.
+      // This close event must not reach `onClose`, because the person has not closed the dialog and the
+      // screen may show another one in its place.
       current?.addEventListener('close', event => event.stopImmediatePropagation(), { capture: true })
       current?.close()
     }

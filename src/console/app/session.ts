@@ -76,7 +76,7 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
     verifier,
     { [oauth.allowInsecureRequests]: location.protocol === 'http:' },
   )
-  // The token comes directly from the server, so its times are compared with the server's clock: a wrong
+  // The token comes directly from the server, so its times are compared with the server's clock. A wrong
   // clock of this machine must not make the console refuse the token.
   const sent = Date.parse(answer.headers.get('date') ?? '')
   const clock = { [oauth.clockSkew]: Number.isNaN(sent) ? 0 : Math.round((sent - Date.now()) / 1000) }

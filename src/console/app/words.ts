@@ -107,13 +107,16 @@ const shortNames: Record<string, string> = {
   'Mac OS X': 'macOS',
 }
 
-/** Returns the browser and the system of a user agent; an unknown one unchanged, cut to 60 characters. */
+/**
+ * Returns the browser and the system of a user agent. An unknown user agent is returned as it is, cut to 60
+ * characters.
+ */
 export const programOf = (user_agent: string): string => {
   const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')
   const known = [browser, system].filter(Boolean).map(name => shortNames[name ?? ''] ?? name)
   return known.length > 0 ? known.join(', ') : user_agent.slice(0, 60)
 }
 
-/** Returns the title of an event type; an unknown type unchanged. */
+/** Returns the title of an event type. An unknown type is returned as it is. */
 export const eventTitle = (type: string): string =>
   (words.eventTitles as Record<string, string>)[type] ?? type
