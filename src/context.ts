@@ -27,8 +27,8 @@ export interface Caller {
   email: string | null
   organization_id: OrganizationId
   /**
-   * True for a caller of the default organization, which acts on all organizations. Any other caller acts on
-   * its own.
+   * True for a caller of the default organization, which acts on all organizations. Any other caller acts
+   * only on its own organization.
    */
   instance: boolean
   permissions: ReadonlySet<Permission>
@@ -144,7 +144,10 @@ export interface CookieNames {
   readonly browser: string
   /** Marks a browser in which a user has signed in before. */
   readonly device: string
-  /** Marks a browser in which users need no second factor; each choice to remember it sets a new value. */
+  /**
+   * Marks a browser in which users need no second factor; the cookie gets a new value each time the user
+   * chooses to be remembered.
+   */
   readonly remembered: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
@@ -231,8 +234,8 @@ export interface Core {
   /** Open streams of the audit log, and the read that serves all of them (audit/event-streams). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
   /**
-   * Runs work as a span of the request's trace when the request is traced. Names are constants, because the
-   * collector receives them.
+   * Runs work as a span of the request's trace when the request is traced. `name` is a constant without data
+   * of a request, because the collector receives it.
    */
   trace<T>(name: string, work: () => T): T
 }

@@ -92,8 +92,8 @@ const inputOf = (
     ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
-  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Its mistake is left out,
-  // because it is the same mistake as that of --redirect.
+  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Mistakes in it are left
+  // out, because they repeat those of --redirect.
   const problems = parsed.error.issues.filter(
     ({ path: [field] }) =>
       optionOf[String(field)] !== undefined && (field !== 'post_logout_redirect_uris' || postLogoutRedirect),

@@ -11,7 +11,7 @@ export interface CommandRow {
   name: string
   about: string
   hidden?: boolean
-  /** In the order of the command line, as `<required>`, `[optional]` or `<several...>`. */
+  /** Arguments in their order on the command line, as `<required>`, `[optional]` or `<several...>`. */
   arguments?: readonly (readonly [name: string, about?: string] | Argument)[]
   options?: readonly (readonly [flags: string, about?: string, fallback?: string] | Option)[]
   /**

@@ -101,7 +101,7 @@ const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   return requireSound(readSeedFile(seed_file))
 }
 
-/** Returns the port after the server's; 0 still means any free port. */
+/** Returns the port that follows the port of the server. 0, which means any free port, stays 0. */
 const mcpPortOf = (text = '8080'): number => {
   const port = portOf(text)
   return port === 0 || port === 65_535 ? 0 : port + 1

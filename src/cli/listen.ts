@@ -29,8 +29,8 @@ interface Listener {
 
 /**
  * Opens the server socket with the certificate of the settings. A Bun server cannot change its certificate,
- * so a second server takes over the port with a new one while the first finishes its requests. A client that
- * is in a handshake at that moment has to retry.
+ * so a second server takes over the port with the new certificate while the first one finishes its requests.
+ * A client that is in a handshake at that moment has to retry.
  *
  * @throws ConfigError when the address or the certificate cannot be used
  */

@@ -130,7 +130,7 @@ export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
     })
     child.unref()
   } catch {
-    // Podman passes NOTIFY_SOCKET to containers, which have no systemd-notify.
+    // systemd-notify is missing in containers, to which Podman passes NOTIFY_SOCKET.
     log.warn(
       { event: 'service_manager' },
       'NOTIFY_SOCKET is set, but systemd-notify is not installed: the service manager is not notified',

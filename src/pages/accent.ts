@@ -31,7 +31,8 @@ interface Scheme {
  * https://www.w3.org/TR/WCAG22/#non-text-contrast
  */
 const tokensOf = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme) => {
-  // One of the two is readable, because every colour has a contrast of at least 4.5 to white or to black.
+  // White or black is readable on the accent, because every colour has a contrast of at least 4.5 to one of
+  // them.
   const on_accent = contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK
   return {
     accent,

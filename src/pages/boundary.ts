@@ -90,9 +90,9 @@ const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client',
 const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
 
 /**
- * Returns the link of an error page. An error that leaves no login links to the account, a refused POST to
- * the page of its form, and a temporary error to the same URL. A request that came from an application and
- * that only the application can correct has no link.
+ * Returns the link of an error page: to the account when there is no login to return to, to the page of the
+ * form after a refused POST, and to the same URL after a temporary error. There is no link after a request of
+ * an application that only the application can correct.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }

@@ -4,7 +4,7 @@ import type { Core } from '#src/context.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from './boundary.ts'
 
-/** Purpose of a form. The token of one purpose is refused for every other. */
+/** Purpose of a form. A token for one purpose is refused for every other purpose. */
 export type CsrfPurpose =
   | 'login'
   | 'second_factor'

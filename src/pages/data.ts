@@ -8,7 +8,7 @@ import type en from '../../templates/locales/en.json'
 /** Key of a text in `templates/locales`. */
 export type MessageKey = keyof typeof en
 /**
- * The part of the message keys between `Prefix` and `Suffix`. `Code<'login.error.'>` is
+ * The part of the message keys between `Prefix` and `Suffix`. `MessageCode<'login.error.'>` is
  * `'invalid_credentials' | …`.
  */
 export type MessageCode<Prefix extends string, Suffix extends string = ''> = MessageKey extends infer Key
@@ -621,7 +621,7 @@ interface SessionRow extends Place {
  */
 export interface AccountPage extends AccountFrame {
   user: PageUser & { email_verified: boolean; organization: string; picture?: string }
-  /** The current browser comes first. Each has the sessions that began in it. */
+  /** Logins by browser, the current browser first. Each login has the sessions that began in its browser. */
   logins: (Place & {
     id: string
     /** ISO 8601. */

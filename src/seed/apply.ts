@@ -129,8 +129,8 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     return { path, value: { ...rest, ...found }, given: new Set([...names, ...Object.keys(found)]) }
   }
   const identity_providers: Entry<'identity_providers'>[] = []
-  // One after the other, because many providers at once would fill the organization's share of the XML
-  // reader's queue.
+  // Providers are read one after the other, because many at once would fill the organization's share of the
+  // XML reader's queue.
   for (const entry of seed.entries.identity_providers) identity_providers.push(await withMetadata(entry))
   return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, mistakes }
 }

@@ -82,7 +82,7 @@ const listening = (config: Config, port: number | undefined, exposed: boolean): 
   outbound_allow: [...config.outbound_allow, ...HOSTS.map(host => `*=${host}:${exposed ? port : '*'}`)],
 })
 
-/** Password hashes are cheap, because the passwords of development mode are public or random. */
+/** Passwords are hashed at low cost, because the passwords of development mode are public or random. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
 /**
@@ -100,7 +100,8 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
     ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
     : undefined
 
-  // With port 0 the issuer is known only once the socket is open. Requests that come before wait for the app.
+  // The socket is opened before the app exists, because with port 0 only an open socket tells the port, which
+  // the issuer contains. Requests that come meanwhile wait for the app.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
   const [listener, unlock] = lockAround(data_dir, () =>
     listen(given, {

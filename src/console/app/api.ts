@@ -117,8 +117,8 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 }
 
 /**
- * Calls the admin API. When the API demands a newer authentication, or a confirmation because of the last
- * administrator, the person is asked and the call is repeated once.
+ * Calls the admin API. When the API demands a newer authentication, or confirmation of a change that leaves
+ * an organization without an administrator, the person is asked and the call is repeated once.
  *
  * @throws ApiError
  */

@@ -118,8 +118,8 @@ const Difference = ({ stored, changed }: { stored: object; changed: object }) =>
 }
 
 /**
- * Shows the form of an object: its fields, a bar to save with the refusal, and a dialog when another person
- * has changed the object.
+ * Shows the form of an object: its fields, a bar with the button to save and a refusal, and a dialog when
+ * another person has changed the object.
  */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>
