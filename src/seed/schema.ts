@@ -114,13 +114,9 @@ const User = z
       .nullable()
       .optional()
       .describe(`${PHOTO} null removes it; the file of an export has it with \`--pictures\`.`),
-    invite: z
-      .literal('mail', 'mail, or nothing.')
-      .optional()
-      .meta({
-        description:
-          'Instead of password; for new users only. The user gets a mail with a link to choose a password.',
-      }),
+    invite: z.literal('mail', 'mail, or nothing.').optional().meta({
+      description: 'Instead of password; for new users only: mails a link to choose one.',
+    }),
   })
   .refine(({ password, password_hash }) => !password || !password_hash, {
     path: ['password_hash'],
