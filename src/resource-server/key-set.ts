@@ -63,9 +63,7 @@ function createCache(options: KeySetOptions) {
   let failure: Failure | undefined
   let pending: { done: Promise<void>; startedAt: number } | undefined
 
-  /**
-   * Returns the age of the set. After the clock was set back, the age is the one at which a refresh is due.
-   */
+  /** Returns the age of the set; after the clock was set back, the age at which a refresh is due. */
   function age(): number {
     const elapsed = now() - loadedAt
     if (elapsed >= 0) return elapsed
@@ -86,10 +84,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /**
-   * Returns the request in flight. A request older than its timeout does not count, because a worker that was
-   * suspended may never finish it.
-   */
+  /** Returns the request in flight, unless it outlived its timeout, as in a suspended worker. */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {
