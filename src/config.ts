@@ -156,8 +156,7 @@ interface RawValue {
 }
 
 /**
- * Adds a value. The value of `name_FILE` is a path, and the content of that file is added. An unknown
- * (mistyped) name is an error.
+ * Adds a value, or the content of the file that `name_FILE` names. An unknown (mistyped) name is an error.
  */
 const addRaw = (
   given: Map<Name, RawValue>,
@@ -256,8 +255,7 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // A server with a URL listens on all addresses, because other machines have to reach it. Any other server
-    // listens on loopback only.
+    // A server with a URL has to be reachable from other machines; without a URL it listens on loopback.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }

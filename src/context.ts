@@ -35,8 +35,8 @@ export interface Caller {
   /** Scopes of the token. */
   scopes: readonly string[]
   /**
-   * Permissions that the user or client has but the token's scopes do not include. A call that needs one of
-   * them is refused with `insufficient_scope`, any other refused call with `forbidden`.
+   * Permissions that the caller has and the token's scopes lack; a call that needs one gets
+   * `insufficient_scope`.
    */
   withheld: ReadonlySet<Permission>
   /** False for a user who has to authenticate again before calling a route with `fresh` (RFC 9470). */
@@ -89,9 +89,7 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /**
-   * Throws the 503 of `run` when the queue is full. It is called before a request uses up a single-use value.
-   */
+  /** Throws the 503 of `run` when the queue is full. Called before a request uses up a single-use value. */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -144,10 +142,7 @@ export interface CookieNames {
   readonly browser: string
   /** Marks a browser in which a user has signed in before. */
   readonly device: string
-  /**
-   * Marks a browser in which users need no second factor; the cookie gets a new value each time the user
-   * chooses to be remembered.
-   */
+  /** Marks a browser in which users need no second factor; each user who chooses this sets a new value. */
   readonly remembered: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string

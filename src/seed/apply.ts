@@ -37,8 +37,7 @@ export interface SeedOptions {
 /** Maximum entries of a file that is applied in one transaction. */
 const SHORT = 25
 /**
- * Changes per transaction of a longer file. The number is small, because other writes wait for the end of a
- * transaction (SQLite) or conflict with it (PostgreSQL).
+ * Changes per transaction of a longer file; few, because other writes wait (SQLite) or conflict (PostgreSQL).
  */
 const BATCH = 10
 
@@ -78,8 +77,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
 }
 
 /**
- * Passwords hashed in one batch. It fits in the hash queue even with two cores, where one organization may
- * have 64 of the 128 seats.
+ * Passwords hashed in one batch; with two cores an organization has 64 of the 128 seats in the hash queue.
  */
 const HASHES = 32
 
@@ -119,8 +117,7 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // A new organization has no id yet. Its slug is enough, because `outbound_allow` names a tenant by its
-    // slug.
+    // The organization may be new. Its slug is enough, because `outbound_allow` names tenants by slug.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -152,10 +149,7 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/**
- * Runs the steps and collects all mistakes. `applied` is the number of changes that earlier transactions have
- * committed.
- */
+/** Runs the steps and collects all mistakes. `applied` counts the changes of earlier transactions. */
 const runSteps = async (
   base: Core,
   tx: Transaction,
@@ -287,8 +281,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // The rows are read only now, after the earlier sections are pruned, because deleting an organization
-    // also deletes its users.
+    // Read after the earlier sections are pruned, because deleting an organization also deletes its users.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })
