@@ -37,7 +37,7 @@ export interface SeedOptions {
 /** Maximum entries of a file that is applied in one transaction. */
 const SHORT = 25
 /**
- * Changes per transaction of a longer file; few, because other writes wait (SQLite) or conflict (PostgreSQL).
+ * Changes per transaction of a longer file. Meanwhile other writes wait (SQLite) or conflict (PostgreSQL).
  */
 const BATCH = 10
 
@@ -76,9 +76,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/**
- * Passwords hashed in one batch; with two cores an organization has 64 of the 128 seats in the hash queue.
- */
+/** Passwords hashed at once; with two cores an organization has 64 of the 128 places in the hash queue. */
 const HASHES = 32
 
 /** Work on one entry: one that the file names, or a stored one to prune. */
