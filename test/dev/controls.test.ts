@@ -169,7 +169,7 @@ describe('dev 10: faults', () => {
   test('a fault has exactly one kind and a known endpoint', async () => {
     await using server = await startGatehouse()
     await expect(server.faults.add({ endpoint: 'token', hang: true, reset: true })).rejects.toThrow(
-      /Exactly one/,
+      /Give one of/,
     )
     await expect(server.faults.add({ endpoint: 'nowhere' as 'jwks', status: 500 })).rejects.toThrow(
       /or one of: authorize/,
