@@ -6,7 +6,7 @@ export interface ClientInfo {
   readonly user_agent: string
   /** BCP 47 tag of the language of mail to the user. */
   readonly locale?: string
-  /** IANA time zone of times in mail to the user, as the browser names it. */
+  /** IANA time zone for times in mail to the user, as the browser names it. */
   readonly time_zone?: string | undefined
   /** Name of the OAuth client whose authorization request led to the event. */
   readonly application?: string | undefined

@@ -156,9 +156,9 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 }
 
 /**
- * Uses the brand of the organization whose users are logged in, and the default organization's brand for
- * several or none. The brand of the client's organization is not used, because any tenant could link here
- * with its own client and put its CSS on a page of other users.
+ * Uses the brand of the organization whose users are logged in. With users of several organizations, or none,
+ * it uses the brand of the default organization. The brand of the client's organization is not used, because
+ * any tenant could link here with its own client and put its CSS on a page of other users.
  */
 const common = async (
   context: Context,

@@ -42,8 +42,8 @@ const MAX_TEXT_BYTES = 1_024
 const MAX_NAME_LENGTH = 128
 
 /**
- * Reads a file in MaxMind's format and tries sample addresses: damaged files and files without cities and
- * countries are refused. A look-up never throws and decodes a bounded number of values, whatever the file
+ * Reads a file in MaxMind's format and tries sample addresses. Damaged files, and files without cities and
+ * countries, are refused. A look-up never throws and decodes a bounded number of values, whatever the file
  * contains.
  *
  * @throws Error whose message completes "the file …"

@@ -35,7 +35,7 @@ export const beginPurge = async (
   await tx.insert(tx.tables.purges).values({ id, kind, created_at: now, logout }).onConflictDoNothing()
 }
 
-/** Marks a purge as finished: no rows of the deleted resource remain. */
+/** Marks a purge as finished, once no rows of the deleted object remain. */
 export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
   await tx.delete(tx.tables.purges).where(eq(tx.tables.purges.id, id))
 }

@@ -82,9 +82,9 @@ export const removeRemains = async (
 }
 
 /**
- * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. Users,
- * sessions and events are hidden at once and removed later in batches, as are rows that depend on the
- * clients.
+ * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. Its users,
+ * sessions and events, and the rows that depend on its clients, are hidden at once and removed later in
+ * batches.
  */
 export const removeOrganizationParts = async (
   tx: Transaction,

@@ -12,7 +12,7 @@ interface Searchable {
   last_name: string
 }
 
-/** A search in one organization or in all. */
+/** A search in one organization or in all organizations. */
 export interface Search {
   term: string
   organization_id?: OrganizationId | undefined

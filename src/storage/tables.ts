@@ -101,7 +101,7 @@ export const tables = (kit: Kit) => {
         name: text('name').notNull(),
         slug: text('slug').notNull(),
         display_name: text('display_name').notNull(),
-        /** Name, slug and display name in the form that search compares; SQL folds only ASCII. */
+        /** Name, slug and display name, folded for the search because SQL folds only ASCII. */
         search_text: text('search_text').notNull(),
         settings: json('settings').$type<Record<string, unknown>>().notNull(),
         user_count: int('user_count').notNull().default(0),
@@ -176,7 +176,7 @@ export const tables = (kit: Kit) => {
         pending_email: text('pending_email'),
         first_name: text('first_name').notNull(),
         last_name: text('last_name').notNull(),
-        /** Text in the form that search compares (`searchText`); SQL folds only ASCII. */
+        /** Text for the search (`searchText`), folded because SQL folds only ASCII. */
         search_text: text('search_text').notNull(),
         enabled: bool('enabled').notNull().default(true),
         email_verified: bool('email_verified').notNull().default(false),

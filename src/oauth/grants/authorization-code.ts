@@ -213,7 +213,7 @@ const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, cod
 }
 
 /**
- * Revokes the session that a code began, if any: the second use shows that the code leaked.
+ * Revokes the session that a code began, if any, because the second use shows that the code leaked.
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
  */
 const endSessionOf = (
