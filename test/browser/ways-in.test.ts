@@ -8,7 +8,7 @@ import type { Json } from '#test/support/app.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { closeChromium, openPage, testInChromium, withAuthenticator } from '#test/support/chromium.ts'
-import { serveConsole } from '#test/support/console.ts'
+import { enterConsole, serveConsole } from '#test/support/console.ts'
 import { codeOf, enrolTotp, openEnrolment } from '#test/support/factors.ts'
 import { PASSWORD } from '#test/support/people.ts'
 
@@ -120,6 +120,27 @@ for (const [look, options] of LOOKS) {
 
 const idOf = async (username: string): Promise<string> =>
   (await served.app.admin('GET', `/users?search=${username}`)).body.data[0].id
+
+testInChromium(
+  'MCD-09 an administrator turns codes by mail off for a user, where the organization offers them',
+  async () => {
+    const path = `/users/${await idOf('grace')}`
+    const { page, close } = await openPage()
+    const box = page.getByLabel('May sign in with a code by mail')
+    await enterConsole(page, served.url, `/console${path}`)
+    await page.getByLabel('The address is verified').waitFor()
+    expect(await box.count()).toBe(0)
+    await allow({ email_code: 'users' })
+    await page.goto(`${served.url}/console${path}`)
+    await box.uncheck()
+    const saved = page.waitForResponse(answer => answer.request().method() === 'PUT')
+    await button(page, 'Save changes').click()
+    expect((await saved).status()).toBe(200)
+    expect((await served.app.admin('GET', path)).body.email_code).toBe(false)
+    await close()
+  },
+  60_000,
+)
 
 testInChromium(
   'PEO-39 one box for the terms serves the passkey and, without JavaScript, the password',

@@ -27,6 +27,7 @@ const whole: SeedInput = {
       username: 'alice',
       email: 'alice@acme.example',
       first_name: 'Alice',
+      email_code: false,
       roles: ['user', 'editor'],
       attributes: { team: 'red', env: { env: 'HOME' } },
       password: 'Correct-horse-7',
@@ -219,10 +220,14 @@ test('a plan reports the changes, and changes nothing', async () => {
   expect(await apply(app, whole)).toEqual(plan)
 })
 
-test('an export applied to another instance makes it the same', async () => {
+test('MCD-09 an export applied to another instance makes it the same', async () => {
   const app = await startApp()
   await apply(app, whole)
   const seed = await exportSeed(app.context, { secrets: true })
+  expect(seed.users?.map(({ username, email_code }) => [username, email_code])).toEqual([
+    ['alice', false],
+    ['bob', undefined],
+  ])
   const copy = await startApp()
   const changes = await applySeed(copy.context, parseSeed(renderSeed(seed), 'export.yaml'))
   expect(changes.filter(({ action }) => action === 'create')).toHaveLength(9)
