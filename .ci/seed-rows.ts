@@ -39,14 +39,22 @@ export const seedRows = async (): Promise<object> => {
     ),
   )
   const ranks = new Map([...times].sort().map((at, rank) => [at, rank + 1 - times.size]))
-  const relative = (row: Row): Row =>
+  const defaultsOf = (name: string) => {
+    const columns = db.query(`PRAGMA table_info("${name}")`).all() as { name: string; dflt_value: string }[]
+    return db.query(`SELECT ${columns.map(each => `${each.dflt_value} AS "${each.name}"`)}`).get() as Row
+  }
+  /** Leaves out columns with their default, so that a new column with a default changes nothing. */
+  const relative = (row: Row, defaults: Row): Row =>
     Object.fromEntries(
-      Object.entries(row).map(([column, value]) => [
-        column,
-        COUNTS.includes(column) ? 0 : (ranks.get(value) ?? value),
-      ]),
+      Object.entries(row)
+        .map(
+          ([column, value]) => [column, COUNTS.includes(column) ? 0 : (ranks.get(value) ?? value)] as const,
+        )
+        .filter(([column, value]) => value !== defaults[column]),
     )
-  const rows = Object.fromEntries(filled.map(([name, all]) => [name, all.map(relative)]))
+  const rows = Object.fromEntries(
+    filled.map(([name, all]) => [name, all.map(row => relative(row, defaultsOf(name)))]),
+  )
   const events = rowsOf('events').map(({ type, target_id, target_type, organization_id, metadata }) => ({
     type,
     target_id,
