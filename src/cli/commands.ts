@@ -1,9 +1,17 @@
 /** Over 300 lines on purpose: one list holds all commands and their help texts. */
-import { Argument, type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { VERSION_LINE } from '#src/lib/version.ts'
 
 /** Arguments that commander passes to an action. They are untyped; each command declares its own types. */
 type Parsed = Parameters<Parameters<Command['action']>[0]>
+
+/** Conditions of an option. */
+export interface OptionRule {
+  isMandatory?: true
+  choices?: readonly string[]
+  /** Name of an option that cannot be given with this one. */
+  conflicts?: string
+}
 
 /** A command with its arguments, options and action. */
 export interface CommandRow {
@@ -12,8 +20,13 @@ export interface CommandRow {
   about: string
   hidden?: boolean
   /** Arguments in their order on the command line, as `<required>`, `[optional]` or `<several...>`. */
-  arguments?: readonly (readonly [name: string, about?: string] | Argument)[]
-  options?: readonly (readonly [flags: string, about?: string, fallback?: string] | Option)[]
+  arguments?: readonly (readonly [name: string, about?: string, choices?: readonly string[]])[]
+  options?: readonly (readonly [
+    flags: string,
+    about?: string,
+    fallback?: string | undefined,
+    rule?: OptionRule,
+  ])[]
   /**
    * Undefined for a group.
    *
@@ -71,15 +84,17 @@ export const commands: readonly CommandRow[] = [
     about: 'create a user',
     arguments: [['<username>']],
     options: [
-      new Option('--email <address>').makeOptionMandatory(),
+      ['--email <address>', '', undefined, { isMandatory: true }],
       ['--first-name <name>', '', ''],
       ['--last-name <name>', '', ''],
       ['--role <role...>', 'roles of the user; default: user'],
       organization,
-      new Option(
+      [
         '--password',
         'read the password from standard input; default: print a sign-in link',
-      ).conflicts('invite'),
+        undefined,
+        { conflicts: 'invite' },
+      ],
       ['--invite', 'mail an invitation, with which the user chooses a password or a passkey'],
     ],
     run: async (options, name) => (await import('./user-create.ts')).userCreate(name, options),
@@ -119,12 +134,12 @@ export const commands: readonly CommandRow[] = [
     about: 'register an application and print what to paste into its settings, with the secret',
     arguments: [['<name>', 'client_id and displayed name; 3 to 128 letters, digits and - . _ ~ : /']],
     options: [
-      new Option(
+      [
         '--kind <kind>',
         'web: has a server; spa: runs in the browser; native: on a device; service: logs no one in',
-      )
-        .choices(['web', 'spa', 'native', 'service'])
-        .makeOptionMandatory(),
+        undefined,
+        { choices: ['web', 'spa', 'native', 'service'], isMandatory: true },
+      ],
       ['--redirect <url...>', 'address of the application that a login returns to; compared exactly'],
       [
         '--post-logout-redirect <url...>',
@@ -300,7 +315,7 @@ export const commands: readonly CommandRow[] = [
     name: 'webhooks listen',
     about: 'forward new events to a URL until stopped, signed as by a webhook',
     options: [
-      new Option('--forward <url>', 'address of your program').makeOptionMandatory(),
+      ['--forward <url>', 'address of your program', undefined, { isMandatory: true }],
       ['--events <type...>', 'event types; * stands for any text; default: all'],
       ['--secret <secret>', 'begins whsec_; default: a new one, which is printed'],
       ['--url <url>', 'read from another server; needs --client and GATEHOUSE_CLIENT_SECRET'],
@@ -382,7 +397,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'completion',
     about: 'print a script that completes commands and options in the shell',
-    arguments: [new Argument('<shell>').choices(['bash', 'zsh', 'fish'])],
+    arguments: [['<shell>', '', ['bash', 'zsh', 'fish']]],
     run: async (_options, shell, program) => (await import('./completion.ts')).completion(shell, program),
   },
   {
@@ -399,9 +414,7 @@ export const commands: readonly CommandRow[] = [
     name: 'sbom',
     about: 'print a software bill of materials in JSON',
     options: [
-      new Option('--format <format>', 'CycloneDX 1.6 or SPDX 2.3')
-        .choices(['cyclonedx', 'spdx'])
-        .default('cyclonedx'),
+      ['--format <format>', 'CycloneDX 1.6 or SPDX 2.3', 'cyclonedx', { choices: ['cyclonedx', 'spdx'] }],
     ],
     run: async options => (await import('./sbom.ts')).sbom(options),
   },

@@ -1,7 +1,7 @@
 /** Tests completion in the installed shells, and the manual page. */
 import { expect, test } from 'bun:test'
 import { commands } from '#src/cli/commands.ts'
-import { program } from '#src/cli/run.ts'
+import { program } from '#src/cli/program.ts'
 import { settings } from '#src/config.ts'
 import { testWith } from '#test/support/debian.ts'
 import { gatehouse } from '#test/support/executable.ts'

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { StorageError } from '#src/storage/errors.ts'
 
 // This file imports no macro, because it runs inside the macro of empty-image.ts.
@@ -41,4 +41,4 @@ export const hasMigrations = (db: Database): boolean => {
 }
 
 /** Returns the SHA-256 of a migration's text in hexadecimal digits. */
-export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+export const hashOf = (text: string): string => hash('sha256', text)
