@@ -123,7 +123,7 @@ const requestOf = async (context: Context, client: Client, user: UserRow, { scop
 /** Claims that show the attribute of the same name even without a claim mapping. */
 const OF_ATTRIBUTES = [...profileAttributes, 'phone_number', 'phone_number_verified', 'address']
 
-/** Returns the claims that show an attribute which is visible to nobody. */
+/** Returns the names of claims whose values come from attributes that administrators may not see. */
 const hiddenClaims = (names: ReadonlySet<string>, mapping: ClaimMapping): string[] => [
   ...OF_ATTRIBUTES.filter(name => names.has(name)),
   ...Object.entries(mapping).flatMap(([claim, rule]) => {

@@ -242,8 +242,8 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
 }
 
 /**
- * Returns a command that works as printed. It requests a token by client_credentials, or the discovery
- * document when the client has no secret.
+ * Returns a command that works as printed. It requests a token by client_credentials if the client has a
+ * secret and this grant, otherwise the discovery document.
  */
 const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`

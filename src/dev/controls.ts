@@ -127,7 +127,7 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
     return json({ changes: await applySeed(context, readSeed(input), { any_password: true }) })
   } catch (error) {
     if (!(error instanceof SeedError)) throw error
-    throw new AppError('validation_failed', 'The seed is refused; nothing was applied.', {
+    throw new AppError('validation_failed', `The seed is refused; ${error.kept}.`, {
       details: error.mistakes.map(({ path, message }) => ({ field: path, code: 'seed', message })),
     })
   }

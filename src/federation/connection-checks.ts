@@ -22,7 +22,7 @@ export const ConnectionCheck = z
   .meta({ id: 'ConnectionCheck', description: 'A check of the connection to an identity provider.' })
 export type ConnectionCheck = z.output<typeof ConnectionCheck>
 
-/** Returns a check; a value of another server is left out when it cannot be shown. */
+/** Returns the result of a check without a `value` that `isShown` refuses: another server may have sent it. */
 export const finding = (
   name: (typeof names)[number],
   status: ConnectionCheck['status'],
@@ -30,7 +30,7 @@ export const finding = (
   value?: unknown,
 ): ConnectionCheck => ({ name, status, message, ...(isShown(value) && { value }) })
 
-/** True for a text of another server that is shown: a line of at most 256 characters. */
+/** True for one line of at most 256 characters. */
 const isShown = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= 256 && isLine(value)
 

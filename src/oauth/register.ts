@@ -33,8 +33,8 @@ const MAX_BYTES = 16 * 1024
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
-    // Any web page may register a client and read the answer, because an open registration concerns no
-    // tenant.
+    // CORS: any web page may read the response, because an open registration belongs to no organization and a
+    // public client has no secret. The exceptions follow below.
     endpoint_call.client_id = PUBLIC_DYNAMIC
     const { call } = endpoint_call
     if (!(await acceptsRegistrations(context.store)))

@@ -25,6 +25,8 @@ export interface Source {
 export class SeedError extends Error {
   readonly exit_code = 2
   readonly mistakes: readonly Mistake[]
+  /** Says which changes were applied all the same. */
+  readonly kept: string
 
   constructor({ file, lineOf }: Source, mistakes: readonly Mistake[], applied = 0) {
     const lines = mistakes.map(
@@ -36,6 +38,7 @@ export class SeedError extends Error {
       applied > 0 ? `its first ${applied} changes were applied, the others were not` : 'nothing was applied'
     super(`${file} has ${count}; ${kept}.\n${lines.join('\n')}`)
     this.mistakes = mistakes
+    this.kept = kept
   }
 }
 

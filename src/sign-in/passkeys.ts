@@ -16,8 +16,9 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
   acrValues.filter(value => value !== 'phr' || offersPasskeys(config))
 
 /**
- * Derives the WebAuthn challenge of one purpose and one `subject` (a flow and its round). It is invalid after
- * the round, and only the holder of the flow's handle receives it.
+ * Derives the WebAuthn challenge of one purpose and one `subject`. In a login the subject is the flow and its
+ * round: the challenge works once, for the holder of the flow's handle. On the page of an invitation or link it
+ * is the page's CSRF token.
  */
 export const challengeOf = (
   { master }: Core,

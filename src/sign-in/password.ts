@@ -95,8 +95,8 @@ interface Means {
 }
 
 /**
- * Authenticates a user by name, within the budgets of attempts. Each failure gets the same refusal, and the
- * same rows are counted; only the audit log has the reason.
+ * Authenticates a user by name, within the budgets of attempts. A failed check gets the same refusal whatever
+ * its reason, which only the audit log has, and raises the same counters for unknown and existing users.
  */
 export const proveByName = async (
   context: Context,

@@ -109,7 +109,7 @@ export const writable = {
   ),
   // A client repeats a lost request within seconds, and a stolen token is of use for as long.
   refresh_token_reuse_window: integer(0, 30).describe(
-    'Seconds after its use in which a refresh token is accepted again, for a client that lost the answer.',
+    'Seconds for which a used refresh token is still accepted, for a client that did not get the response; 0: never.',
   ),
   ...presentationFields,
   ...logoutFields,

@@ -228,7 +228,7 @@ ${exporting('service')}`,
   },
 ]
 
-/** Returns code or settings that log in with a client of this kind. */
+/** Returns the code or settings of an application of this kind: a login, or for a service a token request. */
 export const snippets = (application: Application): Snippet[] =>
   ({ web: [web], spa: [spa], native: [native], service: [service] })[application.kind].flatMap(make =>
     make(application),

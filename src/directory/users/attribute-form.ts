@@ -71,7 +71,7 @@ export const readAttributes = (
     if (value === undefined && required) errors[id] = 'required'
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
-  // Attributes above the size limit are refused, because they could not be sent back through the admin API.
+  // The limits of the admin API apply here too: it would refuse a PUT that repeats what a GET returned.
   if (freeAttributesProblem({ ...attributes, ...changes }))
     for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
   return { changes, errors }

@@ -21,7 +21,7 @@ export interface UserChangedBy {
   actor: Actor
   client_info: ClientInfo
   caller?: Caller
-  /** The name with which the caller confirms that the organization loses its last administrator. */
+  /** User name of the changed user, repeated by the caller to remove the last administrator (`?confirm=`). */
   confirmed?: string | undefined
 }
 

@@ -90,8 +90,8 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
 }
 
 /**
- * Returns the condition of `within` for rows of `users` that another index finds. `coalesce` hides the
- * columns from the query planner, which therefore keeps that index.
+ * Returns the same condition as `within`, for a query that finds its users by another index (a search term or
+ * an attribute). `coalesce` keeps the query planner from choosing an index on these columns.
  */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables

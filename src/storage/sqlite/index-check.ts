@@ -9,10 +9,10 @@ export const identifier = (name: string): string => `"${name.replaceAll('"', '""
 const MANY = 100_000
 
 /**
- * Compares each index with its table and returns a finding for each difference. Both are read in order, and
- * the sums of the hashes of all entries are compared, so the time per row is constant. `PRAGMA
- * integrity_check` looks each row up in each index, which takes three times as long per row once the indexes
- * exceed the page cache.
+ * Compares each index with its table. Returns a finding for each index that differs, and for each unique
+ * index with repeated keys. Both are read in order, and the sums of the hashes of all entries are compared,
+ * so the time per row is constant. `PRAGMA integrity_check` looks each row up in each index, which takes
+ * three times as long per row once the indexes exceed the page cache.
  *
  * @param rows number of rows by table
  * @param onProgress receives the name of each large table before it is read
