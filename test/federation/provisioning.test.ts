@@ -31,6 +31,7 @@ describe('a new user', () => {
       last_name: 'van Dam',
       enabled: true,
       email_verified: false,
+      email_code: true,
       organization_id: 'org_default',
       roles: ['user'],
       attributes: {},
