@@ -22,7 +22,7 @@ export const ConnectionCheck = z
   .meta({ id: 'ConnectionCheck', description: 'A check of the connection to an identity provider.' })
 export type ConnectionCheck = z.output<typeof ConnectionCheck>
 
-/** Returns the result of a check without a `value` that `isShown` refuses: another server may have sent it. */
+/** Returns the result of a check. Another server may have sent `value`: one that is not shown is left out. */
 export const finding = (
   name: (typeof names)[number],
   status: ConnectionCheck['status'],
