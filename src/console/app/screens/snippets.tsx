@@ -33,7 +33,7 @@ const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 't
     .replace("'http://localhost:3000'", `'${url.origin}'`)
     .replace("'/callback'", `'${url.pathname}'`)
   const title =
-    'app.mjs, a server around it, for the same folder: `CLIENT_SECRET=THE_SECRET node app.mjs` starts it:'
+    'app.mjs, the server that uses it, for the same folder. `CLIENT_SECRET=THE_SECRET node app.mjs` starts it; open its address in a private window, because this one is signed in:'
   return [{ title, code }]
 }
 
