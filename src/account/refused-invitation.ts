@@ -7,7 +7,7 @@ import { HOUR } from '#src/lib/duration.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
-import { findThrottle, upsertThrottle } from '#src/sign-in/store.ts'
+import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
  * Returns the invitation with this `link_hash`. When it exists and is refused, an event records the refusal.
@@ -29,6 +29,8 @@ const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
   return expires_at <= now ? 'expired' : 'not_allowed'
 }
 
+const EVENTS = { kind: 'window', count: 1, window: HOUR, wait: 0 } satisfies Limit
+
 /**
  * Records at most one event an hour for each invitation: mail scanners open old links again and again. The
  * links of registrations are left out, because a stranger may ask for any number of them.
@@ -37,18 +39,9 @@ const recordRefusal = async (context: Context, call: Call, link_hash: SecretHash
   const invitation = await context.store.read(q => findInvitationOfLink(q, link_hash))
   if (!invitation || invitation.is_registration || !mayReport(context, call, invitation)) return
   const { id, organization_id } = invitation
-  const now = context.clock.now()
-  const key = `invitation:${id}`
   await context.store.write(async tx => {
-    const known = await findThrottle(tx, key)
-    if (known && known.expires_at > now) return
-    await upsertThrottle(tx, {
-      key,
-      failures: 1,
-      window_started_at: now,
-      blocked_until: 0,
-      expires_at: now + HOUR,
-    })
+    const [refusals = 0] = await countFailure(context, tx, [{ key: `invitation:${id}`, limit: EVENTS }])
+    if (refusals > EVENTS.count) return
     await record(context, tx, {
       type: 'invitation.refused',
       actor: anonymousActor,
@@ -56,7 +49,7 @@ const recordRefusal = async (context: Context, call: Call, link_hash: SecretHash
       target_type: 'invitation',
       organization_id,
       client_info: call,
-      metadata: { reason: reasonOf(invitation, now) },
+      metadata: { reason: reasonOf(invitation, context.clock.now()) },
     })
   })
 }
