@@ -203,7 +203,7 @@ const allows = ({ config }: Context, { wait, concurrent }: Budget, running: numb
 /** Returns whether the attempt of an occupied slot is allowed by `budgets`, which were read afterwards. */
 const isWithin = (context: Context, budgets: readonly Budget[], { key }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)
-  return key === FREE.key || (budget ? allows(context, budget, context.attempts.get(key) ?? 0) : false)
+  return key === FREE.key || (budget !== undefined && allows(context, budget, context.attempts.get(key) ?? 0))
 }
 
 /**
