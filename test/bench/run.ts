@@ -39,13 +39,13 @@ bun run bench --steady [--users 50000] [--events 300000] [--quick]
 Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints what one
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
-behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation costs
-more than 5 % more CPU time here (median of the three ratios), with 1, 8 or 64 connections; with --postgres on PostgreSQL,
-whose own CPU time is compared too. --floor measures this build and the
-bare stack (bare.ts) by turns: its ratio shows what features cost. --deliveries measures webhooks alone. --large compares a
-database with so many users and events with one of 1,000 and 10,000. --steady measures writes and the event loop beside a
-backup, an apply, a clean-up, key rotations and a login storm; on a busy machine a fresh session of high priority helps, and a
-TMPDIR in memory leaves the disk out. --write keeps the results as Markdown.`
+behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation
+costs more than 5 % more CPU time here (median of the three ratios), with 1, 8 or 64 connections; with --postgres on
+PostgreSQL, whose own CPU time is compared too. --floor measures this build and the bare stack (bare.ts) by turns: its
+ratio shows what features cost. --deliveries measures webhooks alone. --large compares a database with so many users and
+events with one of 1,000 and 10,000. --steady measures writes and the event loop beside a backup, an apply, a clean-up,
+key rotations and a login storm; on a busy machine a fresh session of high priority helps, and a TMPDIR in memory leaves
+the disk out. --write keeps the results as Markdown.`
 
 const { values: options } = parseArgs({
   options: {
