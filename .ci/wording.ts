@@ -77,7 +77,7 @@ const titlesOf = (source: string): { line: number; text: string }[] =>
     })),
   )
 
-const code = [...new Glob('{src,test}/**/*.{ts,tsx}').scanSync(), '.drizzle.ts'].sort()
+const code = [...new Glob('{src,test}/**/*.{ts,tsx}').scanSync(), '.ci/drizzle.ts'].sort()
 const pages = ['templates/guide/*.md', '.github/*.md', 'src/**/*.md', 'test/**/*.md', 'README.md']
   .flatMap(glob => [...new Glob(glob).scanSync({ dot: true })])
   .sort()

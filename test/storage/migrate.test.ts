@@ -9,7 +9,7 @@ import { applyMigrations, type Migrations } from '#src/storage/sqlite/apply-migr
 import { migrate } from '#src/storage/sqlite/migrate.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
-import { postgresChanges, sqliteChanges } from '../../.drizzle.ts'
+import { postgresChanges, sqliteChanges } from '../../.ci/drizzle.ts'
 
 const first: Migrations = { '0000_a.sql': 'CREATE TABLE a (x) ; INSERT INTO a VALUES (1)' }
 const second: Migrations = { ...first, '0001_b.sql': 'CREATE TABLE b (x)' }

@@ -4,13 +4,13 @@ import {
   generateSQLiteDrizzleJson,
   generateSQLiteMigration,
 } from 'drizzle-kit/api'
-import { postgresTables } from './src/storage/postgres/tables.ts'
-import { sqliteTables } from './src/storage/sqlite/tables.ts'
+import { postgresTables } from '#src/storage/postgres/tables.ts'
+import { sqliteTables } from '#src/storage/sqlite/tables.ts'
 
 /*
- * `bun run db:generate NAME` writes the difference between `src/storage/tables.ts` and the schema of the last migration
- * as the next migration of each engine. Triggers and views are added to the file by hand. A released migration never
- * changes: databases that have it would be refused.
+ * `bun run db:generate NAME` writes the difference between `src/storage/tables.ts` and the schema of the last
+ * migration as the next migration of each engine. Triggers and views are added to the file by hand. A
+ * released migration never changes: databases that have it would be refused.
  */
 
 type Snapshot = Record<string, unknown>
@@ -20,7 +20,10 @@ const ID = '00000000-0000-0000-0000-000000000000'
 const snapshotOf = async (path: string, empty: Snapshot): Promise<Snapshot> =>
   (await Bun.file(path).exists()) ? await Bun.file(path).json() : empty
 
-/** Adds STRICT, which drizzle-kit does not support. Tables of key pairs are WITHOUT ROWID, one B-tree less per insert. */
+/**
+ * Adds STRICT, which drizzle-kit does not support. Tables of key pairs are WITHOUT ROWID, one B-tree less per
+ * insert.
+ */
 const sqliteStatement = (statement: string): string => {
   const options = /\tPRIMARY KEY\(/.test(statement) ? 'STRICT, WITHOUT ROWID' : 'STRICT'
   return statement
