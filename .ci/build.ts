@@ -6,7 +6,8 @@ import { dirname, join } from 'node:path'
 import { $, Glob } from 'bun'
 
 const args = process.argv.slice(2)
-// The executable embeds the rows of the default seed, which may have changed since they were generated.
+// The executable embeds the generated rows of the default seed. The check fails when the seed would now write
+// other rows.
 await $`${process.execPath} ${join(import.meta.dir, 'seed-rows.ts')} --check`
 const given = args.indexOf('--outfile')
 const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dist/gatehouse')

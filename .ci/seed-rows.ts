@@ -1,4 +1,5 @@
-// Writes the rows of the default seed to src/dev/default-rows.json; --check compares them instead.
+// Writes the rows of the default seed to src/dev/default-rows.json. With --check it only compares them with
+// the file.
 
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ export const seedRows = async (): Promise<object> => {
   // Each look at the clock gives a later time, so that the order of the times is the same in each run.
   let tick = now()
   Date.now = () => ++tick
-  // A copy of the seed, because the server begins with these rows only for the seed itself.
+  // A server that is given a seed applies it, and does not load the rows of the file.
   const server = await start({ seed: { ...defaultSeed } })
   Date.now = now
   using db = new Database(join(server.data_dir, 'gatehouse.db'), { readonly: true })

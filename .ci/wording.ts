@@ -1,8 +1,8 @@
 import { Glob } from 'bun'
 
 /**
- * Finds comments, messages and sentences of the guide that read as translated: a sentence opens with its
- * subject or verb, and says things directly. `.github/CONTRIBUTING.md` has the rules.
+ * Openings and words of sentences that read as translated. This check finds them in comments, messages and
+ * the guide. `.github/CONTRIBUTING.md` has the rules.
  */
 const OPENING =
   /^(?:What|Whoever|Whose|Whence|Whom|Who|Whether|How|Where|Of|Upon|Nobody|Somebody|One that|Those (?:of|that)|Begins the ids|So that|As long|So many|Here,? for)\b/
@@ -83,7 +83,7 @@ const pages = ['templates/guide/*.md', '.github/*.md', 'src/**/*.md', 'test/**/*
   .sort()
 const textsOf = (file: string, source: string) => {
   if (file.endsWith('.md')) return paragraphsOf(source)
-  // The description of a field may begin with a question word: it completes the field's name.
+  // The description of a field may begin with a question word, because it completes the field's name.
   const messages = messagesOf(source).filter(({ text }) => !/^(?:Whether|Who|How|Where)\b/.test(text))
   return [...commentsOf(source), ...(file.startsWith('src') ? messages : titlesOf(source))]
 }

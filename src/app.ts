@@ -33,7 +33,10 @@ export interface AppOptions {
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
   /** Development mode: creates the RSA key at the first call that needs it, which shortens the start. */
   late_keys?: boolean
-  /** Returns the content of `/metrics` for several workers; default: the metrics of this process. */
+  /**
+   * Returns the content of `/metrics`, which joins the metrics of several workers; default: the metrics of
+   * this process.
+   */
   metrics?: (() => Promise<string>) | undefined
 }
 
@@ -102,7 +105,7 @@ const late = <A extends unknown[], R>(load: () => Promise<(...args: A) => Promis
   }
 }
 
-/** True when the percent escapes of the path are valid UTF-8. Elysia's router throws for any others. */
+/** True when the percent escapes of the path are valid UTF-8. Elysia's router throws for other escapes. */
 const isDecodable = (path: string): boolean => {
   try {
     return decodeURIComponent(path) !== ''
@@ -156,7 +159,8 @@ const answer = (
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
     return response
   }
-  // A synchronous answer is not awaited, because an await costs about as much as answering the key set.
+  // A synchronous answer is not awaited, because an await takes about as long as the whole answer with the
+  // key set.
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
@@ -183,8 +187,8 @@ const routableUrl = (url: string): string => {
 }
 
 /**
- * Answers a request that no route handled, or an error that no boundary caught: 405 with `Allow` when the
- * path exists under other methods, otherwise 404.
+ * Answers a request that no route handled: 405 with `Allow` when the path exists under other methods,
+ * otherwise 404. An error that no boundary caught (`cause`) is answered with its own status.
  */
 const unmatched = (
   context: Context,

@@ -200,8 +200,8 @@ const fromEnvironment = (
       warnings.push(`${name} looks like a container's service link and is ignored.`)
     else if (value !== '') addRaw(given, name.slice(PREFIX.length), value, 'environment', name)
   }
-  // OTEL_ variables are meant for every program on the machine, so GATEHOUSE_ variables take precedence over
-  // them and unknown ones are ignored.
+  // OTEL_ variables are meant for every program on the machine. GATEHOUSE_ variables therefore take
+  // precedence over them, and unknown OTEL_ variables are ignored.
   for (const [name, value] of Object.entries(env)) {
     const key = name.toLowerCase()
     if (name.startsWith('OTEL_') && value && isName(key) && !given.has(key))
@@ -288,7 +288,7 @@ export const environmentOfOthers = (): Record<string, string | undefined> =>
 const check = (config: Config): void => {
   if (config.workers > 1 && config.database_url === undefined)
     throw new ConfigError(
-      'workers: more than 1 needs database_url, because one process writes an SQLite file.',
+      'workers: more than 1 needs database_url, because only one process can write an SQLite file.',
     )
   if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
     throw new ConfigError('tls_cert and tls_key: set both or neither.')

@@ -51,14 +51,15 @@ export interface Caller {
 }
 
 /**
- * Organization on whose behalf another server is called. `outbound_allow` has entries for each organization.
+ * Organization on whose behalf another server is called. Each organization has entries of its own in
+ * `outbound_allow`.
  */
 export interface CalledFor {
   id: OrganizationId
   slug: string
 }
 
-/** Calls another server (http/outbound). It works like `fetch` with a body of text, a form, or none. */
+/** Calls another server (http/outbound). It works like `fetch`. The body is a text or a form, or absent. */
 export type Outbound = (
   url: string | URL,
   init: {

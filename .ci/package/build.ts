@@ -1,6 +1,6 @@
 /**
- * `bun run package [TARGET...]` builds all packages into dist/packages; with targets, only the executables of
- * these targets. The same commit gives the same bytes.
+ * `bun run package [TARGET...]` builds the packages into dist/packages: those of the given platforms, or of
+ * all platforms. The same commit gives the same bytes.
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -35,7 +35,8 @@ const main = join(root, 'src/main.ts')
 process.chdir(root)
 const wanted = process.argv.slice(2)
 const unknown = wanted.find(name => !targets.some(target => target.name === name))
-if (unknown) throw new Error(`no target ${unknown}: ${targets.map(({ name }) => name).join(', ')}`)
+if (unknown)
+  throw new Error(`unknown target ${unknown}; the targets are ${targets.map(({ name }) => name).join(', ')}`)
 const chosen = wanted.length > 0 ? targets.filter(({ name }) => wanted.includes(name)) : targets
 
 const out = join(root, 'dist/packages')
@@ -78,7 +79,7 @@ try {
     await $`bun ${main} sbom --format ${format} > ${join(out, `gatehouse-${project.version}.${format}.json`)}`
   await checksums()
 } catch (error) {
-  // Without checksums.txt nobody could verify the remaining packages, so none is left.
+  // All packages are removed, because nobody could verify them without checksums.txt.
   rmSync(out, { recursive: true, force: true })
   const { stderr, message } = error as Error & { stderr?: Buffer }
   console.error(`package: ${(stderr && errorIn(String(stderr))) || message}; nothing is left in ${out}`)

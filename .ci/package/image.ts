@@ -20,7 +20,10 @@ const PLATFORMS: Record<string, { libraries: string; loader: string }> = {
   amd64: { libraries: 'lib/x86_64-linux-gnu', loader: 'lib64/ld-linux-x86-64.so.2' },
   arm64: { libraries: 'lib/aarch64-linux-gnu', loader: 'lib/ld-linux-aarch64.so.1' },
 }
-/** User id of `nonroot` in distroless images. Policies know it, and no account of a host has it. */
+/**
+ * User id of `nonroot` in distroless images. Container policies recognize this id, and no account of a host
+ * has it.
+ */
 const USER = 65_532
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
@@ -97,7 +100,7 @@ export const image = async (build: Build, architecture: string, executable: stri
     [program, false],
   ] as const) {
     const file = join(build.scratch(), 'layer.tar.gz')
-    // `tar` sets the modes and the owner of the data directory and of /tmp.
+    // Only the base layer has /tmp and the data directory, which need other modes and another owner.
     await (owned ? baseLayer(folder, file, build.epoch) : tar(folder, file, build.epoch))
     const bytes = await Bun.file(file).bytes()
     const diff = sha256(Bun.gunzipSync(bytes))

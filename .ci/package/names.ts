@@ -3,7 +3,7 @@
  * The names of the SDK and the testing package are in their own builds, because programs import them.
  */
 export const names = {
-  /** npm package with the launcher; the platform packages add their target. */
+  /** npm package with the launcher. A platform package has this name with its target at the end. */
   npm: '@gatehouse/server',
   pypi: 'gatehouse-server',
   deb: 'gatehouse',
@@ -11,8 +11,8 @@ export const names = {
 }
 
 /**
- * Maintainer of the Debian package, which must have an address. The project has no mail address. Nobody can
- * register a name below `.invalid`, so no stranger receives such mail (RFC 2606 section 2:
+ * Maintainer of the Debian package. The field must contain a mail address, and the project has none. Nobody
+ * can register a name below `.invalid`, so mail to this address reaches no stranger (RFC 2606 section 2:
  * https://datatracker.ietf.org/doc/html/rfc2606#section-2).
  */
 export const MAINTAINER = 'The Gatehouse developers <noreply@gatehouse.invalid>'

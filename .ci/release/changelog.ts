@@ -25,10 +25,10 @@ export const sectionOf = (changelog: string, version: string): string => {
  * Renames the section of unreleased changes to a version, and adds an empty one above it.
  *
  * @param date YYYY-MM-DD
- * @throws Error when nothing is unreleased, or the version has a section
+ * @throws Error when nothing is unreleased, or the changelog already has a section for the version
  */
 export const released = (changelog: string, version: string, date: string): string => {
   sectionOf(changelog, 'Unreleased')
-  if (heading(version).test(changelog)) throw new Error(`the changelog has a section [${version}]`)
+  if (heading(version).test(changelog)) throw new Error(`the changelog already has a section [${version}]`)
   return changelog.replace(heading('Unreleased'), `## [Unreleased]\n\n## [${version}] - ${date}`)
 }

@@ -1,6 +1,6 @@
 /**
  * `bun run release:version VERSION` changes the version in package.json, in the changelog, and in the texts
- * that contain it. Executable, SDK, testing package and packages take it from package.json.
+ * that contain it. Executable, SDK, testing package and packages take the version from package.json.
  */
 import { join } from 'node:path'
 import { $, semver } from 'bun'
@@ -16,7 +16,7 @@ const read = (path: string): Promise<string> => Bun.file(join(root, path)).text(
 try {
   const { version } = JSON.parse(await read('package.json'))
   if (!VERSION_FORM.test(next))
-    throw new Error(`${next || 'no version'}: a version is such as 1.2.3 or 1.2.3-rc.1`)
+    throw new Error(`${next || 'no version'}: a version looks like 1.2.3 or 1.2.3-rc.1`)
   if (semver.order(next, version) < 0) throw new Error(`${next} is older than ${version}`)
   const changelog = released(
     await read('.github/CHANGELOG.md'),

@@ -48,7 +48,9 @@ test('the section of a version becomes its notes', () => {
   expect(sectionOf(next, '1.1.0')).toBe('### Added\n\n- b')
   expect(() => sectionOf(next, 'Unreleased')).toThrow('the section [Unreleased] of the changelog is empty')
   expect(() => sectionOf(next, '2.0.0')).toThrow('the changelog has no section [2.0.0]')
-  expect(() => released(changelog, '1.0.0', '2026-02-28')).toThrow('the changelog has a section [1.0.0]')
+  expect(() => released(changelog, '1.0.0', '2026-02-28')).toThrow(
+    'the changelog already has a section [1.0.0]',
+  )
 })
 
 test('one command changes the version everywhere; the notes belong to the tag', async () => {
@@ -70,8 +72,8 @@ test('one command changes the version everywhere; the notes belong to the tag', 
 }, 30_000)
 
 test.each([
-  ['', 'release: no version: a version is such as 1.2.3 or 1.2.3-rc.1\n'],
-  ['1.2', 'release: 1.2: a version is such as 1.2.3 or 1.2.3-rc.1\n'],
+  ['', 'release: no version: a version looks like 1.2.3 or 1.2.3-rc.1\n'],
+  ['1.2', 'release: 1.2: a version looks like 1.2.3 or 1.2.3-rc.1\n'],
   ['0.0.1', `release: 0.0.1 is older than ${version}\n`],
 ])('the version %p is refused and nothing changes', async (wrong, stderr) => {
   const folder = await copy()

@@ -1,4 +1,7 @@
-/** The Debian package in a root of its own: maintainer scripts run there, nothing of this machine changes. */
+/**
+ * The Debian package. Its maintainer scripts run in a separate root, so that they change nothing on this
+ * machine.
+ */
 import { beforeAll, expect, test } from 'bun:test'
 import { appendFileSync, copyFileSync, existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The container image, by podman where it can run containers, else in a root of its own. */
+/** The container image: unpacked into a separate root, and run by podman. */
 import { afterAll, expect, test } from 'bun:test'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,8 @@ test('a person logs in to the image for arm64, by emulation of its processor', a
 })
 
 /**
- * Options without which podman cannot run containers here: limits it would raise, and this host's network.
+ * Options without which podman cannot run containers here. Without them podman would raise limits and set up
+ * a network of its own.
  */
 const limits = [
   '--runtime=runc',

@@ -27,7 +27,7 @@ export const wheel = (tag: string): string =>
   built(`${names.pypi.replaceAll('-', '_')}-${version}-py3-none-${tag}.whl`)
 
 let unpacked: Promise<string> | undefined
-/** Returns the path of the executable, out of the archive. */
+/** Unpacks the archive once and returns the path of its executable. */
 export const executable = (): Promise<string> => {
   unpacked ??= (async () => {
     const at = place()
@@ -37,7 +37,9 @@ export const executable = (): Promise<string> => {
   return unpacked
 }
 
-/** Servers that a failed test has left. */
+/**
+ * All servers that were started. At the end of the process those that a failed test left running are killed.
+ */
 const started = new Set<Bun.Subprocess>()
 process.on('exit', () => {
   for (const child of started) child.kill('SIGKILL')
@@ -71,7 +73,8 @@ export const start = async (command: string[], env: Record<string, string> = {})
   }
   const { url } = JSON.parse(text.split('\n', 1)[0] ?? '')
   const stop = async () => {
-    // unshare ignores SIGTERM, and ends with the server that is its child.
+    // unshare ignores SIGTERM and ends when its child, the server, ends. The signal therefore goes to the
+    // child.
     const [inner = ''] = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')
     process.kill(command[0] === 'unshare' ? Number(inner) : child.pid, 'SIGTERM')
     await child.exited
@@ -79,7 +82,7 @@ export const start = async (command: string[], env: Record<string, string> = {})
   return { url, stop }
 }
 
-/** Returns a command that runs others with `root` as their file system. */
+/** Returns the words that go before a command so that it runs with `root` as its file system. */
 export const inRoot = (root: string, user = 'root'): string[] => {
   const mounts = `mount --rbind /dev ${root}/dev && mount -t proc proc ${root}/proc`
   const change = `exec chroot --userspec=${user} ${root} "$@"`
@@ -92,7 +95,7 @@ export const inRoot = (root: string, user = 'root'): string[] => {
 /**
  * Lays out a root with packages of Debian.
  *
- * @param suite default: that of this machine
+ * @param suite of Debian; default: the suite of this machine
  * @param variant of mmdebstrap(1): `essential` can install packages, `extract` only run programs
  */
 export const debianRoot = async (
@@ -148,7 +151,7 @@ export const logIn = async (
   return preferred_username
 }
 
-/** Starts a development server by the command, logs alice in, stops it. */
+/** Starts a development server by the command, logs alice in and stops the server. */
 export const developAndLogIn = async (...command: string[]): Promise<string> => {
   const server = await start([...command, 'dev', '--port', '0'])
   return await logIn(server.url).finally(server.stop)
@@ -172,7 +175,7 @@ export const run = async (
   return { code: await child.exited, stdout, stderr }
 }
 
-/** Returns a command that runs others while the folder cannot be written to. */
+/** Returns the words that go before a command so that it cannot write to the folder. */
 export const withReadOnly = (folder: string): string[] => [
   ...['unshare', '--mount', 'sh', '-c'],
   `mount --bind ${folder} ${folder} && mount -o remount,bind,ro ${folder} && exec "$@"`,
