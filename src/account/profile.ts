@@ -44,7 +44,7 @@ export const profilePage = (
   const attributes = attributeFields(definitions, user.attributes, again)
   const { values = user, errors, seconds } = refused ?? {}
   const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
-  // A notice is not needed: the form shows the pending address, which waits for its link.
+  // No notice is needed while an address is pending, because the form then says that a link was sent to it.
   const notice = given || (told === 'verification_sent' && user.pending_email) ? undefined : told
   return render(
     'account-profile',

@@ -23,7 +23,10 @@ export const openInvitation = async (context: Context, call: Call, link_hash: Se
   }
 }
 
-/** `not_allowed`: its creator lost permissions, or the invited user got a credential or another address. */
+/**
+ * `not_allowed`: the creator of the invitation lost permissions, or the invited user got a credential or
+ * another address.
+ */
 const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
   if (uses >= max_uses) return 'used_up'
   return expires_at <= now ? 'expired' : 'not_allowed'
@@ -32,8 +35,8 @@ const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
 const EVENTS = { kind: 'window', count: 1, window: HOUR, wait: 0 } satisfies Limit
 
 /**
- * Records at most one event an hour for each invitation: mail scanners open old links again and again. The
- * links of registrations are left out, because a stranger may ask for any number of them.
+ * Records at most one event an hour for each invitation, because mail scanners open old links again and
+ * again. The links of registrations are left out, because a stranger may ask for any number of them.
  */
 const recordRefusal = async (context: Context, call: Call, link_hash: SecretHash): Promise<void> => {
   const invitation = await context.store.read(q => findInvitationOfLink(q, link_hash))

@@ -177,8 +177,8 @@ export const postForgetBrowser =
   }
 
 /**
- * Switches codes by mail on or off. They stay on while they are the only way in: the user could not sign in
- * again without an administrator.
+ * Switches codes by mail on or off. They stay on while they are the only way in, because otherwise the user
+ * could not sign in again without an administrator.
  */
 export const postEmailCodeSwitch =
   (context: Context) =>

@@ -64,8 +64,8 @@ const verifyEmailPage = (
   )
 
 /**
- * Asks to confirm the address. A pending address also requires a login: a mistyped address belongs to a
- * stranger, who must not get the account.
+ * Asks to confirm the address. A pending address also requires a login, because a mistyped address belongs to
+ * a stranger, who must not get the account.
  */
 const askPage = async (
   context: Context,
@@ -106,7 +106,7 @@ export const getConfirmSignIn =
     return advance(context, browserSessionOf(context, call), flow, 'get')
   }
 
-/** Verifies the address. It takes a form post, because mail scanners open every link. */
+/** Verifies the address after a form post. A GET verifies nothing, because mail scanners open every link. */
 export const postVerifyEmail =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -137,7 +137,8 @@ export const postVerifyEmail =
   }
 
 /**
- * Sends the verification mail again. Beyond the limit no mail is sent, and the page shows the same notice.
+ * Sends the verification mail again, or with `discard` removes the pending address. Beyond the limit no mail
+ * is sent, and the page shows the same notice.
  */
 export const postSendVerification =
   (context: Context) =>

@@ -38,7 +38,7 @@ export interface Viewer {
  * Returns the user of the latest login of this browser; with `?organization=` (slug), of a login in that
  * organization. Without a login, or when the login owes a step, it returns the page of the next step.
  *
- * @param back path on which a login ends
+ * @param back path to which the browser returns after a login
  * @param cancel path to which the user may go back, for a page that requires a recent authentication
  */
 export const requireViewer = async (
@@ -214,7 +214,7 @@ export const openAnyForm = async (
 
 /**
  * Returns the login that the page showed. The CSRF token is invalid once the browser has signed in again or
- * out; the error page then links to /account, while the usual error for this token advises to allow cookies.
+ * out. The error page then links to /account. The usual error for this token would advise to allow cookies.
  */
 const shownLogin = (
   context: Context,
