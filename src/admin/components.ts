@@ -21,13 +21,13 @@ const ErrorAnswer = z
     details: z
       .array(ErrorDetail)
       .optional()
-      .describe('One for each refused field (422); the field whose value another object has (409).'),
-    current: z.record(z.string(), z.unknown()).optional().describe('The object as it is stored (412).'),
+      .describe('With 422 each refused field; with 409 the field whose value another object already has.'),
+    current: z.record(z.string(), z.unknown()).optional().describe('With 412 the object as it is stored.'),
     confirm: z
       .string()
       .optional()
       .describe(
-        'Name to send as the parameter `confirm`, which confirms the change (409 `last_administrator`).',
+        'With 409 `last_administrator` the name that confirms the change, as the query parameter `confirm`.',
       ),
   })
   .meta({

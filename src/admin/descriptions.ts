@@ -75,7 +75,8 @@ export const refusals: Record<number, Refusal> = {
   400: { name: 'InvalidRequest', description: 'The body is not JSON, or the cursor is invalid.' },
   401: {
     name: 'InvalidToken',
-    description: 'The bearer token is missing, not valid or too old for this call (RFC 9470).',
+    description:
+      'The bearer token is missing or not valid, or its user authenticated too long ago (RFC 9470).',
     header: 'www-authenticate',
   },
   403: { name: 'Forbidden', description: 'The caller or its token lacks the permission.' },

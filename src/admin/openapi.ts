@@ -30,7 +30,8 @@ const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] 
     in: 'query',
     required: (required as string[]).includes(name),
     description,
-    // Each property of an object is a parameter of its own, such as `attribute.department`.
+    // A query field that is an object stands for several parameters, one for each of its properties, such as
+    // `attribute.department`.
     ...(schema.type === 'object'
       ? { style: 'form', explode: true, schema: { type: 'object', additionalProperties: { type: 'string' } } }
       : { schema }),
@@ -52,7 +53,7 @@ const operation = (route: AdminRoute, { bodies, answers, queries }: Components, 
     operationId: id,
     tags: [path.split('/')[1]],
     summary: route.summary,
-    description: `Needs the permission \`${permission}\`${route.also ? ` and \`${route.also}\`` : ''}${route.instance_only ? ', and a caller of the default organization' : ''}.${route.fresh ? ` A user must have authenticated in the last ${FRESH} seconds: always in the console, in other applications where \`settings.step_up\` requires it (RFC 9470).` : ''}`,
+    description: `Needs the permission \`${permission}\`${route.also ? ` and \`${route.also}\`` : ''}${route.instance_only ? ', and a caller of the default organization' : ''}.${route.fresh ? ` In the console a user must have authenticated in the last ${FRESH} seconds; in other applications only if \`settings.step_up\` requires it (RFC 9470).` : ''}`,
     'x-permission': permission,
     ...(route.fresh && { 'x-max-authentication-age': FRESH }),
     security: [{ oauth2: route.also ? [permission, route.also] : [permission] }, { bearer: [] }],
