@@ -10,7 +10,10 @@ import { endFollowing } from './tails.ts'
 
 /** Maximum streams of one caller: a person has a few windows of the console. */
 const EACH = 5
-/** Maximum streams of this server: each one holds a connection and checks its caller twice a second. */
+/**
+ * Maximum streams of this server: each one holds a connection and checks its caller's permission twice a
+ * second.
+ */
 const ALL = 200
 /**
  * Milliseconds between two reads of the audit log: a person sees no delay, and four reads a second cost
@@ -78,7 +81,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
   if (own.length >= EACH || tails.open.size >= ALL)
     throw new AppError(
       'rate_limited',
-      `A caller may have at most ${EACH} open streams, all callers together ${ALL}.`,
+      `A caller may have at most ${EACH} open streams, and all callers together at most ${ALL}.`,
       {
         headers: { 'retry-after': String(BEAT / SECOND) },
       },

@@ -107,7 +107,8 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
     user_agent: event.client_info.user_agent,
     timestamp: now,
     metadata: event.metadata ?? {},
-    // Not stored for the actor or the target, because the index of that column already finds the event.
+    // Null when the user is the actor or the target, because the index of `actor_id` or `target_id` finds the
+    // event.
     subject_id:
       event.subject_id === event.actor.id || event.subject_id === event.target_id
         ? null

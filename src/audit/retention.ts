@@ -34,7 +34,10 @@ const wholeSize = (file: number): number => {
   return size - tail.length + tail.lastIndexOf('\n') + 1
 }
 
-/** Appends the text completely or not at all. A full disk accepts a part and fails on the next write. */
+/**
+ * Appends the text completely or not at all. A full disk may accept a part of the text before a write fails;
+ * this part is then cut off.
+ */
 const append = (path: string, text: string): void => {
   const file = openSync(path, 'a+', 0o600)
   try {
@@ -67,8 +70,8 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
 /**
  * Moves events older than `event_retention`, if set, from the database to files of the data directory
  * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved. Events
- * are removed only after they are in a file; a process that dies in between leaves some in both places, with
- * the same id.
+ * are removed only after they are in a file. A process that dies between the two steps leaves some events in
+ * both places, with the same ids.
  *
  * @throws Error when a file cannot be written; the events stay in the database
  */

@@ -61,8 +61,8 @@ const TIME =
   'An ISO 8601 time with its zone, such as 2026-01-31T08:00:00Z, or a day such as 2026-01-31 (UTC).'
 
 /**
- * Returns the schema of a time in milliseconds. A day without a time means its first (`from`) or last (`to`)
- * millisecond, both inclusive.
+ * Returns the schema of a time in milliseconds. A day without a time means the first millisecond of that day
+ * for `from`, and the last for `to`.
  */
 const moment = (time_of_day: string) =>
   z

@@ -46,8 +46,8 @@ const writeCounts: Sum = (tx, key, counts) => {
 }
 
 /**
- * Adds to the counts of the hour of `now` (ms), in the transaction of the event that they count. A later
- * deletion does not lower them: a report must read the same a month later.
+ * Adds to the counts of the hour of `now` (ms), in the transaction of the event that is counted. A later
+ * deletion does not lower the counts, because a report must read the same a month later.
  */
 export const addCounts = (
   tx: Transaction,

@@ -140,7 +140,7 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   return best
 }
 
-/** Builds the filter for the chosen index alone: `coalesce` hides the other columns from the planner. */
+/** Builds the condition. `coalesce` hides all columns except those of the chosen index from the planner. */
 const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefined> => {
   const { events } = q.tables
   const index = await rarest(q, filter)
@@ -188,7 +188,7 @@ export const countAllEvents = async (
   return row?.total ?? 0
 }
 
-/** Filters that match over 10,000 events: they need no new count until events are removed. */
+/** Filters that match more than 10,000 events. They need no new count until events are removed. */
 const beyondCount = cached('events', async () => new Set<string>())
 /** Maximum number of these filters in memory. */
 const MAX_BEYOND = 1000
@@ -219,8 +219,8 @@ const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
 /**
- * Milliseconds by which an id may be ahead of its event: after 4096 ids of one millisecond the runtime uses
- * the next, so 50 ms cover 200,000 ids made at once.
+ * Milliseconds by which the time in an id may be later than that of its event. After 4,096 ids in one
+ * millisecond the runtime counts on in the next one, so 50 ms cover 200,000 ids made at once.
  */
 const AHEAD = 50
 
@@ -246,12 +246,12 @@ export const findEvent = async (
   return event
 }
 
-/** Maximum milliseconds for which retention waits for webhooks: a slow webhook must not stop it. */
+/** Maximum milliseconds for which retention waits for webhooks: a slow one must not stop retention. */
 const KEPT_FOR_WEBHOOKS = 7 * DAY
 
 /**
- * Returns events older than `before`, oldest first. An event for which a webhook waits is returned
- * KEPT_FOR_WEBHOOKS later.
+ * Returns events older than `before`, oldest first. An event that an enabled webhook has not processed yet is
+ * left out, for at most KEPT_FOR_WEBHOOKS.
  */
 export const eventsBefore = async (q: Queries, before: number, limit: number): Promise<EventRow[]> => {
   const { events, webhooks } = q.tables
