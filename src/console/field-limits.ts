@@ -49,8 +49,8 @@ const resolved = (schema: Schema): Schema =>
 
 /**
  * Returns the fields of a schema that are texts, numbers or lists of texts. `isNeeded` is true when the API
- * refuses a body in which the field is missing or empty. With `isWhole` fields that a PUT may omit are needed
- * too, because a form shows each field of its object.
+ * refuses a body in which the field is missing or empty. If `isWhole` is true, fields that a PUT may omit are
+ * needed too, because a form shows each field of its object.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)
@@ -101,8 +101,8 @@ const limitOf = (body: z.ZodType, [path, schema, isNeeded]: Found): Limit => {
     }
   }
   const message = refusalOf(body, path, schema)
-  // A form shows one message for both length and pattern. A pattern that the API refuses with another message
-  // is left out, so that the API checks it.
+  // A form shows one message for both length and pattern. If the API has another message for the pattern, the
+  // pattern is left out and only the API checks it.
   const pattern = refusalOf(body, path, {}) === message ? schema.pattern : undefined
   const isText = maxLength !== undefined || pattern !== undefined
   const isNumber = min !== undefined || max !== undefined

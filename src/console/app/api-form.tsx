@@ -31,7 +31,7 @@ const Operation = createContext<{ limits: Limits; problem: Problem | undefined }
 })
 
 /**
- * Returns the limits of an operation. The limits have `*` in place of an id, which is the second part of a
+ * Returns the limits of an operation. In the keys of all limits `*` stands for an id, the second part of a
  * path.
  */
 const limitsOf = (method: string, path: string): Limits =>

@@ -22,8 +22,8 @@ const DEFAULT = 'org_default'
 const text = words.code
 
 /**
- * Fields that are left out, because the API answers with the URLs of pictures and CSS and not with their
- * contents.
+ * Settings of pictures and CSS. An object that has one is not shown as YAML, because the API answers with
+ * URLs and not with the contents.
  */
 const assets = ['logo', 'logo_dark', 'custom_css']
 
@@ -91,7 +91,7 @@ interface Organization {
 /**
  * Returns further fields of the entry, read from its organization. A user's picture is left out. Attributes
  * are left out when some of them are hidden or the organization cannot be read. Applying the file keeps the
- * stored ones.
+ * picture and attributes that are stored.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT

@@ -5,7 +5,7 @@ import { Confirm } from './dialogs.tsx'
 /** Asks for confirmation of a call that cannot be undone, shows the call as curl, and makes it. */
 export const ConfirmCall = <T,>(props: {
   title: string
-  /** The consequences. */
+  /** Text about the consequences of the call. */
   text: string
   /** Text of the button. */
   action: string

@@ -14,7 +14,7 @@ export const Deletion = (props: {
   name: string
   /** Text that the person has to type to confirm. */
   typed: string
-  /** The consequences. */
+  /** Text about the consequences of the deletion. */
   text: string
   /** Path of the object in the API. */
   path: string

@@ -34,7 +34,10 @@ export const Dialog = (props: { title: string; onClose(): void; children: Compon
   )
 }
 
-/** Asks for confirmation before a step that cannot be undone. The person first has to enter `typed`. */
+/**
+ * Asks for confirmation before a step that cannot be undone. If `typed` is set, the person first has to enter
+ * this text.
+ */
 export const Confirm = (props: {
   title: string
   text: string

@@ -41,8 +41,8 @@ export interface Followed<T> {
 const nothing = { items: [], count: 0 }
 
 /**
- * Reads a stream and opens it again when it breaks. `undefined` reads nothing. `onOpen` is called each time
- * the stream has opened.
+ * Reads the stream at `path` and opens it again when it breaks. While `path` is undefined it reads nothing.
+ * `onOpen` is called each time the stream has opened.
  */
 export const useStream = <T>(path: string | undefined, onOpen: () => void): Followed<T> => {
   const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)

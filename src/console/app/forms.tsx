@@ -52,8 +52,8 @@ export const useEdit = <T extends object>(
     problem,
     save,
     /**
-     * Increases when changes are saved or discarded. Parts with a state of their own have it as their `key`,
-     * which resets them.
+     * Increases when changes are saved or discarded. Parts of the form with a state of their own use it as
+     * their `key`, so that an increase resets them.
      */
     version,
     reset: clear,
@@ -89,7 +89,7 @@ const Side = ({ value }: { value: unknown }) => {
   return <>{(Array.isArray(value) ? value : [value]).map(item => text(item)).join('\n')}</>
 }
 
-/** Shows the differences that saving would make. */
+/** Shows the fields that saving would change. */
 const Difference = ({ stored, changed }: { stored: object; changed: object }) => {
   const before = Object.fromEntries(Object.keys(changed).map(name => [name, (stored as Values)[name]]))
   const all = differences(before, changed)

@@ -11,7 +11,7 @@ export interface Loaded<T> {
   set(data: T, etag?: string): void
 }
 
-/** Reads one object; `undefined` reads nothing. */
+/** Reads the object at `path`; reads nothing while `path` is undefined. */
 export const useObject = <T>(path: string | undefined): Loaded<T> => {
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<{ data?: T; etag?: string; problem?: Problem; of?: string }>({})

@@ -19,7 +19,8 @@ export const consoleLimits = () => ({
 export const serverProgram = (): string => {
   const guide = readFileSync(join(import.meta.dir, '../../../templates/guide/connect.md'), 'utf8')
   const [program] = /^import \{ createServer.*?(?=\n```)/ms.exec(guide) ?? []
-  if (!program) throw new Error('connect.md has no server')
+  if (!program)
+    throw new Error('templates/guide/connect.md has no program that begins with `import { createServer`')
   return program
 }
 
@@ -40,6 +41,6 @@ export const seedFields = (): Record<string, Record<string, string>> => printedB
 
 /**
  * Returns the limits of the fields in the OpenAPI document, by operation, such as `PUT /users/*`, and by
- * name. In names `*` stands for the index of a list or the key of a record. This is a Bun macro.
+ * field name. In a field name `*` stands for the index of a list or the key of a record. This is a Bun macro.
  */
 export const fieldLimits = (): Record<string, Record<string, Limit>> => printedBy('field-limits.ts')

@@ -9,7 +9,7 @@ import { go } from './router.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
-/** Number of the opening whose panel is shown; 0 while the search is closed. */
+/** Serial number of the shown panel, a new one each time the search opens; 0 while it is closed. */
 const opening = signal(0)
 /** Opens the search for objects, screens and actions. */
 export const openPalette = (): void => {

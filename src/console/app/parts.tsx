@@ -138,8 +138,8 @@ const RequestId = ({ id }: { id: string }) => (
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
   const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
-  // A layout effect would run too early, because the fields, which get the refusal by context, are rendered
-  // after this part.
+  // The fields get the refusal by context and are rendered after this part, so a layout effect would run too
+  // early.
   useEffect(() => {
     const form = notice.current?.closest('form')
     const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]
@@ -213,7 +213,7 @@ export const Code = ({ text }: { text: string }) => (
   </div>
 )
 
-/** Shows the initials of a person on a colour that is derived from the text. */
+/** Shows the initials of a person on a colour that is derived from the id. */
 export const Avatar = ({ name, id }: { name: string; id: string }) => {
   const initials = name
     .split(/[\s._-]+/)

@@ -7,7 +7,7 @@ const { common } = words
 
 /** Replaces the secret of the screen's object after a confirmation, and shows the new secret once. */
 export const RotateButton = <T,>(props: {
-  /** The consequences. */
+  /** Text about the consequences of a new secret. */
   text: string
   path: string
   body?: object

@@ -37,8 +37,8 @@ const client: oauth.Client = { client_id: 'gatehouse-console' }
 const redirect_uri = `${issuer}${CALLBACK}`
 
 /**
- * The access token, kept in memory only: a storage outlives the page, and other scripts of the origin read
- * it.
+ * The access token, kept in memory only, because a storage outlives the page and other scripts of the origin
+ * can read it.
  */
 let token = ''
 export const person = signal<Person | undefined>(undefined)
@@ -133,7 +133,7 @@ export class SessionError extends Error {}
  * Redirects to the login page, or handles the redirect back. Resolves when there is a token. Never resolves
  * in the window that only renews the token.
  *
- * @throws SessionError when the login was refused
+ * @throws SessionError when the page cannot sign the person in, and after the token was renewed
  */
 export const startSession = async (): Promise<void> => {
   const { origin, pathname, search, hash } = location

@@ -41,7 +41,7 @@ const Details = ({ event }: { event: LogEvent }) => {
   return <Facts facts={facts} />
 }
 
-/** Shows a line that expands to more. */
+/** Shows a line that expands to `children`. */
 const Line = (props: {
   type: string
   title: ComponentChildren

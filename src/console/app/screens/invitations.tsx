@@ -31,7 +31,7 @@ export const StatusBadge = ({ of: { status } }: { of: Pick<Invitation, 'status'>
 export const inviteeOf = ({ email, max_uses }: Pick<Invitation, 'email' | 'max_uses'>): string =>
   email ?? (max_uses > 1 ? say(text.several, { count: max_uses }) : text.anyone)
 
-/** Shows the link of an invitation, or that the invitation was mailed. */
+/** Shows the link of an invitation. */
 export const LinkOnce = ({ sent, onClose }: { sent: Sent; onClose(): void }) => (
   <Once
     title={text.link}

@@ -8,7 +8,7 @@ import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
 import { Backups, Keys } from './operations.tsx'
 
-/** Edits the settings that can change while the server runs. */
+/** The settings that can change while the server runs. */
 interface ServerSettings {
   key_rotation_interval: string
   backup_interval: string | null

@@ -22,8 +22,8 @@ const Command = ({ text }: { text: string }) => {
 const program = serverProgram()
 
 /**
- * Returns the guide's server program, adapted to the client's redirect URI. Returns nothing when that URI is
- * not on this machine.
+ * Returns the guide's server program, adapted to the client's redirect URI. Returns nothing unless the client
+ * is a web application whose redirect URI is on this machine, at a path that the program does not use itself.
  */
 const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 'title' | 'code'>[] => {
   const url = URL.parse(uri)
@@ -33,11 +33,11 @@ const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 't
     .replace("'http://localhost:3000'", `'${url.origin}'`)
     .replace("'/callback'", `'${url.pathname}'`)
   const title =
-    'app.mjs, the server that uses it, for the same folder. `CLIENT_SECRET=THE_SECRET node app.mjs` starts it; open its address in a private window, because this one is signed in:'
+    'app.mjs, a server that uses login.mjs. Save it in the same folder and start it with `CLIENT_SECRET=THE_SECRET node app.mjs`. Open its address in a private window, because this window is signed in already. This is app.mjs:'
   return [{ title, code }]
 }
 
-/** Shows programs that sign users in with this client. Its values are filled in. */
+/** Shows programs that sign users in, with the values of this client filled in. */
 export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
   const { kind } = client
   if (!kind) return null

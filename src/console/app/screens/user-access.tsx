@@ -42,7 +42,7 @@ export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
   />
 )
 
-/** Returns the groups that grant a role. */
+/** Shows the groups that grant a role. */
 export const Givers = ({ role, organization_id }: { role: string; organization_id: string }) => (
   <ShortList
     title={text.givenBy}

@@ -64,7 +64,7 @@ const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }
   )
 }
 
-/** Shows the latest delivery attempts. A button repeats one. */
+/** Shows the latest delivery attempts, each with a button that repeats it. */
 const Deliveries = ({ id }: { id: string }) => {
   const loaded = useObject<PageOf<Delivery>>(`/webhooks/${id}/deliveries?limit=50`)
   const again = useAction(loaded.reload)
