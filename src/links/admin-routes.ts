@@ -49,7 +49,7 @@ const sendMail = (
   })
 
 const NO_MAIL =
-  'The server sends no mail, or the user cannot receive this mail; the description has the reason.'
+  'The server sends no mail, or the user cannot receive this mail; `error_description` has the reason.'
 
 const SignInLink = z
   .object({

@@ -56,8 +56,8 @@ export const openLink = async (
 }
 
 /**
- * Opens the form of a link's page. Within the write that acts on the link, `check` verifies that the link is
- * still valid and `use` consumes it.
+ * Opens the posted form of a link's page. Within the write that acts on the link, `check` verifies that the
+ * link is still valid and `use` consumes it.
  */
 export const openLinkForm = async (
   context: Core,

@@ -156,8 +156,8 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
 }
 
 /**
- * Sends a code to a user who may sign in with one, and records it. The code belongs to the request of the
- * browser that asked.
+ * Sends a code to a user who may sign in with one, and records an event. The code belongs to the request of
+ * the browser that asked for it.
  */
 const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, organization_id, locale, data } = mail
@@ -201,8 +201,8 @@ const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
 }
 
 /**
- * Renders a queued mail and hands it to the mail server. Its link is created here, so that its lifetime
- * begins now and only the mail contains it.
+ * Renders a queued mail and hands it to the mail server. The link of the mail is created here, so that the
+ * lifetime of the link begins now and only the mail contains the link.
  */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
@@ -245,6 +245,8 @@ const queue = mailQueue(deliver)
 /** Sends the mail that is due. Returns the number of attempts. */
 export const deliverMails = (context: Context): Promise<number> => deliverDue(context, queue)
 
-/** Sends new mail at once and retries failed mail when it is due; returns a function that stops it. */
+/**
+ * Sends new mail at once and retries failed mail when it is due. Returns a function that stops the delivery.
+ */
 export const startMailDelivery = (context: Context): (() => void) =>
   context.mail ? startDelivery(context, queue) : () => {}

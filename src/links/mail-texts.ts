@@ -11,8 +11,8 @@ export const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
 /**
- * False for an organization name that contains an address or a line break. It may hold more than the name of
- * a user, because administrators choose it.
+ * False for an organization name that contains an address or a line break. The rule is weaker than that for
+ * names of users, because administrators choose the name.
  */
 const isBareBrand = (name: string): boolean =>
   !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)

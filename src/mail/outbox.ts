@@ -29,7 +29,7 @@ const SEND_WITHIN_DEFAULT = 2 * DAY
  */
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
-/** A mail to put into the outbox. Texts are rendered when it is sent. */
+/** A mail to put into the outbox. Its texts are rendered when it is sent. */
 export interface NewMail {
   kind: MailKind
   organization_id: OrganizationId
@@ -70,8 +70,9 @@ export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: N
   ) as Record<string, string>
 
 /**
- * Puts a notice about a change of the user's account into the outbox. The notice names the browser, address
- * and application of `client_info`. For a change by an administrator, `client_info` has only the language.
+ * Puts a notice about a change of the user's account into the outbox. The notice names the browser, IP
+ * address and application of `client_info`. For a change by an administrator, `client_info` has only the
+ * language.
  */
 export const enqueueNotice = (
   context: Core,

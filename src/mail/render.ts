@@ -29,7 +29,9 @@ const declarations = [...lightRules.replace(/\/\*.*?\*\//s, '').matchAll(/([^{}]
 /** The colour of an organization that has chosen none. */
 const ACCENT = '#2b50d8'
 
-/** Returns the `style` of each selector, and the stylesheet of the dark scheme, which overrides them. */
+/**
+ * Returns the `style` of each selector, and the stylesheet of the dark scheme, which overrides these styles.
+ */
 const stylesOf = (accent: string) => {
   const [light, dark] = accentTokens(accent)
   return {
@@ -55,7 +57,7 @@ export interface MailContent {
   is_change?: boolean
   /** Origin of the reported change; empty and undefined fields are left out. */
   details?: Partial<Record<keyof typeof labels, string | undefined>>
-  /** A code to type, set off from the text. */
+  /** A code that the user types. The mail shows it apart from the text. */
   code?: string
   /** Target of the button. */
   url?: string | undefined

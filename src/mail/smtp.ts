@@ -9,9 +9,9 @@ import { SECOND } from '#src/lib/duration.ts'
 const TIMEOUT = 10 * SECOND
 
 /**
- * Returns the options of the SMTP connection. Mails contain sign-in links, so a server on another machine
- * must support TLS: an attacker may have removed STARTTLS from its answer. `?requireTLS=false` in the URL
- * turns the requirement off.
+ * Returns the options of the SMTP connection. Mails contain sign-in links. A server on another machine must
+ * therefore use TLS: otherwise an attacker who removes STARTTLS from its answer could read the mails.
+ * `?requireTLS=false` in the URL turns the requirement off.
  */
 export const smtpOptions = (smtp_url: string) => ({
   url: smtp_url,
