@@ -28,7 +28,7 @@ export interface Span {
  * Maximum number of queued spans, the default of OpenTelemetry's batch processor; further spans are dropped.
  */
 const MAX_QUEUED = 2_048
-/** Maximum spans of one request, the default of OpenTelemetry's batch processor. */
+/** Maximum spans of one request to the collector, the default of OpenTelemetry's batch processor. */
 const BATCH = 512
 /** Milliseconds between two batches, short enough that a developer finds a trace soon after the request. */
 const SEND_INTERVAL = SECOND

@@ -117,7 +117,7 @@ const traceRequests = (
   const isSampled = sampler(config)
   const { hostname, protocol } = new URL(config.url)
   const finish = (span: Started, path: string, response: Response): Response => {
-    // The route is known only after the answer, because the first request to a route loads it.
+    // The route is known only after the answer, because the first request to a section loads its routes.
     const route = routeOf(path)
     if (route !== undefined) {
       span.name += ` ${route}`
