@@ -30,8 +30,8 @@ const filesOf = (config: Config): string[] =>
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
 
 /**
- * Makes a backup and removes the oldest beyond `keep`. A child process copies the database, so that no
- * request waits for the disk.
+ * Makes a backup, and removes old backups until `keep` remain. A child process copies the database, so that
+ * no request waits for the disk.
  *
  * @throws Error when the backup fails
  */

@@ -22,12 +22,15 @@ export const largestOfMinute = () => {
 }
 
 /**
- * Milliseconds between two ticks. The measured hold is too short by less than this interval. Ten ticks a
- * second cost 0.1 % of a core.
+ * Milliseconds between two ticks. A hold is the time for which one task kept the event loop; its measured
+ * length is too short by less than this interval. Ten ticks a second cost 0.1 % of a core.
  */
 const INTERVAL = 100
 
-/** Measures the delay of a timer. Returns a function that stops the measurement and sets the gauge to 0. */
+/**
+ * Measures holds of the event loop by the delay of a timer. Returns a function that stops the measurement and
+ * sets the gauge to 0.
+ */
 export const watchEventLoop = (metrics: Metrics): (() => void) => {
   const holds = largestOfMinute()
   let due = performance.now() + INTERVAL
@@ -50,8 +53,8 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
 
 /** Name of the gauge, in seconds. */
 export const EVENT_LOOP_HOLD = 'gatehouse_event_loop_hold_seconds'
-const HELP = 'Longest time in the last minute for which the event loop ran nothing else.'
+const HELP = 'Longest time in the last minute for which one task held the event loop.'
 
-/** Registers the gauge of the longest delay of the event loop, in seconds. */
+/** Registers the gauge of the longest hold of the event loop, in seconds. */
 export const showHold = (metrics: Metrics, read: () => number): void =>
   metrics.gauge(EVENT_LOOP_HOLD, HELP, read)

@@ -94,7 +94,7 @@ const applyAdminClient = async (
   }
   if (stored.organization_id !== DEFAULT_ORGANIZATION || stored.type !== 'confidential')
     throw new ConfigError(
-      'admin_client_id: the client of this id is not a confidential client of the default organization; choose another id.',
+      'admin_client_id: the client with this id is not a confidential client of the default organization; choose another id.',
     )
   const secret_hash = secret ? hashSecret(secret) : stored.secret_hash
   const missing = allScopes.filter(scope => !known.includes(scope) && !stored.scopes.includes(scope))

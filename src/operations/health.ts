@@ -53,8 +53,8 @@ export interface Inspected {
 const NAMED = 10
 const GB = 1e9
 /**
- * Milliseconds before the expiry of a certificate from which the check warns. Certificates are usually
- * renewed a month before.
+ * The check warns when a certificate expires within this time (ms). Certificates are usually renewed a month
+ * before they expire.
  */
 const CERTIFICATE_LEFT = 14 * DAY
 /**
@@ -108,13 +108,13 @@ const scheme: Check = ({ config, now }) => {
   const certificate = readCertificate(config)
   if (certificate) {
     const left = certificate.expires_at - now
-    const until = `https ends here; the certificate expires at ${iso(certificate.expires_at)}`
+    const until = `this server terminates TLS; its certificate expires at ${iso(certificate.expires_at)}`
     return left < 0 ? fail(until) : left < CERTIFICATE_LEFT ? warn(until) : ok(until)
   }
   return config.trusted_proxies.length > 0
-    ? ok('https ends at a trusted proxy')
+    ? ok('a trusted proxy terminates TLS')
     : warn(
-        'https ends at a proxy, but trusted_proxies is empty: set it, or all clients share the address of the proxy',
+        'a proxy terminates TLS, but trusted_proxies is empty: set it, or all clients share the address of the proxy',
       )
 }
 
@@ -158,7 +158,9 @@ export const checks = { files, modes, database, themes, disk, sockets, scheme, m
 /** Seconds for which the event loop may be held before the check warns. Users notice half a second. */
 const LONG_HOLD = 0.5
 
-/** Checks the event loop by the metrics of the server; undefined when they lack its gauge. */
+/**
+ * Returns the finding about the event loop from the text of the metrics; undefined when they lack its gauge.
+ */
 export const judgeLoop = (metrics: string): Finding | undefined => {
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]
   if (held === undefined) return undefined

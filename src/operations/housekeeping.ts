@@ -59,8 +59,8 @@ const deliveries: Delivery[] = [
 ]
 
 /**
- * Loads and starts a delivery once there is something to deliver: a second after the start, after a commit of
- * its topic, and at the latest five seconds after a commit of another process.
+ * Loads and starts a delivery once there is something to deliver. It looks a second after the start, after
+ * each commit of the topic, and every five seconds, because another process may commit.
  *
  * @returns a function that stops it
  */
@@ -114,8 +114,8 @@ const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
 }
 
 /**
- * Starts the periodic work: expired rows, remains of deleted rows, due keys, backups, mail, and the
- * event-loop measurement.
+ * Starts the periodic work: the sweep of expired rows, purges, key rotation, retention of events, backups,
+ * deliveries, and the measurement of the event loop.
  *
  * @returns a function that stops it
  */

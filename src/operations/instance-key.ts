@@ -8,8 +8,8 @@ import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 
 /**
- * Server setting: the instance key, sealed under the master key. All other data is sealed under keys derived
- * from it.
+ * Server setting: the instance key, sealed under the master key. All other sealed data is encrypted under
+ * keys that are derived from the instance key.
  */
 const NAME = 'instance_key'
 
@@ -40,7 +40,7 @@ const wrongKey = (): StorageError =>
  * key, so a new master key changes one row and running servers continue.
  *
  * @param masters master keys to try
- * @throws StorageError when none of them opens it
+ * @throws StorageError when no master key opens it
  */
 export const openInstanceKey = async (
   database: Store,
@@ -61,7 +61,7 @@ export const openInstanceKey = async (
 }
 
 /**
- * Seals the instance key under another master key, which every later start needs.
+ * Seals the instance key under another master key. Every later start needs that master key.
  *
  * @throws StorageError when `from` is not the current master key
  */

@@ -18,7 +18,10 @@ const ANSWERS: Family = {
   label: 'status',
 }
 
-/** Registers memory, age and event loop of the process. */
+/**
+ * Registers the gauges of the process (memory, age, event loop), and the metrics of requests, events and
+ * deliveries.
+ */
 export const openProcessMetrics = (metrics: Metrics): void => {
   metrics.gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
   showHold(metrics, () => 0)
@@ -48,7 +51,7 @@ const familyOf = (path: string): string =>
 
 const classes = ['', '1xx', '2xx', '3xx', '4xx', '5xx']
 
-/** Counts an answer; `ms` is its time in milliseconds. */
+/** Counts an answer that took `ms` milliseconds. */
 export const observe = (metrics: Metrics, path: string, status: number, ms: number): void => {
   metrics.time(DURATIONS, familyOf(path), ms)
   metrics.count(ANSWERS, classes[Math.floor(status / 100)] ?? '')
@@ -82,8 +85,8 @@ const mayRead = ({ config }: Context, request: Request): boolean => {
 }
 
 /**
- * Returns the metrics that `render` returns; undefined for a caller that may not read them and therefore gets
- * the 404 of an unknown path.
+ * Answers with the metrics of `render`. Returns undefined when the caller may not read them; the caller then
+ * gets the 404 of an unknown path.
  */
 export const metricsPage = async (
   context: Context,

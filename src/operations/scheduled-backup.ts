@@ -4,7 +4,7 @@ import { backupName, backupNames, makeBackup } from './backups.ts'
 import { readSettings } from './settings.ts'
 
 /**
- * Makes a due backup and removes the oldest beyond `backup_keep`.
+ * Makes a backup if one is due, and removes old backups until `backup_keep` remain.
  *
  * @throws Error when the backup fails; the next round tries again
  */

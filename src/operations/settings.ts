@@ -52,9 +52,8 @@ export const readSettings = async (q: Queries): Promise<ServerSettings> => ({
 })
 
 /**
- * Changes the given settings and keeps the others. Unlike other `PUT`s of the admin API this one is partial,
- * because a client that does not know a newer setting must not reset it. One event names the changed
- * settings; a call that changes nothing has no event.
+ * Changes the given settings and keeps the others. One event names the changed settings; a call that changes
+ * nothing records no event.
  */
 const update = (
   context: Context,

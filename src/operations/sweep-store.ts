@@ -13,9 +13,7 @@ import type { Transaction } from '#src/storage/store.ts'
  */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
-/**
- * Milliseconds for which a device is kept, as long as its cookie in the browser (sign-in/known-browsers.ts).
- */
+/** Milliseconds for which a device is kept: the lifetime of its cookie (sign-in/known-browsers.ts). */
 const DEVICE_KEPT = 400 * DAY
 
 /**
