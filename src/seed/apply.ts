@@ -37,7 +37,8 @@ export interface SeedOptions {
 /** Maximum entries of a file that is applied in one transaction. */
 const SHORT = 25
 /**
- * Changes per transaction of a longer file. Meanwhile other writes wait (SQLite) or conflict (PostgreSQL).
+ * Changes per transaction of a longer file. Other writes wait for the transaction (SQLite) or conflict with
+ * it (PostgreSQL).
  */
 const BATCH = 10
 
@@ -76,7 +77,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords hashed at once; with two cores an organization has 64 of the 128 places in the hash queue. */
+/** Passwords hashed at once: half of what an organization may have in the hash queue with two cores (64). */
 const HASHES = 32
 
 /** Work on one entry: one that the file names, or a stored one to prune. */

@@ -25,7 +25,7 @@ export interface Source {
 export class SeedError extends Error {
   readonly exit_code = 2
   readonly mistakes: readonly Mistake[]
-  /** Says which changes were applied all the same. */
+  /** Text that says which changes were applied all the same. */
   readonly kept: string
 
   constructor({ file, lineOf }: Source, mistakes: readonly Mistake[], applied = 0) {

@@ -39,7 +39,7 @@ const chosenId = <T extends string>(prefix: IdPrefix) =>
 const organization = z
   .string('The slug of an organization.')
   .default('default')
-  .meta({ description: 'Slug of the organization; in this file or on the server.' })
+  .meta({ description: 'Slug of an organization in this file or on the server.' })
 
 /** A string, or the name of an environment variable that holds it, so that the file contains no secret. */
 const secret = (about: string) =>
@@ -78,7 +78,7 @@ const Group = z.strictObject({
   roles: CreateGroup.shape.roles,
   members: set(line(128), 100_000)
     .default([])
-    .meta({ description: 'User names; in this file or on the server.' }),
+    .meta({ description: 'Names of users in this file or on the server.' }),
 })
 
 const PHOTO = `A PNG, JPEG or WebP picture of at most ${PHOTO_LIMIT / 1024} KiB, ${PHOTO_PIXELS} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR….`
@@ -114,7 +114,7 @@ const User = z
       .nullable()
       .optional()
       .describe(`${PHOTO} null removes it; the file of an export has it with \`--pictures\`.`),
-    invite: z.literal('mail', 'mail, or nothing.').optional().meta({
+    invite: z.literal('mail', 'The only value is mail.').optional().meta({
       description: 'Instead of password; for new users only: mails a link to choose one.',
     }),
   })
