@@ -23,7 +23,10 @@ export interface SessionFilter {
 export const isActive = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
 
-/** Condition for expired sessions. `due_at` is never later than `expires_at`, so its index finds them. */
+/**
+ * Condition for expired sessions. `due_at` is never later than `expires_at`, so the index of `due_at` finds
+ * them.
+ */
 export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 

@@ -14,7 +14,7 @@ interface NewLogin {
   client_info: ClientInfo
   /** Time of authentication in milliseconds; default now, 0 when unknown. */
   auth_time?: number | undefined
-  /** Start of the login in milliseconds, given when the login replaces one that began then; default now. */
+  /** Start of the login in milliseconds; default now. A login that replaces another keeps its start. */
   signed_in_at?: number | undefined
   expires_at: number
 }

@@ -25,8 +25,8 @@ const TOKEN_LIFETIME = 120
  */
 const KEPT = 6 * DAY
 /**
- * A person waits for the logout, so the first retries are quick. The later ones reach a restarted
- * application.
+ * Pauses between attempts in milliseconds. A person waits for the logout, so the first retries are quick. The
+ * later ones reach a restarted application.
  */
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
 /** Maximum bytes of an application's answer, which is read only to end the call. */
@@ -90,8 +90,8 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
 
 const queue: Queue<LogoutRow> = {
   topic: 'logouts',
-  // An application that does not answer occupies a call for seconds, so each organization gets only a few of
-  // them.
+  // An application that does not answer occupies a call for seconds, so each organization gets only a few
+  // calls at a time.
   at_once: 64,
   at_once_each: 4,
   lease: MINUTE,
@@ -104,5 +104,7 @@ const queue: Queue<LogoutRow> = {
 /** Delivers the due logouts, in their order and one at a time for each client. */
 export const deliverLogouts = (context: Context): Promise<number> => deliverDue(context, queue)
 
-/** Delivers new logouts at once and failed ones when they are due; returns a function that stops it. */
+/**
+ * Delivers new logouts at once and failed ones when they are due. Returns a function that stops the delivery.
+ */
 export const startLogoutDelivery = (context: Context): (() => void) => startDelivery(context, queue)

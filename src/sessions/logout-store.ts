@@ -66,7 +66,7 @@ const headOf = async (q: Queries, client_id: string): Promise<number | undefined
 
 /**
  * Puts a logout into the outbox for each ended session whose client has a logout URI, in the write that ends
- * them. Expired sessions are reported only to clients that ask for it.
+ * the sessions. Expired sessions are reported only to clients that ask for it.
  */
 export const enqueueLogouts = async (
   tx: Transaction,

@@ -8,7 +8,8 @@ import { findRefreshable, refreshSession } from './store.ts'
 /**
  * A refresh token is the id of its session, 256 random bits and a MAC (tag), in base64url (86 characters).
  * The session's row keeps the hash of the current token. The tag distinguishes a used token, whose replay
- * ends the session, from a forged one. It is needed because ids of sessions are not secret.
+ * ends the session, from a forged one. Without the tag anyone could end a session, because ids of sessions
+ * are not secret.
  */
 const ID = 16
 const SECRET = 32
@@ -51,7 +52,7 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
 
 /**
  * Derives the successor of a token. When a response was lost, the same successor is derived again
- * (`refresh_token_reuse_window`), so only its hash is stored.
+ * (`refresh_token_reuse_window`). Only the hash of the successor is therefore stored.
  */
 const successorOf = (context: Core, token: string, session_id: SessionId): Secret => {
   const key = context.master.derive('refresh')

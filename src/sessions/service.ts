@@ -43,7 +43,7 @@ export const recordSession = (
 /**
  * Revokes the active sessions that match the filter, at most `limit`. Returns their number.
  *
- * - Their refresh tokens and access tokens become invalid, and the logins that they came from end.
+ * - Their refresh tokens and access tokens become invalid, and the logins of the sessions end.
  * - A filter by user, login or session also invalidates access tokens of sessions that had ended before.
  * - A filter by user, without session or login, also revokes the user's unredeemed codes (of `client_id` if
  * present).

@@ -148,8 +148,8 @@ export const refreshSession = async (
 ): Promise<boolean> => {
   const rotated = await rotate(tx, { session_id, ...change })
   if (rotated.length === 0) return false
-  // `due_at` is not set by the statement above, because setting it, even to the same value, would write its
-  // index.
+  // The statement above does not set `due_at`, because an UPDATE of this column writes its index, even when
+  // the value stays the same.
   const { sessions } = tx.tables
   if (change.expires_at < due_at)
     await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, session_id))
@@ -157,9 +157,9 @@ export const refreshSession = async (
 }
 
 /**
- * Extends the newest active session of the login at the client with the same scopes. It then ends `lifetime`
- * ms from `now`, at the latest at `ends_by`. Returns its former state; undefined when there is no such
- * session.
+ * Extends the newest active session of the login at the client with the same scopes. The session then ends
+ * `lifetime` ms from `now`, at the latest at `ends_by`. Returns the former state of the session; undefined
+ * when there is no such session.
  */
 export const extendSession = async (
   tx: Transaction,
@@ -211,7 +211,7 @@ export const endSessions = async (
   return ended.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Invalidates the access tokens of matching sessions that have ended or expired. */
+/** Invalidates the access tokens of all matching sessions: active, ended and expired ones. */
 export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: number): Promise<void> => {
   const { sessions } = tx.tables
   await tx
