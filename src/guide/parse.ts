@@ -78,7 +78,7 @@ export const parseGuide = (): GuideSection[] => {
     if (part.type !== 'list') continue
     for (const [link, ...about] of part.items) {
       if (link?.type !== 'link' || !('subject' in link.to))
-        throw new Error(`${FOLDER}/README.md: an entry begins with a link to its page.`)
+        throw new Error(`${FOLDER}/README.md: each entry must begin with a link to its page.`)
       const { subject } = link.to
       sections.at(-1)?.pages.push({
         subject,
