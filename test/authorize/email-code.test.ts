@@ -102,7 +102,7 @@ describe('MCD-01 a code by mail', () => {
     const [owner, thief] = [newBrowser(), newBrowser()]
     const { code, link, page } = await ask(owner, user.username)
     const elsewhere = await thief.get(link)
-    expect([elsewhere.status, elsewhere.heading]).toEqual([400, 'Open it where you asked'])
+    expect([elsewhere.status, elsewhere.heading]).toEqual([400, 'Use the browser that asked for the code'])
     expect((await enter(thief, page, code)).status).toBe(403)
     // The thief asks too, which ends the code of the owner, and does not get the new one.
     const own = await ask(thief, user.username)

@@ -187,7 +187,7 @@ test('PEO-16 a user with a password is sent to the password', async () => {
   const user = await addUser(app, `person${++made}`)
   const browser = openBrowser(app)
   const page = await tryCode(browser, user.username, 'aaaa-bbbb-cccc')
-  expect(page.html).toContain('With a password, sign in first.')
+  expect(page.html).toContain('If it has one, sign in with the password first.')
   const login = await browser.get(linkWith(page, '/oauth/login'))
   expect((await signIn(browser, login, user.username)).location).toStartWith('https://app.example/callback')
 })
