@@ -155,8 +155,8 @@ export interface CookieNames {
 export interface Themes {
   /**
    * Returns the built-in theme and the stylesheets of a theme name. A theme of the data directory contains
-   * changes only: it is applied over the built-in theme with its name, or over the default one. An unknown
-   * name means the default theme.
+   * changes only: it is applied over the built-in theme of the same name, or over the default theme. An
+   * unknown name means the default theme.
    */
   find(name?: string): { theme: string; sheets: string[] }
   /**
@@ -167,8 +167,8 @@ export interface Themes {
 }
 
 /**
- * Returns the place of an IP address as text; '' when it is unknown. A name that the language lacks is in
- * English.
+ * Returns the place of an IP address as text; '' when it is unknown. A place without a name in the language
+ * has its English name.
  */
 export type Locate = (ip_address: string, locale?: string) => string
 

@@ -82,7 +82,7 @@ export const componentsOf = (routes: AdminRoute[]) => {
       schemas[name] = schema
     }
 
-  /** Returns the example of a schema, composed of its parts' examples when it has none of its own. */
+  /** Returns the example of a schema. A schema without an example gets one from the examples of its parts. */
   const exampleOf = (schema: Json): unknown => {
     if (schema.example !== undefined) return schema.example
     if (schema.$ref) return exampleOf(schemas[nameIn(schema.$ref)] ?? {})

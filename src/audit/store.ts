@@ -112,7 +112,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Returns the time of the newest match after SAMPLE others. The older this time, the fewer events match. */
+/** Returns the time of the match after the SAMPLE newest ones. The older it is, the fewer events match. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q

@@ -66,8 +66,8 @@ export const settledSeq = async (store: Store): Promise<number> => {
 }
 
 /**
- * Returns a column as an expression, so that the planner does not use the index of the column. By that index
- * it would read all earlier events with the value; by `seq` it reads only the wanted range.
+ * Returns a column as an expression, so that the planner does not use the index of the column. With that
+ * index a query would read all earlier events with the value; with `seq` it reads only the wanted range.
  */
 const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
