@@ -120,7 +120,9 @@ export const getSecurity =
     )
   }
 
-/** Starts the enrolment of a further factor, as at a login: the existing factors are proven first. */
+/**
+ * Starts the enrolment of a further factor. As at a login, a user who has factors first proves one of them.
+ */
 export const getAddFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

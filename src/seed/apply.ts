@@ -77,7 +77,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords hashed at once: half of what an organization may have in the hash queue with two cores (64). */
+/** Passwords hashed at once: half of an organization's 64 places in the hash queue, with two cores. */
 const HASHES = 32
 
 /** Work on one entry: one that the file names, or a stored one to prune. */
