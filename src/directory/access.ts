@@ -36,14 +36,14 @@ export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
 
 /**
  * The origin of a change: the caller, whose permissions limit the change, and the client info. Every admin
- * route that changes something passes it on.
+ * route that changes something passes it to the service.
  */
 export interface ChangedBy {
   caller: Caller
   client_info: ClientInfo
   /**
-   * The name with which the caller confirms that the organization loses its last administrator; true when the
-   * server itself makes the change.
+   * Query parameter `confirm`: the name of the changed user or group, by which the caller accepts that the
+   * organization loses its last administrator. True when the server itself makes the change.
    */
   confirmed?: string | true | undefined
 }
@@ -92,23 +92,26 @@ export const throwProblems = ([first, ...others]: Detail[]): void => {
 }
 
 /**
- * Returns the names of the fields of a PUT whose values differ from the resource. Without such a field
- * nothing is stored and no event is written: the audit log has changes, not calls.
+ * Returns the names of the fields of a PUT whose values differ from the resource. When there is none, the
+ * service stores nothing and records no event, because the audit log lists changes, not calls.
  */
 export const changedFields = (shown: object, change: object): string[] =>
   Object.entries(change)
     .filter(([name, value]) => value !== undefined && !Bun.deepEquals(value, Reflect.get(shown, name)))
     .map(([name]) => name)
 
-/** Returns a detail for each changed read-only field: unchanged ones may be sent back as they were read. */
+/**
+ * Returns a detail for each read-only field whose value differs. A PUT may repeat the value that a GET
+ * returned.
+ */
 export const readOnlyProblems = (changed: string[], writable: object): Detail[] =>
   changed
     .filter(name => !Object.hasOwn(writable, name))
     .map(field => ({ field, code: 'read_only', message: 'This field cannot be changed.' }))
 
 /**
- * Returns the organization of a new resource: the one in the body, else the caller's own, so that callers of
- * a tenant need not know its id.
+ * Returns the organization of a new resource: the one that the body names, otherwise the caller's own. A
+ * caller thus need not know the id of their organization.
  */
 export const organizationFor = (caller: Caller, wanted?: string): OrganizationId =>
   scopeOf(caller, wanted) ?? caller.organization_id
@@ -116,8 +119,8 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
 /**
  * Like {@link organizationFor}, but also checks that the organization exists.
  *
- * @throws AppError 422, together with `others`; the text is the same for an unknown organization and for that
- * of another tenant
+ * @throws AppError 422 with the same text for an unknown organization and for one that the caller may not act
+ * on; `others` are added to the details
  */
 export const requireOrganization = async (
   q: Queries,

@@ -11,13 +11,13 @@ export const ConfirmQuery = z.strictObject({
   confirm: line(128)
     .optional()
     .describe(
-      'Confirms a change that leaves the organization without an administrator: user name of the user, or name of the group.',
+      'Confirms a change that leaves the organization without an administrator. The value is the user name of the changed user, or the name of the changed group.',
     ),
 })
 export type ConfirmQuery = z.output<typeof ConfirmQuery>
 
 interface ConfirmedBy {
-  /** Absent when the user or the server itself acts. */
+  /** Absent when users change themselves, or when the server acts. */
   caller?: Caller
   confirmed?: string | true | undefined
 }

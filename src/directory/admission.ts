@@ -4,7 +4,7 @@ import { effectiveRoles, groupNames } from './effective-roles-store.ts'
 
 /**
  * A user needs one of these roles or groups to use the client. If both lists are empty, every user may use
- * it.
+ * the client.
  */
 interface Admission {
   allowed_roles: readonly string[]
@@ -14,7 +14,7 @@ interface Admission {
 const admitsAll = ({ allowed_roles, allowed_groups }: Admission): boolean =>
   allowed_roles.length === 0 && allowed_groups.length === 0
 
-/** True when the client admits the user. It reads nothing for a client that admits everyone. */
+/** True when the client admits the user. Reads nothing when the client admits everyone. */
 export const isAdmitted = async (q: Queries, client: Admission, user_id: UserId): Promise<boolean> =>
   (await admitting(q, [client], user_id)).length > 0
 

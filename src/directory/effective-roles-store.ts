@@ -21,7 +21,7 @@ const selectRoles = prepared((q, { group_members, group_roles, roles, user_roles
     .orderBy(roles.name)
 })
 
-/** Returns the roles that a user holds directly or inherits from groups, by name. */
+/** Returns the roles that a user holds directly or inherits from groups, sorted by name. */
 export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { user_id })
 
 const selectGroups = prepared((q, { group_members, groups }) =>

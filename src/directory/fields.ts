@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isLine, isPlain } from '#src/lib/text.ts'
 
-/** A single line of text without surrounding spaces, stored unchanged: names are written in any script. */
+/** A single line of text in any script, without surrounding spaces. It is stored as it was sent. */
 export const line = (max: number, min = 0) => {
   const allowed = `A line of ${min === 0 ? 'at most' : `${min} to`} ${max} characters.`
   return z
@@ -14,7 +14,7 @@ export const line = (max: number, min = 0) => {
     )
 }
 
-/** Text with line breaks. */
+/** Text that may have line breaks. */
 export const lines = (max: number) =>
   z
     .string(`A text of at most ${max} characters.`)
@@ -71,7 +71,10 @@ export const stored = {
   ...times,
 }
 
-/** A read-only field in a PUT: accepted here, then compared with the stored value. */
+/**
+ * A read-only field in a PUT. The schema accepts the field; the service then refuses a value that differs
+ * from the stored one.
+ */
 export const readOnly = <T extends z.ZodType>(schema: T) =>
   schema.optional().meta({
     readOnly: true,

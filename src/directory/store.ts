@@ -41,15 +41,15 @@ export interface Range {
 export const byCreation = (order: Order, created_at: Column, id: Column): SQL[] =>
   [created_at, id].map(order === 'asc' ? asc : desc)
 
-/** Condition: the row comes after the keyset of `byCreation`. */
+/** Condition: the row comes after the keyset `after` in the order of `byCreation`. */
 export const beyond = ({ order, after }: Range, created_at: Column, id: Column): SQL | undefined =>
   after && sql`(${created_at}, ${id}) ${sql.raw(order === 'asc' ? '>' : '<')} (${after[0]}, ${after[1]})`
 
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
- * Returns the number of rows of a kind, in one organization or in all, from counters. With `filtered` it is
- * exact up to 10,000, like every filtered total.
+ * Returns the number of rows of a kind, in one organization or in all, from counters. With `filtered` the
+ * number is at most 10,001, which means more than 10,000, as in every filtered total.
  */
 export const countAll = async (
   q: Queries,

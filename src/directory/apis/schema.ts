@@ -50,8 +50,8 @@ const scopeName = z
   .describe('Name in the parameter `scope`, unique in the API.')
 
 /**
- * Maximum languages of a scope's text: more than the pages have. The texts of all scopes are read with the
- * API.
+ * Maximum number of languages of a scope's text, because the texts of all scopes are read with the API. The
+ * pages have fewer languages.
  */
 const MAX_LANGUAGES = 30
 const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/
@@ -85,7 +85,7 @@ const texts = z
 
 const Scope = z.strictObject({
   name: scopeName,
-  texts: texts.default({}).describe('Text of the consent page by language (BCP 47).'),
+  texts: texts.default({}).describe('Text of the scope on the consent page, by language (BCP 47).'),
   role: line(128, 1)
     .nullable()
     .default(null)
@@ -93,7 +93,7 @@ const Scope = z.strictObject({
   claims: mappingOf(z.string(), {
     rule: 'A path.',
     about:
-      'Further claims of access tokens with this scope: the path of each value, such as `user.attributes.tenant`.',
+      'Further claims of access tokens with this scope, by name. The value is a path, such as `user.attributes.tenant`.',
   }).default({}),
 })
 
@@ -116,10 +116,12 @@ export const writable = {
   ),
   access_token_ttl: integer(60, DAY / SECOND)
     .nullable()
-    .describe("Lifetime of tokens of the API in seconds; null: that of the client's tokens."),
+    .describe(
+      "Lifetime of tokens of the API in seconds; null: the lifetime that the client's other tokens have.",
+    ),
   access_token_alg: oneOf(signingAlgs)
     .nullable()
-    .describe("Algorithm of tokens of the API; null: that of the client's tokens."),
+    .describe("Algorithm of tokens of the API; null: the algorithm that the client's other tokens have."),
   open_to_dynamic_clients: flag.describe('Whether clients that no administrator registered may use the API.'),
 }
 

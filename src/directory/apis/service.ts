@@ -19,7 +19,7 @@ import { apiAnswer, type CreateApi, type UpdateApi, writable } from './schema.ts
 import { type Api, clientsAmong, findApiById, insertApi, removeApi, saveApi } from './store.ts'
 
 /**
- * Returns an API of the caller's organizations.
+ * Returns an API of an organization that the caller may act on.
  *
  * @throws AppError 404
  */

@@ -2,8 +2,8 @@ import type { Queries } from '#src/storage/store.ts'
 import { type Api, findApiById } from './store.ts'
 
 /**
- * Returns the texts of a scope at the APIs that have it: in the language of the page, else in English, else
- * in the first language. Empty when no API describes it.
+ * Returns the texts that APIs have for a scope, in the language of the page, otherwise in English, otherwise
+ * in the first language. Returns an empty object when no API has a text.
  */
 export const describeScope = (
   apis: readonly Pick<Api, 'scopes'>[],
@@ -19,8 +19,8 @@ export const describeScope = (
 }
 
 /**
- * Returns the scopes of a consent as text: names of APIs, and texts or names of their scopes, without those
- * of deleted APIs.
+ * Returns the scopes of a consent as text: the names of APIs, and the texts or names of their scopes. Scopes
+ * of deleted APIs are left out.
  */
 export const showScopes = async (
   q: Queries,

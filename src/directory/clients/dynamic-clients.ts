@@ -25,7 +25,9 @@ const DynamicClientAnswer = z
       .describe(
         '`registration`: the client registered itself; `document`: its metadata document describes it.',
       ),
-    name: z.string().describe('Name that the client gave itself, or a host. The name is unchecked.'),
+    name: z
+      .string()
+      .describe('Name that the client gave itself, otherwise a host. Gatehouse does not check the name.'),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
     created_at: time.describe('Time of the registration, or of the first consent.'),
     changed_at: time

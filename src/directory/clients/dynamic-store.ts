@@ -44,14 +44,14 @@ export const noteUse = async (tx: Transaction, client_id: string, now: number): 
  */
 const UNUSED_KEPT = HOUR
 /**
- * Milliseconds for which an unused client is kept after its last use: longer than an unused refresh token
- * lives. A later login asks for consent again.
+ * Milliseconds for which a client is kept after its last use, longer than an unused refresh token lives.
+ * After its removal the next login asks for consent again.
  */
 const USED_KEPT = 90 * DAY
 
 /**
- * Removes registrations that no user allowed within an hour, and registrations without a session that were
- * unused for 90 days. When it removes `limit` of them, more may remain.
+ * Removes up to `limit` clients that no user allowed within an hour, or that were unused for 90 days and have
+ * no session. Returns the removed clients. When their number is `limit`, more may remain.
  */
 export const removeUnusedClients = async (
   tx: Transaction,

@@ -27,8 +27,8 @@ export const recordDynamic = (
 }
 
 /**
- * Returns the client that a metadata document describes. A stored client is changed when the document
- * differs, except by a copy in the executable.
+ * Returns the client that a metadata document describes. Updates the stored client when the document differs.
+ * The copy in the executable never updates it.
  */
 export const noteDocument = async (
   context: Core,
@@ -56,8 +56,8 @@ export const noteDocument = async (
 }
 
 /**
- * Removes up to `limit` unused clients. Records `client.forgotten` for each one that had a consent. Returns
- * their number.
+ * Removes up to `limit` unused clients. Records `client.forgotten` for each removed client that had a
+ * consent. Returns the number of removed clients.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const gone = await removeUnusedClients(tx, context.clock.now(), limit)

@@ -79,8 +79,8 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns a client before its metadata document is read. It has the redirect URI of its request, and gets no
- * consent page in this state.
+ * Returns a client before its metadata document is read. Its redirect URI is the one in the request.
+ * `consent_required` is false, so that no consent page is shown before the document is read.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

@@ -5,11 +5,11 @@ import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
 import { findJson } from './remote-json.ts'
 
-/** Maximum bytes of a key set, which stays in memory: more than a hundred keys. */
+/** Maximum bytes of a key set, because it stays in memory. More than a hundred keys fit. */
 const MAX_BYTES = 64 * 1024
 /**
- * Minimum milliseconds between two requests for a key set that lacks a key: the key may be newer than the
- * cached set.
+ * Minimum milliseconds before a key set is requested again because it lacks a key. The client may have added
+ * the key after the set was read.
  */
 const ASKED_AGAIN = MINUTE
 

@@ -18,7 +18,7 @@ export const logoutFields = {
       'URI that gets a logout token when a session has ended (OpenID Connect Back-Channel Logout 1.0).',
     ),
   backchannel_logout_session_required: flag.describe(
-    'Whether the application needs `sid` in logout tokens; they always have it.',
+    'Whether the application needs `sid` in logout tokens. All logout tokens have it.',
   ),
   backchannel_logout_on_expiry: flag.describe('Whether sessions that expire are reported too.'),
 }

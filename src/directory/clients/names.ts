@@ -5,7 +5,7 @@ import { fold } from '#src/lib/text.ts'
 import { findClientNames } from './store.ts'
 
 /**
- * Letters that look like a Latin one in common fonts:
+ * Letters, each with the Latin letter that it resembles in common fonts:
  * https://www.unicode.org/reports/tr39/#Confusable_Detection
  */
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
@@ -21,8 +21,8 @@ const lookOf = (name: string): string =>
     .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
 
 /**
- * True for the name of a dynamic client that people may take for the organization, an application that it
- * registered, the console, or a host.
+ * True when people may take the name of a dynamic client for the organization, for one of the organization's
+ * registered applications, for the console or for a host.
  */
 export const isMisleading = async (
   { store }: Core,

@@ -16,10 +16,11 @@ export interface Wanted<T> {
   readonly kind: 'document' | 'keys'
   readonly url: string
   /**
-   * The organization for whose login the document is read: `outbound_allow` may allow a host for it alone.
+   * The organization for whose login the document is read. `outbound_allow` may allow a host for one
+   * organization only.
    */
   readonly organization: CalledFor
-  /** Maximum size. */
+  /** Maximum bytes of the document. */
   readonly bytes: number
   /** Charges a call to the user or client that causes it. */
   readonly charge: (origin: string) => void

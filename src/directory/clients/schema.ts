@@ -36,7 +36,8 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Its
- * characters need no escape in a form or in Basic credentials; `:` and `/` are for ids that are URLs.
+ * characters need no escape in a form or in Basic credentials, except `:` and `/`, which an id that is a URL
+ * contains.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -70,7 +71,7 @@ const scope = z
 const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(), scope })]), {
   rule: 'A path, or an object with from (a path) and scope.',
   about:
-    'Further claims of ID tokens, access tokens and userinfo: the path of each value, such as `user.attributes.tenant`, or `from` and `scope` for a claim that this scope gives.',
+    'Further claims of ID tokens, access tokens and userinfo, by name. The value is a path, such as `user.attributes.tenant`, or an object: `from` is the path, and `scope` the scope without which the claim is left out.',
 })
 
 /** Secret, grants and redirect URIs are chosen for the type, so the type is fixed. */
@@ -95,7 +96,7 @@ export const writable = {
   token_endpoint_auth_method: oneOf(clientAuthMethods).describe(
     'How the client authenticates; `none` for public clients.',
   ),
-  // A day at most: a retired signing key stays published for as long (tokens/rotation.ts).
+  // At most a day, because a retired signing key stays published for a day (tokens/rotation.ts).
   access_token_ttl: integer(60, DAY / SECOND).describe('Lifetime of access tokens in seconds.'),
   refresh_token_ttl: integer(300, (365 * DAY) / SECOND).describe('Lifetime of refresh tokens in seconds.'),
   capabilities: set(oneOf(['token_introspection', 'cross_organization']), 2).describe(
@@ -107,7 +108,8 @@ export const writable = {
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
-  // A client repeats a lost request within seconds, and a stolen token is of use for as long.
+  // At most 30 seconds: a client repeats a lost request within seconds, and a stolen token works during this
+  // time too.
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds for which a used refresh token is still accepted, for a client that did not get the response; 0: never.',
   ),
@@ -162,9 +164,9 @@ const client_secret = z
 const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
 /**
- * Defaults: a stolen access token works for an hour at most. A refresh token ends after 30 days without use,
- * so people stay signed in over holidays. Consent is asked for, until an administrator trusts the
- * application.
+ * Reasons for the defaults: a stolen access token works for an hour at most. A refresh token ends after 30
+ * days without use, so people stay signed in over holidays. People are asked for consent until an
+ * administrator trusts the application.
  */
 export const CreateClient = z
   .strictObject({

@@ -31,7 +31,7 @@ import { type CreateClient, clientAnswer, type UpdateClient, writable } from './
 import { type Client, insertClient, readClient, removeClient, saveClient, saveSecret } from './store.ts'
 
 /**
- * Returns a client of the caller's organizations.
+ * Returns a client of an organization that the caller may act on.
  *
  * @throws AppError 404
  */
@@ -42,8 +42,8 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
 }
 
 /**
- * Refuses `cross_organization` to tenants: only the instance's administrators may allow a client to log in
- * users of other organizations.
+ * Refuses `cross_organization` to callers of a tenant: only callers of the default organization may let a
+ * client log in users of other organizations.
  *
  * @throws AppError 403
  */
@@ -115,8 +115,8 @@ const takeLogo = (
 }
 
 /**
- * Creates a client. The answer has the secret of a confidential client, which cannot be read again. The
- * secret is generated unless its hash is passed.
+ * Creates a client. Generates the secret of a confidential client, unless `secret_hash` is passed, and
+ * returns it. The server stores only the hash, so nobody can read the secret again.
  */
 export const createClient = async (
   context: Core,
@@ -168,7 +168,7 @@ const publishKeys = async (context: Core, client: Client): Promise<void> => {
 }
 
 /**
- * Returns the client after the change, and its problems.
+ * Returns the client before and after the change, and the problems of the change.
  *
  * @throws AppError 403 for a client or grant beyond the caller's permissions, 404
  */
@@ -231,7 +231,7 @@ export const regenerateSecret = async (context: Core, client_id: string, by: Cha
   return secret
 }
 
-/** Replaces the secret with one whose hash the caller passes. */
+/** Replaces the secret by a new one, of which the server gets only the hash. */
 export const replaceSecret = (
   context: Core,
   client_id: string,

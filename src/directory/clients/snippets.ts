@@ -205,7 +205,7 @@ const native = (application: Application): Snippet => {
 
 const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Snippet[] => [
   {
-    title: 'curl; CLIENT_SECRET stands in the environment:',
+    title: 'curl, with the secret in the environment variable CLIENT_SECRET:',
     language: 'sh',
     code: [
       `curl -s ${token_endpoint} -u "${client_id}:$CLIENT_SECRET" \\`,

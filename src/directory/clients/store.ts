@@ -58,8 +58,8 @@ const consoleClient = ({ url }: Config): Client => ({
   grant_types: ['authorization_code'],
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
-  // Eight hours, a working day. The console keeps the token in memory; each call looks up session and
-  // permissions, and a destructive call needs a fresh authentication.
+  // Eight hours, a working day. A token may live this long here: the console keeps it in memory, each call
+  // looks up its session and permissions, and calls that delete something need a fresh authentication.
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
@@ -108,7 +108,9 @@ export const clientOfRequest = async (
   return asUnread(client_id, redirect_uri, core.clock.now())
 }
 
-/** True when the client has registered this origin; always for a public client with a metadata document. */
+/**
+ * True when the client has registered this origin. Always true for a public client with a metadata document.
+ */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)
   if (client || !client_id.startsWith(DOCUMENT_DYNAMIC)) return client?.web_origins.includes(origin) ?? false

@@ -32,7 +32,7 @@ import {
 } from './store.ts'
 
 /**
- * Returns a group of the caller's organizations.
+ * Returns a group of an organization that the caller may act on.
  *
  * @throws AppError 404
  */
@@ -165,7 +165,7 @@ const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: str
   return { group, user }
 }
 
-/** Adds a member. Adding an existing one changes nothing and records no event. */
+/** Adds a member. For a user who is already a member, it changes nothing and records no event. */
 export const putMember = (context: Core, group_id: string, user_id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)

@@ -103,7 +103,7 @@ export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Pr
   await beginPurge(tx, 'group', id, now)
 }
 
-/** Adds a member. False when the user was one already. */
+/** Adds a member. Returns false when the user is a member already. */
 export const addMember = async (tx: Transaction, group_id: GroupId, user_id: UserId): Promise<boolean> => {
   const { group_members } = tx.tables
   const added = await tx
@@ -114,7 +114,7 @@ export const addMember = async (tx: Transaction, group_id: GroupId, user_id: Use
   return added.length > 0
 }
 
-/** Removes a member. False when the user was not one. */
+/** Removes a member. Returns false when the user is not a member. */
 export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: UserId): Promise<boolean> => {
   const { group_members } = tx.tables
   const removed = await tx
@@ -147,7 +147,7 @@ export const listMembers = async (
   return rows.map(({ user }) => user)
 }
 
-/** Filters of a list of groups: the organization, a member, and the name of a role that they give. */
+/** Filters of a list of groups: the organization, a member, and the name of a role that the groups give. */
 export interface GroupFilter {
   organization_id?: OrganizationId | undefined
   user_id?: string | undefined
@@ -174,7 +174,7 @@ const matching = (q: Queries, { organization_id, user_id, role }: GroupFilter): 
   )
 }
 
-/** Counts the groups that match: exactly up to `most`, and as `most` + 1 above. */
+/** Returns the number of groups that match, exact up to `most`; `most` + 1 means more. */
 export const countGroups = async (q: Queries, filter: GroupFilter, most: number): Promise<number> => {
   const { groups } = q.tables
   const found = q

@@ -13,7 +13,7 @@ const bySubject = prepared((q, { external_accounts: t }) =>
     .where(and(eq(t.provider_id, sql.placeholder('provider_id')), eq(t.subject, sql.placeholder('subject')))),
 )
 
-/** Returns the account of a provider's subject. */
+/** Returns the linked account with this subject at the provider. */
 export const findAccount = async (
   q: Queries,
   key: { provider_id: IdentityProviderId; subject: string },
@@ -33,7 +33,10 @@ const byUser = prepared((q, { external_accounts: t, identity_providers: p }) =>
     .orderBy(p.name, t.created_at),
 )
 
-/** Returns a user's linked accounts by provider name, without those of deleted providers. */
+/**
+ * Returns a user's linked accounts, sorted by the name of the provider, without accounts at deleted
+ * providers.
+ */
 export const listAccounts = async (
   q: Queries,
   user_id: UserId,

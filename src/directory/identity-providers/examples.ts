@@ -1,6 +1,6 @@
 import { example } from '#src/http/example.ts'
 
-/** Bodies and answers in the OpenAPI document. */
+/** Example bodies and answers of the OpenAPI document. */
 
 /** A certificate whose key was deleted. */
 const certificate = [

@@ -16,8 +16,8 @@ const texts: Partial<Record<SamlError['reason'], string>> = {
 }
 
 /**
- * Reads the settings from the metadata document in the body or at `metadata_url`. `problems` has a detail of
- * the field when the document cannot be read.
+ * Reads the settings from the metadata document in the body or at `metadata_url`. When the document cannot be
+ * read, `problems` has a detail for that field.
  */
 export const settingsFrom = async (
   context: Core,

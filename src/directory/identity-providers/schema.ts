@@ -64,7 +64,9 @@ const metadata = {
     .string('A metadata document.')
     .max(1_000_000, 'At most 1,000,000 characters.')
     .describe('Metadata of the provider, in place of `entity_id`, `sso_url` and `certificates`.'),
-  metadata_url: address.describe('Address of the metadata of the provider, which is read once.'),
+  metadata_url: address.describe(
+    'Address of the metadata document of the provider. The document is read once.',
+  ),
 }
 
 const created = {
@@ -151,9 +153,9 @@ const shown = { ...stored, ...common }
 const ShownCertificate = z
   .object({
     certificate: z.string().describe('The certificate in PEM.'),
-    subject: z.string().describe('Distinguished name of its subject.'),
+    subject: z.string().describe('Distinguished name of the subject of the certificate.'),
     fingerprint: z.string().describe('SHA-256 of the certificate in hexadecimal digits.'),
-    expires_at: time.describe('Time of its expiry (ISO 8601, UTC).'),
+    expires_at: time.describe('Time at which the certificate expires (ISO 8601, UTC).'),
     expired: flag.describe('Whether the certificate has expired. Its key is still trusted.'),
   })
   .meta({ id: 'Certificate', description: 'A certificate of a SAML provider.' })

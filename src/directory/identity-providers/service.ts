@@ -43,7 +43,7 @@ import {
 } from './store.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
 
-/** Returns a provider of the caller's organizations by id or alias, or throws 404. */
+/** Returns a provider of an organization that the caller may act on, by id or alias. Throws 404. */
 export const getProvider = async (q: Queries, caller: Caller, ref: string): Promise<ProviderWithRoles> => {
   const row = await readProvider(q, ref, within(caller))
   const [provider] = row ? await withRoles(q, [row]) : []
@@ -51,7 +51,7 @@ export const getProvider = async (q: Queries, caller: Caller, ref: string): Prom
   return provider
 }
 
-/** Returns the permissions that a mapping of roles can give: all, because it can give any role. */
+/** Returns the permissions that a mapping can give: with `roles` all, because it can give any role. */
 const granted = (mapping: { roles?: string | undefined } | undefined): string[] =>
   mapping?.roles ? ['*'] : []
 
@@ -106,8 +106,8 @@ type Document = Awaited<ReturnType<typeof settingsFrom>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
- * Returns the new provider and its problems. Fields may be missing while the metadata document is unread or
- * unreadable.
+ * Returns the parts of a new provider, and its problems. A required field may be missing while the metadata
+ * document is not read or cannot be read.
  *
  * @throws AppError 403 for roles that the caller may not grant, 422 for an unknown organization
  */

@@ -23,7 +23,7 @@ const oauth = {
   scopes: set(scope, 50).describe('Scopes that are requested.'),
 }
 
-const PRESET = 'A well-known provider, whose settings are filled in where they are left out; empty for none.'
+const PRESET = 'A well-known provider, whose settings apply where the request has no value; empty for none.'
 
 export const oidcSettings = {
   ...oauth,
@@ -31,9 +31,9 @@ export const oidcSettings = {
   issuer: address.describe('Issuer; its discovery document has the endpoints.'),
   response_mode: oneOf(['query', 'form_post']).describe('How the provider sends its answer.'),
   team_id: line(64).describe(
-    'For Apple. With `key_id`, `client_secret` is a private key (PKCS #8, PEM) that signs the secret.',
+    'For Apple: id of the team. With `team_id` and `key_id`, `client_secret` is a private key (PKCS #8, PEM), with which Gatehouse signs the secret that it sends.',
   ),
-  key_id: line(64).describe('For Apple: id of that key.'),
+  key_id: line(64).describe('For Apple: id of the private key.'),
 }
 
 export const oauth2Settings = {
@@ -67,7 +67,7 @@ const certificate = z
 export const samlSettings = {
   entity_id: line(1024, 1).describe('Entity id of the provider.'),
   sso_url: address.describe('Address of the provider for requests by redirect.'),
-  // A signature is verified with each of them until one fits.
+  // At most 10, because a signature is verified with each certificate until one fits.
   certificates: z
     .array(certificate, 'A list of certificates in PEM.')
     .min(1, 'At least one certificate: without it no signature could be verified.')
@@ -77,7 +77,9 @@ export const samlSettings = {
   allow_idp_initiated: flag.describe('Whether a response without a request is accepted.'),
   allow_sha1: flag.describe('Whether signatures with SHA-1 are accepted.'),
   allow_cbc: flag.describe('Whether encryption with CBC is accepted.'),
-  clock_tolerance: integer(0, 600).describe('Allowed difference of the clocks in seconds.'),
+  clock_tolerance: integer(0, 600).describe(
+    'Seconds by which the clocks of the provider and of Gatehouse may differ.',
+  ),
 }
 
 /** The complete stored settings of each type. */

@@ -20,7 +20,8 @@ const select = prepared((q, { identity_providers: t }) =>
 )
 
 /**
- * Reads a provider by id or alias; with `within` only one of that organization. An alias has no underscore.
+ * Reads a provider by id or alias; with `within` only one of that organization. An alias has no underscore,
+ * so it never equals an id.
  */
 export const readProvider = async (
   q: Queries,
@@ -41,13 +42,13 @@ const enabledByOrganization = cached('identity_providers', async q => {
   return Map.groupBy(rows as IdentityProvider[], provider => provider.organization_id)
 })
 
-/** Returns the providers through which users of the organization may log in, by name. */
+/** Returns the providers through which users of the organization may log in, sorted by name. */
 export const findEnabledProviders = async (
   store: Parameters<typeof enabledByOrganization>[0],
   organization_id: OrganizationId,
 ): Promise<IdentityProvider[]> => (await enabledByOrganization(store, '')).get(organization_id) ?? []
 
-/** Returns the names and permissions of default roles; ids of deleted roles are ignored. */
+/** Adds to each provider its default roles. Ids of deleted roles are ignored. */
 export const withRoles = async (q: Queries, providers: IdentityProvider[]): Promise<ProviderWithRoles[]> => {
   const { roles } = q.tables
   const ids = [...new Set(providers.flatMap(provider => provider.default_role_ids))]

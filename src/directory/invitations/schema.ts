@@ -42,7 +42,7 @@ export const CreateInvitation = z
     expires_in: integer((10 * MINUTE) / SECOND, (30 * DAY) / SECOND)
       .default(INVITATION_TTL / SECOND)
       .describe('Lifetime of the invitation in seconds.'),
-    locale: oneOf(locales).optional().describe('Language of the mail; default: that of the request.'),
+    locale: oneOf(locales).optional().describe('Language of the mail; default: the language of the request.'),
     organization_id: owner,
   })
   .superRefine(({ delivery, email, roles, groups, max_uses }, issues) => {
@@ -74,7 +74,7 @@ const fields = {
     .string()
     .nullable()
     .describe(
-      'Id of the user of the invitation; null until it is accepted, and always for an invitation for several people.',
+      'Id of the user who was invited or has accepted; null before a person without a user accepts, and always for an invitation for several people.',
     ),
   email: user.email.nullable().describe('Address of the person; null for a link without one.'),
   roles: user.roles,
@@ -124,7 +124,7 @@ export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
   },
 })
 
-/** Maximum number of acceptances that an answer lists, the maximum of a page of a list. */
+/** Maximum number of acceptances that an answer lists. A page of a list has the same maximum. */
 export const MAX_ACCEPTED = 100
 
 export const InvitationDetail = z

@@ -37,14 +37,14 @@ import {
 /** Path of the page on which a person accepts an invitation. */
 export const INVITATION_PATH = '/account/invitation'
 
-/** An invitation, and its link if the caller gets it. */
+/** An invitation. `url` is its link if `delivery` is `link`. */
 export interface Sent {
   invitation: Invitation
   url?: string
 }
 
 /**
- * Returns an invitation of the caller's organizations.
+ * Returns an invitation of an organization that the caller may act on.
  *
  * @throws AppError 404
  */
@@ -250,11 +250,11 @@ const recordInvitation = (
   })
 
 /**
- * Returns the user or client that made an invitation as the caller of its acceptance. The permissions are the
- * current ones, so that an invitation by a dismissed administrator grants nothing.
+ * Returns the user or client that made an invitation. Its acceptance runs with this caller and the caller's
+ * present permissions, so an invitation by a dismissed administrator grants nothing.
  *
  * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
- *   organization or add members to the groups
+ * organization or add members to the groups
  */
 export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
   const { created_by, organization_id } = invitation

@@ -62,8 +62,8 @@ export const findInvitationOfLink = async (
 }
 
 /**
- * Uses an invitation once and stores its user; false when it can no longer be accepted. An invitation for one
- * person is deleted with that user.
+ * Counts an acceptance of an invitation and stores who accepted it. Returns false when the invitation can no
+ * longer be accepted. An invitation for one person gets the id of the user and is deleted with that user.
  */
 export const useInvitation = async (
   tx: Transaction,

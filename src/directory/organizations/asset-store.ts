@@ -28,7 +28,9 @@ export const readAsset = async (q: Queries, address: string): Promise<Asset | un
   return named && (await selectAsset(q, named))[0]
 }
 
-/** Returns an asset. Up to 200, of 64 KiB each at most, are cached until a commit changes organizations. */
+/**
+ * Returns an asset. Up to 200 assets of at most 64 KiB each are cached until a commit changes organizations.
+ */
 export const findAsset = cached('organizations', readAsset, 200)
 
 /** Inserts assets; existing ones stay. */

@@ -11,8 +11,8 @@ import type { Settings } from './schema.ts'
 import { readOrganization } from './store.ts'
 
 /**
- * Settings that are too large to be read with each organization. They are stored by their hash, and the
- * setting holds their URL.
+ * Settings that are too large to be read with each organization. Their contents are stored by hash, and the
+ * setting contains the URL.
  */
 const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]
@@ -77,7 +77,7 @@ export const removeUnusedAssets = async (tx: Transaction, organization_id: Organ
   await removeAssets(tx, organization_id, [...addressesIn(organization?.settings ?? {}), ...logos])
 }
 
-/** Returns the settings with contents in place of URLs, for another instance. */
+/** Returns the settings with contents in place of URLs, so that another instance can use them. */
 export const withContents = async (q: Queries, settings: Settings): Promise<Settings> => {
   const whole = { ...settings }
   for (const kind of KINDS) whole[kind] = (await contentOf(q, settings[kind])) ?? settings[kind]

@@ -4,7 +4,10 @@ import type { Brand } from '#src/pages/data.ts'
 import { settingsOf } from './settings.ts'
 import type { Organization } from './store.ts'
 
-/** Returns the brand of an organization: its theme, over it the accent colour, over both the custom CSS. */
+/**
+ * Returns the brand of an organization. The accent colour overrides the theme, and the custom CSS overrides
+ * both.
+ */
 export const brandOf = (
   { themes }: Core,
   organization: Pick<Organization, 'display_name' | 'settings'>,

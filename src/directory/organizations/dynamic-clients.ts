@@ -42,7 +42,7 @@ export const letsIn = (organization: Pick<Organization, 'settings'>, client: Ori
   return prefixes.includes(client_id.slice(0, 4))
 }
 
-/** Returns filters of the sessions that the changed settings end. */
+/** Returns filters for the sessions that end because the settings have changed. */
 const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
   const remaining: readonly string[] = admitted[now.client_registration]
   const prefixes = admitted[old.client_registration].filter(prefix => !remaining.includes(prefix))

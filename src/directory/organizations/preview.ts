@@ -47,7 +47,7 @@ export const LooksPreview = z
     example: { looks: 'q3l5Xc0e9Rr' },
   })
 
-/** Returns the URL of a stylesheet: that of the stored one, or a data URI. */
+/** Returns a URL for a stylesheet: the URL of the stored one, or a data URI for new CSS. */
 const sheetOf = (css: string): string =>
   isAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
 

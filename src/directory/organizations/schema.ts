@@ -25,7 +25,7 @@ import type { Tables } from '#src/storage/tables.ts'
 import { isAddress, STYLE_LIMIT } from './asset-address.ts'
 import { UserAttributes } from './user-attributes-schema.ts'
 
-/** Words of the server's own paths: a slug stands in URLs, where people would take it for one of them. */
+/** Refused slugs: words of the server's paths. In a URL, such a slug would look like one of these paths. */
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
 
 const slug = z
@@ -40,7 +40,7 @@ const documentId = z
   .string('A URL.')
   .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
-// A shorter login would end while its user fills in a form; browsers keep no cookie for more than 400 days.
+// At least 5 minutes, the time that a form may take. Browsers keep no cookie for more than 400 days.
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
@@ -155,7 +155,7 @@ export const Settings = z
         'Users who may sign in with a code by mail, which is one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
       ),
       remember_browser_days: nullable(integer(1, 30)).describe(
-        'Days for which a user may have a browser remembered, which then does not ask for the second factor; at most 30, by default never. `acr` stays `1`; `passkey_required`, `acr_values`, requests for permissions and changes of the account still ask. Removing the setting forgets all browsers.',
+        'Days for which users may have a browser remembered, in which they then need no second factor; at most 30, by default never. `acr` stays `1`. `passkey_required`, `acr_values`, requests for permissions and changes of the account still need the second factor. Removing the setting forgets all browsers.',
       ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** Large settings are stored apart from the others (assets.ts); answers contain their URLs. */
@@ -177,17 +177,17 @@ export const Settings = z
         'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can set it.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
-        '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default only in the console.',
+        '`all`: calls of the admin API that delete objects or show secrets need an authentication within the last five minutes in all applications; by default only in the console.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
         'Authentication context class that a login to the console needs: `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
-        '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the applications that it excludes.',
+        '`open`: applications that registered themselves (RFC 7591) may log in users of the organization; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       client_metadata_documents: nullable(oneOf(['off', 'allowlist', 'any'])).describe(
-        '`any`: applications whose client_id is the URL of their metadata document may log in its users; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the applications that it excludes.',
+        '`any`: applications whose client_id is the URL of their metadata document may log in users of the organization; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       allowed_metadata_documents: nullable(set(documentId, 1000)).describe(
         'URLs of metadata documents that the policy `allowlist` allows, compared exactly; by default those of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
@@ -196,7 +196,7 @@ export const Settings = z
         'Ids of blocked applications; only applications that no administrator registered can be blocked. Adding an id ends the sessions of its application.',
       ),
       user_attributes: nullable(UserAttributes).describe(
-        'Attributes that its users may have, in the order of the account pages; replaced as a whole.',
+        'Attributes that users of the organization may have, in the order of the account pages. A PUT replaces the whole list.',
       ),
     },
     'An object of settings.',

@@ -126,8 +126,8 @@ const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void
 }
 
 /**
- * Forgets remembered browsers that are left from before `remember_browser_days` was removed, because the
- * process ended or a login was under way. They must not count again when the setting returns.
+ * Forgets browsers that were still remembered after `remember_browser_days` was removed, because the process
+ * ended or a login was under way. They must not be remembered again when the setting returns.
  */
 const forgetLeftBrowsers = async (
   context: Core,
@@ -203,7 +203,7 @@ export const judgeChange = async (
   )
   const settings = mergeSettings(organization.settings, given.settings)
   const moved = !Bun.deepEquals(loginDomainsIn(settings), loginDomainsIn(organization.settings))
-  // With a domain of other people, a tenant could lead them to its own login page.
+  // A tenant could name a domain of other people and so lead them to its own login page.
   if (moved && within(by.caller)) throw forbidden('Only the default organization sets login domains.')
   const fields = changedFields(organizationItem(organization), { ...change, settings })
   return {

@@ -3,7 +3,9 @@ export const attributeTypes = ['string', 'integer', 'number', 'boolean', 'array'
 /** People who may see, or may edit, a value. */
 export const attributeReaders = ['administrator', 'user', 'nobody'] as const
 
-/** A definition with its defaults. Its rules stand in the schema, which a start does not load. */
+/**
+ * A definition with its defaults. Its rules are in user-attributes-schema.ts, which a start does not load.
+ */
 export type UserAttribute = {
   name: string
   label?: string | undefined

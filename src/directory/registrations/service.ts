@@ -39,10 +39,13 @@ export const mayRegister = (
 export const needsApproval = (organization: Policies): boolean =>
   settingsOf(organization).registration === 'approval'
 
-/** Maximum number of administrators whose names are compared with a new name: a stranger causes the work. */
+/**
+ * Maximum number of administrators whose names are compared with a new name, because a stranger causes the
+ * work.
+ */
 const COMPARED = 100
 
-/** True when the name looks like a reserved name, the organization's or an administrator's. */
+/** True when the name looks like a reserved name, the organization's slug or an administrator's name. */
 export const isReservedName = async (
   q: Queries,
   { id, slug }: Pick<Organization, 'id' | 'slug'>,

@@ -34,7 +34,7 @@ export const CreateRole = z
   .meta({ id: 'CreateRole', description: 'A new role.', example: editor })
 export type CreateRole = z.output<typeof CreateRole>
 
-/** `*` is accepted here: the built-in role `admin` may be sent back as it was read. */
+/** `*` is accepted, so that a PUT may send back the built-in role `admin` as it was read. */
 export const writable = {
   description,
   permissions: set(

@@ -19,7 +19,7 @@ import { type CreateRole, roleAnswer, type UpdateRole, writable } from './schema
 import { findRole, insertRole, type Role, removeRole, saveRole } from './store.ts'
 
 /**
- * Returns a role of the caller's organizations.
+ * Returns a role of an organization that the caller may act on.
  *
  * @throws AppError 404
  */

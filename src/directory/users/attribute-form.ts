@@ -5,7 +5,7 @@ import { freeAttributesProblem } from './schema.ts'
 
 type Attributes = Record<string, unknown>
 
-/** Error codes by the id of the field. */
+/** Error codes by the id of the form field. */
 export type AttributeErrors = Record<string, NonNullable<AttributeField['error']>>
 
 const idOf = ({ name }: Pick<UserAttribute, 'name'>): string => `attribute.${name}`
@@ -49,8 +49,8 @@ const readValue = ({ type }: UserAttribute, text: string | undefined): unknown =
 }
 
 /**
- * Reads the attributes that users edit from a form. The field `attributes` names the attributes that the page
- * showed, because browsers do not send an unticked box.
+ * Reads from a form the attributes that users may edit. The form field `attributes` lists the attributes that
+ * the page showed, because browsers do not send an unticked checkbox.
  */
 export const readAttributes = (
   definitions: readonly UserAttribute[],
@@ -71,7 +71,8 @@ export const readAttributes = (
     if (value === undefined && required) errors[id] = 'required'
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
-  // The limits of the admin API apply here too: it would refuse a PUT that repeats what a GET returned.
+  // Attributes must keep within the limits of the admin API. Otherwise the API would refuse a PUT that
+  // repeats what a GET returned.
   if (freeAttributesProblem({ ...attributes, ...changes }))
     for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
   return { changes, errors }

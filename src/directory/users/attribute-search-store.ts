@@ -105,8 +105,8 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 }
 
 /**
- * Returns a page of users that have these values. The index finds up to 10,000 matches, which are sorted for
- * the page. With more matches, a walk through the list in its order soon fills a page.
+ * Returns a page of users that have these values. Up to 10,000 matches are read from the index and sorted.
+ * With more matches, the list is read in its order, because a page is soon full.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

@@ -30,10 +30,12 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
 
 /**
- * Checks new attributes against the definitions of the organization. An unchanged value is always accepted. A
- * change by an administrator keeps the attributes that it leaves out if administrators cannot change them.
+ * Checks new attributes against the definitions of the organization. An unchanged value is always accepted.
+ * Attributes that administrators cannot change keep their values when an administrator's change leaves them
+ * out.
  *
- * @param isCaller true for a change through the admin API, false for one by the server itself (seed file)
+ * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
+ * the user
  */
 export const judgeAttributes = (
   definitions: readonly UserAttribute[],
@@ -56,7 +58,7 @@ export const judgeAttributes = (
   return { attributes, problems }
 }
 
-/** Returns a user of the organization with the attributes that administrators see. */
+/** Returns the user without the attributes that administrators may not see. */
 export const asShown = <User extends { attributes: Attributes }>(
   organization: Organization | undefined,
   user: User,
@@ -71,8 +73,8 @@ export const asShown = <User extends { attributes: Attributes }>(
 }
 
 /**
- * Returns the attributes after a change by the user; `undefined` removes one. A new phone number is
- * unverified.
+ * Returns the attributes after a change by the user. A value `undefined` removes its attribute. A new phone
+ * number counts as unverified.
  */
 export const withOwnAttributes = (before: Attributes, changes: Attributes): Attributes => {
   const attributes = Object.fromEntries(

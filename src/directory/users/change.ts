@@ -13,6 +13,7 @@ import { judgeAttributes, withOwnAttributes } from './attributes.ts'
 import { domainProblems, organizationById, rolesToGive } from './rules.ts'
 import { type UpdateUser, userAnswer, writable } from './schema.ts'
 import { findUser, roleNames, type UserRow } from './store.ts'
+
 /**
  * The actor of a change. The permissions of `caller` (admin API) limit the change; without a caller, the
  * server or the user acts.
@@ -26,7 +27,7 @@ export interface UserChangedBy {
 }
 
 /**
- * Returns a user for a change.
+ * Returns the user whom a call is about to change.
  *
  * @throws AppError 404 when unknown or of another organization, 403 when the user has permissions that the
  * caller lacks
@@ -42,7 +43,7 @@ export const getUserToChange = async (
 }
 
 /**
- * Returns a user; without a caller, of any organization.
+ * Returns a user. Without a caller, the user may belong to any organization.
  *
  * @throws AppError 404 when unknown or of another organization
  */
@@ -60,7 +61,7 @@ export type UserChange = UpdateUser & {
   own_attributes?: Record<string, unknown>
 }
 
-/** True for a different address, not merely different letter case. */
+/** True when the change has a new address. The present address in other letter case is not new. */
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
   email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
 
@@ -92,9 +93,9 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
 }
 
 /**
- * Returns the user after the change, and its problems.
+ * Returns the user before the change, the values that the change would store, and its problems.
  *
- * @throws AppError 403 for permissions that the caller lacks, 404
+ * @throws AppError 403 when the user or the new roles have permissions that the caller lacks, 404
  */
 export const judgeChange = async (
   q: Queries,

@@ -3,9 +3,9 @@ import { mostCommon } from './most-common.ts' with { type: 'macro' }
 const leaked = mostCommon(10_000)
 
 /**
- * Words that the list lacks, in lower case: words of other languages and of computing, names, and keyboard
- * patterns. Trailing digits and signs are stripped before the look-up, so that `Welcome2026!` is refused like
- * `welcome`.
+ * Words that the list of leaked passwords lacks, in lower case: words of other languages and of computing,
+ * names, and keyboard patterns. Trailing digits and signs are stripped before the look-up, so that
+ * `Welcome2026!` is refused like `welcome`.
  */
 const list = `
 password passwort passwd pass passw0rd p@ssword p@ssw0rd pa55word pa$$word motdepasse contrasena contraseña senha wachtwoord

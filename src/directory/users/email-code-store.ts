@@ -4,10 +4,10 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Wrong tries after which a code becomes invalid: guesses succeed for one code in 200,000. */
+/** Wrong tries after which a code becomes invalid. Five guesses hit one of 200,000 codes of six digits. */
 const MAX_TRIES = 5
 
-/** Stores the code of a user in place of an earlier one. */
+/** Stores the code of a user and replaces an earlier one. */
 export const replaceEmailCode = async (
   tx: Transaction,
   { user_id, ...code }: Omit<Tables['email_codes']['$inferSelect'], 'tries'>,
@@ -28,8 +28,9 @@ interface Typed {
 }
 
 /**
- * Uses up the code of a user for a request, or counts a wrong try against it. True for exactly one caller.
- * The work is the same for a user without a code.
+ * Deletes the user's code for this request and returns true when `code_hash` is right and the code still
+ * valid; otherwise counts a wrong try. Only one of several calls with the right code returns true. The
+ * statements are the same for a user without a code.
  */
 export const consumeEmailCode = async (
   tx: Transaction,

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, getPriority, setPriority } from 'node:os'
 
 /**
- * Added to the main thread's niceness, so that a hash thread gets about a tenth of the main thread's CPU
- * weight: sched(7).
+ * Niceness of a hash thread, in addition to that of the main thread. With ten more, a hash thread gets about
+ * a tenth of the main thread's CPU weight: sched(7).
  */
 const LOWER_PRIORITY = 10
 /** The lowest priority of Linux. */
@@ -13,10 +13,10 @@ const TASKS = '/proc/self/task'
 const lowered = new Set<string>()
 
 /**
- * Lowers the priority of the runtime's thread pool, which hashes passwords, below that of the main thread,
- * which answers requests (R-16). On Linux each thread has a priority of its own (setpriority(2), "C
- * library/kernel differences"); elsewhere nothing happens. Each hash calls this function, because the threads
- * of the pool start one by one, as work arrives.
+ * Gives the threads that hash passwords (the runtime's pool) a lower priority than the main thread, so that
+ * requests are answered during a flood of logins (R-16). On Linux each thread has a priority of its own
+ * (setpriority(2), "C library/kernel differences"); elsewhere nothing happens. Each hash calls this function,
+ * because the threads of the pool start one by one, as work arrives.
  */
 export const lowerHashThreads = (): void => {
   if (process.platform !== 'linux' || lowered.size >= availableParallelism()) return

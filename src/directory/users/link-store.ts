@@ -26,7 +26,7 @@ export const findLink = async (q: Queries, key: LinkKey): Promise<Link | undefin
   return link
 }
 
-/** Consumes a link; true for exactly one caller. */
+/** Deletes a link and returns true if it was valid. Only one of several concurrent calls returns true. */
 export const consumeLink = async (tx: Transaction, key: LinkKey): Promise<boolean> => {
   const { links } = tx.tables
   const rows = await tx.delete(links).where(matching(tx.tables, key)).returning({ kind: links.kind })
@@ -36,7 +36,7 @@ export const consumeLink = async (tx: Transaction, key: LinkKey): Promise<boolea
 /** The kinds of links that sign their holder in. */
 const signInKinds: Link['kind'][] = ['sign_in', 'reset_password']
 
-/** Consumes an unexpired sign-in link. Returns it to exactly one caller. */
+/** Deletes an unexpired sign-in link and returns it. Only one of several concurrent calls gets the link. */
 export const consumeSignInLink = async (
   tx: Transaction,
   link_hash: SecretHash,
@@ -68,7 +68,7 @@ export const removeSignInLinks = async (
     )
 }
 
-/** Deletes all links for the first administrator, once that user exists. */
+/** Deletes all links for the set-up of the first administrator. Called once that administrator exists. */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables
   await tx.delete(links).where(eq(links.kind, 'set_up'))

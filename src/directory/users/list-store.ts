@@ -7,10 +7,10 @@ import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
 /**
- * Filters of a list except searches, as columns of the indexes. A list is read in the order of an index and
- * never sorted: each pair of `enabled` and `email_verified` that the filter allows is one range of the index,
- * and the ranges are merged. The cost of a page does not depend on the filter, the sort or the number of
- * users.
+ * Filters of a list except the search term. They compare columns of the indexes. A list is read in the order
+ * of an index: each pair of `enabled` and `email_verified` that the filter allows is one range of the index,
+ * and only the first rows of the ranges are merged and sorted. The cost of a page therefore does not depend
+ * on the filter, the order or the number of users.
  */
 export interface Facets {
   organization_id?: OrganizationId | undefined
@@ -41,7 +41,7 @@ export interface Numbers {
 
 const columns = { username: 'username_fold', email: 'email_fold', last_login: 'last_login' } as const
 
-/** Returns the keyset of a row. Users are numbered in the order of their creation. */
+/** Returns the keyset of a row. `seq` numbers users in the order of their creation. */
 export const keysetOf =
   (sort: PageQuery['sort']) =>
   (user: UserRow): Keyset =>
@@ -63,7 +63,7 @@ type Listed = ReturnType<typeof listed>
 
 const either = (value: boolean | undefined): boolean[] => (value === undefined ? [true, false] : [value])
 
-/** Splits the filter into parts, each of which one run of an index answers. */
+/** Splits the filter into ranges. The rows of a range are adjacent in an index. */
 export const rangesOf = (facets: Facets): Facets[] =>
   either(facets.enabled).flatMap(enabled =>
     either(facets.email_verified).map(email_verified => ({ ...facets, enabled, email_verified })),
@@ -72,7 +72,7 @@ export const rangesOf = (facets: Facets): Facets[] =>
 const equal = <T>(column: Column, value: T | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)
 
-/** Condition for a row of `listed`, answered by an index. */
+/** Returns the condition of the filters for a row of `listed`. An index answers it. */
 const within = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
   const table = listed(q, facets)
@@ -128,8 +128,8 @@ export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
 /**
- * Returns the conditions for the rows after the keyset, as one or two index runs: users who never logged in
- * come last in both orders.
+ * Returns the conditions for the rows after the keyset, one for each run of the index. A list by last login
+ * has two runs, because users who never logged in come last in both orders.
  */
 export const runsOf = (table: Listed, { sort, order, after }: PageQuery): (SQL | undefined)[] => {
   const beyond = order === 'asc' ? gt : lt
@@ -191,7 +191,7 @@ export const countUpTo = (
   most: number,
 ): Promise<number> => q.$count(sql`${numbers.limit(most)} AS part`)
 
-/** Counts the list: exactly up to 10,000, and as 10,001 above. */
+/** Returns the number of users in the list, exact up to 10,000; 10,001 means more. */
 export const countList = async (q: Queries, facets: Facets, condition?: SQL): Promise<number> => {
   const table = listed(q, facets)
   let total = 0

@@ -42,7 +42,7 @@ const RememberedBrowser = z
   })
   .meta({
     id: 'RememberedBrowser',
-    description: 'A browser that spares a user the second factor.',
+    description: 'A browser in which a user needs no second factor.',
     example: {
       id: 'brw_019c1310-e406-7d8b-b1f4-2e6a09c75d35',
       ip_address: '203.0.113.7',
@@ -67,8 +67,8 @@ const browserAnswer = ({
 })
 
 /**
- * Returns a page of browsers, newest first as in every list. They are read together and paged in memory,
- * because a user has at most twenty.
+ * Returns a page of browsers. All browsers of the user are read and paged in memory, because a user has at
+ * most twenty.
  */
 const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
   const sorted = order === 'asc' ? rows.toReversed() : rows
@@ -78,7 +78,7 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
 }
 
 /**
- * Returns the routes of a user's remembered browsers. Administrators list and forget them; only their owner
+ * Returns the routes of a user's remembered browsers. Administrators list and forget browsers; only the user
  * adds them.
  */
 export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
@@ -87,7 +87,7 @@ export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
     method: 'GET',
     path: '/users/:user_id/remembered-browsers',
     permission: 'users:read',
-    summary: 'List the browsers that spare a user the second factor',
+    summary: 'List the browsers in which a user needs no second factor',
     query: listQuery({}),
     status: 200,
     answer: listOf('RememberedBrowserList', RememberedBrowser),
@@ -113,7 +113,7 @@ export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/users/:user_id/remembered-browsers/:browser_id',
     permission: 'users:update',
-    summary: 'Forget a browser, which then asks for the second factor',
+    summary: 'Forget a browser; the user then needs the second factor in it',
     status: 204,
     errors: [404],
     handle: ({ caller, params, client_info }) =>

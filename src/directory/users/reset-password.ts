@@ -28,7 +28,10 @@ export const judgePassword = async (
   return { user, problems: password === undefined ? [] : checkPolicy(policy, password) }
 }
 
-/** Sets the password of another user and ends the user's sessions, logins, links and unredeemed codes. */
+/**
+ * Sets a user's password on behalf of an administrator, and ends the user's sessions, logins, links and
+ * unredeemed codes.
+ */
 export const resetPassword = async (
   context: Core,
   id: string,

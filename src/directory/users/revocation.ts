@@ -10,12 +10,14 @@ import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
 import { cancelPendingEmail } from './store.ts'
 
-/** Maximum number of sessions that one write of `revokeAllSessions` ends: other writes wait for it. */
+/**
+ * Maximum number of sessions that one write of `revokeAllSessions` ends. Other writes wait for that write.
+ */
 const BATCH = 500
 
 /**
  * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
- * address. Called by every change of the user's credentials or access.
+ * address. Every change of the user's credentials or access calls this.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
@@ -51,9 +53,9 @@ export const revokeUser = async (
 }
 
 /**
- * Revokes all sessions that match a filter, in writes of bounded size. A filter by user without client does
- * all that `revokeUser` does. Only the first write checks the caller, because it may end the caller's own
- * session.
+ * Revokes all sessions that match a filter, in writes of bounded size. When the filter names a user and no
+ * client, the user's logins and pending links end too. Only the first write checks the caller, because it may
+ * end the caller's own session.
  */
 export const revokeAllSessions = async (
   context: Core,

@@ -72,7 +72,7 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
   })
 }
 
-/** Invites a user in the write that creates the user. Returns the link for the delivery `link`. */
+/** Invites a user in the write that creates the user. Returns the link if `delivery` is `link`. */
 export type InviteUser = (
   context: Context,
   tx: Transaction,

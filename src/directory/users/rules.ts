@@ -94,7 +94,8 @@ export const judge = async (
 }
 
 /**
- * Like {@link judge}, for the organization in the body, or the caller's own.
+ * Like {@link judge}, for the organization in the body or the caller's own. Requires either a password or an
+ * invitation.
  *
  * @throws AppError 422 for an unknown organization
  */

@@ -48,13 +48,13 @@ const RoleNames = set(line(128), 100)
   .describe('Names of the roles that the user holds directly, sorted; roles of groups come in addition.')
 
 /**
- * Maximum bytes of attributes as JSON: they are read with their user, and a page of 100 users then has at
- * most 6.4 MiB.
+ * Maximum bytes of attributes as JSON. They are read with their user, so a page of 100 users has at most 6.25
+ * MiB of attributes.
  */
 const ATTRIBUTES_BYTES = 64 * 1024
 /**
- * Maximum levels of attributes. A body may have 64 levels, and an answer that contains the user stays far
- * below.
+ * Maximum levels of nesting in attributes. A request body may have 64 levels, so a client can send a user
+ * back in one.
  */
 const ATTRIBUTES_DEPTH = 16
 /** Maximum values in attributes: each takes at least two bytes, including its comma. */
@@ -62,8 +62,8 @@ const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
 /**
- * Returns why a JSON value is refused as attributes. It does not recurse, because an attacker chooses the
- * depth.
+ * Returns why a JSON value is refused as attributes. The function does not recurse, because an attacker
+ * chooses the depth.
  */
 export const freeAttributesProblem = (root: unknown): string | undefined => {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
@@ -151,7 +151,7 @@ export const CreateUserBody = CreateUser.extend({
 })
 export type CreateUserBody = z.output<typeof CreateUserBody>
 
-/** Read-only fields are accepted here and compared with the stored values. */
+/** The schema accepts read-only fields; the service compares them with the stored values. */
 export const UpdateUser = z
   .strictObject({
     ...z.object(writable).partial().shape,
@@ -173,7 +173,9 @@ export type UpdateUser = z.output<typeof UpdateUser>
 export const ResetPassword = z
   .strictObject({
     password: Password.describe('Must meet the password policy of the organization.'),
-    temporary: flag.default(false).describe('Whether the user has to choose another one at the next login.'),
+    temporary: flag
+      .default(false)
+      .describe('Whether the user has to choose another password at the next login.'),
   })
   .meta({
     id: 'ResetPassword',

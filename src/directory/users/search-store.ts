@@ -4,8 +4,8 @@
  * Lists of users with a search among their filters. `find` takes the first strategy of this table that
  * applies. `base` is the number of users that match the other filters. `all` is the number of users that the
  * search index finds for the term: in the organization for a term of three or more characters, in all
- * organizations for a shorter one. Costs are rows read for a page. A range is one of up to four runs of an
- * index (`rangesOf`).
+ * organizations for a shorter one. The cost is the number of rows read for a page. A list has up to four
+ * ranges of an index (`rangesOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
@@ -32,7 +32,8 @@
  *
  * Three searches cost more than twice as much at 1,000,000 users as at 1,000:
  *
- * - `collect`, at most 10,000 matches by last login, 13 ms: each login changes the order, which is not kept.
+ * - `collect`, at most 10,000 matches by last login, 13 ms: each login changes the order, so it is not
+ *   cached.
  * - `meet`, 1 to 3 ms: it reads up to eight runs of an index, each by a statement of its own; a list of a
  *   thousand users needs one statement. The cost does not grow further.
  * - A search that finds one user at 1,000 and fills a page at 1,000,000: 20 rows cost 0.3 ms more than one.
@@ -83,7 +84,7 @@ export interface Plan {
 type Search = Plan & { search: string }
 type Name = 'username' | 'email'
 
-/** Number of users that every page can scan: reading 1,000 rows takes a few milliseconds. */
+/** Number of users that may be read for each page: reading 1,000 rows takes a few milliseconds. */
 const FEW = 1000
 /** Rows of a range that `meet` scans before it gives up. */
 const WALK = 4000
@@ -91,7 +92,8 @@ const WALK = 4000
 const isShort = (term: string): boolean => !isIndexedTerm(term)
 
 /**
- * Returns the search that the index can run: terms too short for the index are searched in all organizations.
+ * Returns the part of a search that the search index answers: the term and the organization. It searches
+ * terms of one or two characters in all organizations.
  */
 const everywhere = ({ facets: { organization_id, purging }, search }: Search): Search => ({
   facets: { purging, ...(!isShort(search) && { organization_id }) },

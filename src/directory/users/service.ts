@@ -179,7 +179,8 @@ export const updateUser = (
   })
 
 /**
- * Sends the user a notice of a change. Mail caused by an administrator is charged.
+ * Sends the user a notice of a change. A mail that an administrator causes counts against the limits of
+ * administrators' mails.
  *
  * @throws AppError 429
  */
@@ -213,7 +214,7 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',
-      // The event keeps only the id, even when users deleted themselves.
+      // The event contains only the id of the deleted user, also when users deleted themselves.
       actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
       target_id: user.id,
       target_type: 'user',

@@ -227,8 +227,8 @@ export const setPasskeyDeclined = async (tx: Transaction, id: UserId, now: numbe
 }
 
 /**
- * Counts the user as active in this hour and on this day (UTC), each once. Returns what to add to the
- * statistics.
+ * Counts the user as active in this hour and on this day (UTC), each once. Returns the numbers to add to the
+ * statistics; undefined when the user was already counted in this hour.
  */
 export const markActive = async (
   tx: Transaction,
@@ -260,7 +260,7 @@ export const cancelPendingEmail = async (
     )
 }
 
-/** Returns the ids of up to `limit` users of an organization, deleted or not. */
+/** Returns the ids of up to `limit` users of an organization, even if the organization is deleted. */
 export const listUserIds = async (
   q: Queries,
   organization_id: OrganizationId,

@@ -30,7 +30,7 @@ export const TermsList = z
     example: { data: [{ version: '2026-01', accepted_at: example.time }] },
   })
 
-/** Returns the accepted versions in the form of answers and downloads. */
+/** Returns the accepted versions as the admin API and the user's download show them. */
 export const acceptedTerms = async (
   q: Queries,
   user_id: UserId,
@@ -59,7 +59,10 @@ export const acceptsTerms = (
   return !terms || (form.has('accept') && form.get('version') === terms.version)
 }
 
-/** Stores and records that the user has accepted a version, once. */
+/**
+ * Stores that the user has accepted a version, and records the event. Does nothing when the user accepted the
+ * version before.
+ */
 export const acceptTerms = async (
   context: Core,
   tx: Transaction,

@@ -7,7 +7,7 @@ import type { UserRow } from './store.ts'
 /** A way by which a user begins a login without an administrator's help. */
 export type WayIn =
   | { by: 'password' }
-  /** A passkey that logs in alone. */
+  /** A passkey that can begin a login without a password. */
   | { by: 'passkey'; factor_id: FactorId }
   /** An account at an enabled provider. */
   | { by: 'provider'; provider_id: IdentityProviderId; subject: string }

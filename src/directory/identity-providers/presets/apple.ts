@@ -1,5 +1,5 @@
 /**
- * Names and addresses come only with form_post. The secret is a JWT signed with a key from Apple:
+ * Apple sends names and addresses only with `form_post`. The secret is a JWT signed with a key from Apple:
  * `client_secret` is that key (PEM), `team_id` and `key_id` identify it.
  * https://developer.apple.com/documentation/signinwithapplerestapi
  */

@@ -1,6 +1,6 @@
 /**
- * Any Microsoft account; `issuer` limits it to one tenant. Microsoft does not verify addresses
- * (administrators of a tenant can set `email`), so there is no `email_verified` here.
+ * Accepts any Microsoft account, or with the `issuer` of a tenant only accounts of that tenant. Microsoft
+ * does not verify addresses (administrators of a tenant can set `email`), so no claim gives `email_verified`.
  * https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
  */
 export const microsoft = {

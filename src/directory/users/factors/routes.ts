@@ -72,8 +72,8 @@ const keepWayIn = async (
 }
 
 /**
- * Returns a page of factors, newest first as in every list. They are read together and paged in memory,
- * because a user has few.
+ * Returns a page of factors. All factors of the user are read and paged in memory, because a user has at most
+ * 20.
  */
 const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
   const sorted = order === 'asc' ? rows : rows.toReversed()
@@ -83,7 +83,7 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
 }
 
 /**
- * Returns the routes of a user's second factors. Administrators list and remove them; only their owner adds
+ * Returns the routes of a user's second factors. Administrators list and remove factors; only the user adds
  * them.
  */
 export const factorRoutes = (context: Context): AdminRoute[] => [

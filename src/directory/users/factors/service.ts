@@ -16,7 +16,7 @@ export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
-/** A new factor; `name` is the name of its maker, if known. */
+/** A new factor. `name` is the maker of the passkey (such as a password manager), if known. */
 export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
 
 const bare = {
@@ -62,8 +62,8 @@ export const addFactor = async (
 }
 
 /**
- * Ends all logins and sessions of the user except those of `login_id`, since they may have used a removed
- * factor.
+ * Ends all logins and sessions of the user, except the login `login_id` and its sessions, because they may
+ * have begun with the removed factor.
  */
 const endSessions = async (
   context: Core,
@@ -77,8 +77,9 @@ const endSessions = async (
 }
 
 /**
- * Removes a factor and returns it; undefined when the user has no factor with this id. Removing the last one
- * also deletes the recovery codes. `login_id` is the login that continues: the one that removes the factor.
+ * Removes a factor and returns it; undefined when the user has no factor with this id. Removing the last
+ * factor also deletes the recovery codes. `login_id` is the login in which the user removes the factor; it
+ * does not end.
  */
 export const removeFactor = async (
   context: Core,
@@ -101,7 +102,9 @@ export const removeFactor = async (
   return factor
 }
 
-/** Removes all factors and records one `user.mfa_disabled`. Returns their number. */
+/**
+ * Removes all factors and recovery codes, and records one `user.mfa_disabled`. Returns the number of factors.
+ */
 export const removeFactors = async (
   context: Core,
   tx: Transaction,

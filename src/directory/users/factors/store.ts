@@ -66,7 +66,7 @@ export const renameFactor = async (
   return rows.length > 0
 }
 
-/** Deletes a factor and returns it to exactly one caller. */
+/** Deletes a factor and returns it. Only one of several concurrent calls gets the factor. */
 export const deleteFactor = async (
   tx: Transaction,
   user_id: UserId,
@@ -80,7 +80,10 @@ export const deleteFactor = async (
   return factor
 }
 
-/** Marks a time step as used. False when it, or a later one, was used before: a code works for one login. */
+/**
+ * Marks the time step of a code as used. Returns false when this step or a later one was used before, so that
+ * a code works only once.
+ */
 export const consumeStep = async (
   tx: Transaction,
   { id, step, now }: { id: FactorId; step: number; now: number },
@@ -96,7 +99,8 @@ export const consumeStep = async (
 
 /**
  * Stores the counter of a passkey. Returns `copied` when it has not increased, and `gone` for a deleted
- * passkey. Passkeys without a counter always send 0. `alone` marks a passkey that has logged in alone.
+ * passkey. Passkeys without a counter always send 0. `alone` marks a passkey that has begun a login without a
+ * password.
  * https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
@@ -136,7 +140,7 @@ export const hasRecoveryCode = async (q: Queries, user_id: UserId, code_hash: st
   return (await q.$count(t, and(eq(t.user_id, user_id), eq(t.code_hash, code_hash)))) > 0
 }
 
-/** Deletes a recovery code; true for exactly one caller. */
+/** Deletes a recovery code. Only one of several concurrent calls returns true. */
 export const consumeRecoveryCode = async (
   tx: Transaction,
   user_id: UserId,
