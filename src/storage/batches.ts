@@ -12,7 +12,7 @@ const BATCH_TIME = 4
 
 /**
  * Runs `batch` in separate writes until it finds no row, and returns the number of rows. Other writes run
- * between the batches. On SQLite the size of a batch follows the time that the last batch took, because the
+ * between the batches. On SQLite the time of the last batch decides the size of the next one, because the
  * time per row differs by a factor of fifty: between kinds of rows, and between pages in memory and on the
  * disk.
  */

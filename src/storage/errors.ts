@@ -57,8 +57,8 @@ const passing = has(
 const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
 
 /**
- * Returns the message of a failure. For an error of the disk it asks about a full disk, which SQLite reports
- * as an I/O error when it opens a file.
+ * Returns the message of a failure. For a disk error the message also asks whether the disk is full, because
+ * SQLite reports a full disk as an I/O error when it opens a file.
  */
 export const failureText = (error: unknown): string =>
   `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`

@@ -11,8 +11,8 @@ import type { Tables } from './tables.ts'
 type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
 /**
- * Returns, for each table that refers to deleted objects, the table, the column by which a batch is selected,
- * and the condition.
+ * Returns what refers to the deleted objects: each table, the column by which a batch is selected, and the
+ * condition for the rows.
  */
 const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
   const isOf = (column: Column) => inArray(column, ids)
@@ -52,9 +52,9 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 }
 
 /**
- * Moves the cursors of webhooks back to the last remaining event; called in each write that removes events.
- * SQLite gives the `seq` of a removed last row to the next event, and a cursor beyond it would skip that
- * event.
+ * Moves the cursors of webhooks back to the last remaining event. Each write that removes events calls this:
+ * after the newest event was removed, SQLite gives its `seq` to the next event, and a cursor that is already
+ * there would skip that event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables

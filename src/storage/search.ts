@@ -22,8 +22,8 @@ export interface Search {
 
 /**
  * Returns the three characters that represent the organization at the start of `users.search_text`. SQLite's
- * index (FTS5) contains only trigrams of the text, so this trigram lets a search in one organization skip the
- * users of all others inside the index.
+ * index (FTS5) contains only trigrams of the text. This trigram lets a search in one organization skip the
+ * users of all other organizations inside the index.
  *
  * The characters are from Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and derived from a
  * hash of the id, so no term of letters matches them. Two organizations may share a code; results are
@@ -68,9 +68,9 @@ const matchOf = ({ term, organization_id, unless }: Search): string => {
 const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
 
 /**
- * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. It reads the
- * index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of letters and
- * digits; for shorter terms it scans the rows.
+ * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. The query
+ * reads the index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of
+ * letters and digits; for shorter terms it scans the rows.
  */
 export const matchesOf = (q: Queries, search: Search): SQL => {
   const text = fold(search.term)

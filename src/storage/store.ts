@@ -104,8 +104,8 @@ export interface Store {
   drained(): Promise<void>
   /**
    * Runs a write whose changes are dropped, without making other writes wait. On SQLite the body sees a copy
-   * of the objects that administrators make and of `users`. On PostgreSQL other writes may commit between its
-   * statements.
+   * of the objects that administrators make, and of the users in `users`. On PostgreSQL other writes may
+   * commit between its statements.
    */
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
   /**
@@ -114,9 +114,10 @@ export interface Store {
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
-   * Runs the body while no other copy of the server runs a body of this name. While another copy does, this
-   * copy waits (`wait`), or returns undefined without running the body. A copy that loses its connection
-   * loses the lock, so bodies must be correct without it.
+   * Runs the body while no other copy of the server runs a body of this name. While another copy runs one,
+   * this copy waits for up to a minute (`wait`) or not at all. A copy that does not get the lock returns
+   * undefined and does not run the body. A copy that loses its connection loses the lock, so bodies must be
+   * correct without it.
    */
   exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
   /** Resolves to true when reads and writes work, for /readyz. */

@@ -4,8 +4,8 @@ import type { Amounts, Sum, Transaction } from './store.ts'
 export type Added = readonly [sum: Sum, key: string, amounts: Amounts]
 
 /**
- * Writes each row once, with the sum of its amounts. The writes of a commit usually add to the same row, that
- * of the current hour.
+ * Writes each row once, with the sum of its amounts. The writes of a commit usually add to the same row: the
+ * row of the current hour.
  */
 export const writeSums = async (tx: Transaction, added: readonly Added[]): Promise<void> => {
   const totals = new Map<Sum, Map<string, Record<string, number>>>()

@@ -48,12 +48,12 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
 
 /**
  * The data model, once for both engines. Columns are named like the fields of the admin API. Rows belong to
- * an organization, and a query for a caller who is limited to one organization has it as a condition. Secrets
- * are stored as their SHA-256 (`*_hash`). Triggers maintain counts (`user_count`, `member_count`, `counters`)
- * and the search index.
+ * an organization. A query for a caller who is limited to one organization has a condition on that
+ * organization. Secrets are stored as their SHA-256 (`*_hash`). Triggers maintain counts (`user_count`,
+ * `member_count`, `counters`) and the search index.
  *
- * Rows without meaning of their own are deleted with their parent. Nothing references `organizations`: a
- * deleted one is hidden at once and its rows are removed in batches (`purges`).
+ * Rows that mean nothing without their parent are deleted with it (`cascade`). No foreign key refers to
+ * `organizations`: a deleted organization is hidden at once, and its rows are removed in batches (`purges`).
  */
 export const tables = (kit: Kit) => {
   const { table, text, bool, int, ms, json, bytes, index, uniqueIndex, primaryKey } = kit
@@ -468,7 +468,7 @@ export const tables = (kit: Kit) => {
       'apis',
       {
         id: id<ApiId>('id').primaryKey(),
-        /** Audience of its tokens. */
+        /** Audience of the API's tokens. */
         identifier: text('identifier').notNull(),
         /** The identifier without a trailing slash. The `resource` of a request is compared with it. */
         identifier_key: text('identifier_key').notNull(),
@@ -480,7 +480,7 @@ export const tables = (kit: Kit) => {
           >()
           .notNull(),
         clients: json('clients').$type<{ client_id: string; scopes: string[] }[]>().notNull(),
-        /** Clients that may introspect its tokens. */
+        /** Clients that may introspect the API's tokens. */
         served_by: json('served_by').$type<string[]>().notNull(),
         access_token_ttl: int('access_token_ttl'),
         access_token_alg: text('access_token_alg').$type<SigningAlg>(),
@@ -497,8 +497,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * An authenticated browser. Several logins may share one cookie, whose hash is `browser_hash` (account
-   * selection).
+   * A user authenticated in a browser. The logins of several users in one browser share a cookie, whose hash
+   * is `browser_hash`.
    */
   const logins = once(() =>
     table(
@@ -518,7 +518,8 @@ export const tables = (kit: Kit) => {
         user_agent: text('user_agent').notNull(),
         /**
          * Number of the latest revocation of this login's codes, by client ('' for all clients); null before
-         * the first. Revocations are numbered from 1, and a code carries the latest number at its issue.
+         * the first. Revocations are numbered from 1. A code contains the latest number at its issue. A later
+         * revocation for its client or for all clients makes it invalid.
          */
         codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
         created_at: created_at(),
@@ -535,8 +536,8 @@ export const tables = (kit: Kit) => {
   /**
    * A user at a client: the result of a code exchange and the family of its refresh tokens. A session is
    * active while `ended_at` is null and `expires_at` is in the future. From `tokens_valid_until` on, this
-   * server refuses the session's access tokens; revocation sets it, `/oauth/revoke` and the deletion of the
-   * client do not.
+   * server refuses the session's access tokens. Revocation sets `tokens_valid_until`; `/oauth/revoke` and the
+   * deletion of the client do not.
    */
   const sessions = once(() =>
     table(
@@ -574,7 +575,8 @@ export const tables = (kit: Kit) => {
         tokens_valid_until: ms('tokens_valid_until'),
       },
       t => [
-        // Lists show sessions that have not ended, by creation; these indexes skip ended ones.
+        // Lists show sessions that have not ended, in the order of creation. These indexes skip ended
+        // sessions.
         index('sessions_user').on(t.user_id, t.ended_at, t.id),
         index('sessions_client').on(t.client_id, t.ended_at, t.id),
         index('sessions_organization').on(t.organization_id, t.ended_at, t.id),
@@ -621,14 +623,14 @@ export const tables = (kit: Kit) => {
         login_id: id<LoginId>('login_id'),
         selected: bool('selected').notNull().default(false),
         /**
-         * First factor proven in this request while a second one is required; the login begins when the
-         * second is proven.
+         * First factor that was proven in this request when a second factor is needed. The login begins once
+         * the second factor is proven.
          */
         proof: json('proof').$type<{
           user_id: UserId
           acr: string
           amr: string[]
-          /** `auth_time` of the future login when the provider reported it. */
+          /** `auth_time` for the login that will begin, if the provider reported it. */
           auth_time?: number
           at: number
           password_changed_at: number
@@ -700,7 +702,9 @@ export const tables = (kit: Kit) => {
         enabled: bool('enabled').notNull(),
         allow_registration: bool('allow_registration').notNull(),
         trust_email: bool('trust_email').notNull(),
-        /** Ids, because a role created again under the same name is a different role. */
+        /**
+         * Ids and not names, because a role that is created again under the same name is a different role.
+         */
         default_role_ids: json('default_role_ids').$type<RoleId[]>().notNull(),
         attribute_mapping: json('attribute_mapping').$type<Record<string, string>>().notNull(),
         settings: json('settings').notNull(),
@@ -761,8 +765,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Additional factors of a user. An authenticator app (`totp`) has a sealed secret and the last time step
-   * used; a passkey has its credential record.
+   * Factors of users. An authenticator app (`totp`) has a sealed secret and the last time step used; a
+   * passkey has its credential record.
    * https://www.w3.org/TR/webauthn-3/#credential-record
    */
   const factors = once(() =>
@@ -803,8 +807,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Assertions that a login or a client has used, kept until they expire (replay protection). The key is a
-   * hash of the assertion's ID and its provider or client.
+   * Assertions that a login or a client has used, kept until they expire so that nobody can use them again.
+   * The key is a hash of the assertion's ID and its provider or client.
    */
   const used_assertions = once(() =>
     table(
@@ -887,8 +891,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI. It keeps
-   * what the logout token says, because user, session and client may be gone when it is delivered.
+   * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI. A row keeps
+   * the content of the logout token, because user, session and client may be deleted before the delivery.
    */
   const logouts = once(() =>
     table(
@@ -909,7 +913,7 @@ export const tables = (kit: Kit) => {
         created_at: created_at(),
         next_attempt_at: ms('next_attempt_at').notNull(),
         expires_at: ms('expires_at').notNull(),
-        /** null while it waits for delivery. */
+        /** null while the logout waits for delivery. */
         done_at: ms('done_at'),
         /** Reason of the last failed attempt; null after a delivery. */
         failure: text('failure'),
@@ -941,7 +945,7 @@ export const tables = (kit: Kit) => {
         signature: text('signature').$type<'v1' | 'v1a'>().notNull(),
         /** Sealed: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
         secret: bytes('secret').notNull(),
-        /** The secret before the last rotation, which signs too until `previous_until`. */
+        /** The secret before the last rotation. It also signs until `previous_until`. */
         previous_secret: bytes('previous_secret'),
         previous_until: ms('previous_until'),
         cursor: int('cursor').notNull(),
@@ -981,7 +985,7 @@ export const tables = (kit: Kit) => {
         created_at: created_at(),
         /** Milliseconds. */
         duration: int('duration').notNull(),
-        /** null without an answer. */
+        /** HTTP status; null without an answer. */
         status: int('status'),
         /** null when the event was delivered. */
         failure: text('failure'),
@@ -996,8 +1000,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Single-use links: set-up of the first admin (without user), sign-in links made by an admin, and links
-   * sent by mail.
+   * Single-use links: for the set-up of the first administrator (without a user), sign-in links made by an
+   * administrator, and links sent by mail.
    */
   const links = once(() =>
     table(
@@ -1047,8 +1051,8 @@ export const tables = (kit: Kit) => {
         /** Language of the mail. */
         locale: text('locale').notNull(),
         /**
-         * The administrator or client who made the invitation and whose rights limit it; null for the server
-         * itself.
+         * The administrator or client who made the invitation and whose permissions limit it; null for the
+         * server itself.
          */
         created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
         created_at: created_at(),
@@ -1143,10 +1147,11 @@ export const tables = (kit: Kit) => {
     table(
       'events',
       {
-        /** Order of writing. Timestamps may repeat, or decrease with the clock. */
+        /** Order of writing. Timestamps may repeat, or decrease when the clock is set back. */
         seq: kit.serial('seq'),
         /**
-         * UUID version 7 that begins with `timestamp`, by which an event is found without an index on `id`.
+         * UUID version 7 that begins with `timestamp`. An event is found by this time, so `id` needs no
+         * index.
          */
         id: id<EventId>('id').notNull(),
         type: text('type').notNull(),
@@ -1181,8 +1186,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. A
-   * row of the kind `attribute_index` is not a deletion: it requests that `user_attributes` is rebuilt for
-   * the organization that its id names.
+   * row of the kind `attribute_index` is not a deletion: it requests that the rows of `user_attributes` are
+   * rebuilt for the organization that its id names.
    */
   const purges = once(() =>
     table('purges', {
@@ -1209,8 +1214,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * Counts by hour (UTC, milliseconds) and organization; the organization '' is the instance. Later deletions
-   * do not change them. On PostgreSQL each connection has rows of its own (`slot`), so two transactions never
-   * change one row; a count is the sum over slots.
+   * do not change the counts. On PostgreSQL each connection has rows of its own (`slot`), so two transactions
+   * never change one row; a count is the sum over slots.
    */
   const statistics = once(() =>
     table(

@@ -21,7 +21,7 @@ import { begun, settleSent, transactionOf } from './transaction.ts'
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
 /**
- * Number of conflicts after which a write runs alone. Otherwise a long write would lose to short ones again
+ * Number of conflicts after which a write runs alone. Otherwise short writes could make a long one fail again
  * and again.
  */
 const MAX_CONCURRENT_TRIES = 4

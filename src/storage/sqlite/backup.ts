@@ -163,8 +163,8 @@ const requireBackup = (path: string): void => {
 }
 
 /**
- * Moves all commits into the database file so that its log can be removed. Failures are ignored, because a
- * damaged database is lost anyway.
+ * Moves all commits from the log into the database file, so that the log can be removed. Failures are
+ * ignored, because a damaged database is lost anyway.
  */
 const checkpointFully = (path: string): void => {
   try {

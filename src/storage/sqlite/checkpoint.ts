@@ -2,7 +2,10 @@ import type { Database } from 'bun:sqlite'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { PAGE } from './apply-migrations.ts'
 
-/** Pages in the log that trigger a checkpoint: 32 MiB, half of the log's maximum size. */
+/**
+ * Pages in the log that trigger a checkpoint: 32 MiB. The log grows further during the checkpoint; under
+ * constant writes it stays below 64 MiB.
+ */
 const LIMIT = 16_384
 /**
  * Number of commits between two checks of the log's length. SQLite before 3.51, as on macOS, runs a
@@ -88,8 +91,8 @@ export const checkpointer = (db: Database) => {
       await running?.promise
       worker?.terminate()
       state.finalize()
-      // PASSIVE copies while another process, such as a server beside this command, may write. Only TRUNCATE
-      // makes its writes wait.
+      // During PASSIVE another process may write, such as a server beside this command. TRUNCATE makes its
+      // writes wait, but has little left to copy.
       for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
     },
   }

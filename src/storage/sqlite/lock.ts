@@ -13,7 +13,7 @@ const held = new Set<Database>()
 
 /**
  * Locks the data directory for this process and returns the function that unlocks it. The lock is SQLite's
- * own on an empty file; the system releases it when the process ends in any way.
+ * lock on an empty file. The operating system releases it however the process ends.
  *
  * @throws StorageError while another process holds it
  */
@@ -52,7 +52,7 @@ const lastUrl = (data_dir: string): string => {
 /**
  * Runs `listen` and takes the lock. For a new directory `listen` comes first, so that a wrong address creates
  * no directory. For an existing directory the lock comes first, so that the error names the other server and
- * not its port.
+ * not the port that it occupies.
  */
 export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, unlock: () => void] => {
   const early = existsSync(data_dir) ? lockInstance(data_dir) : undefined

@@ -148,7 +148,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   const writer = openWriter(options)
   const reader = openReader(options.path)
   const reads = sqliteQueries(reader, () => {})
-  // After the transaction is lost, or its body has ended, a statement would commit immediately.
+  // Outside a transaction a statement would commit immediately: after the transaction was lost, or after its
+  // body has ended.
   const writes = sqliteQueries(writer, () => {
     if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
   })

@@ -48,7 +48,7 @@ export const advanceSequences = async (connection: ReservedSQL): Promise<void> =
     }
 }
 
-/** Removes all rows and the totals of triggers. */
+/** Removes all rows and the totals that triggers maintain. */
 export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
   const names = copiedTables.map(({ name }) => name).filter(name => name !== 'counters')
   await connection.unsafe(`TRUNCATE ${quoted([...names, 'counter_slots'])}`)
