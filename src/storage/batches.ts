@@ -37,7 +37,9 @@ export const inBatches = async (
   }
 }
 
-/** Deletes at most `limit` rows and returns their number. When it equals `limit`, there may be more. */
+/**
+ * Deletes at most `limit` rows and returns their number. When the number is `limit`, more rows may remain.
+ */
 export const deleteBatch = async (
   tx: Transaction,
   table: SQLiteTable,

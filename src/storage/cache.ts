@@ -9,7 +9,7 @@ interface Entries<V> {
  * Returns `load` with its results cached in memory until a commit changes the topic. A load that began before
  * the change is not cached (`generation`), so the cache never keeps an old row. undefined is not cached,
  * because clients could fill the memory with unknown names. At most `limit` results stay in memory. `peek`
- * returns a cached result without a promise, for answers whose other work takes less time than a promise.
+ * returns a cached result at once, for answers in which awaiting a promise would take most of the time.
  */
 export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promise<V>, limit = 10_000) => {
   const id = {}

@@ -2,7 +2,10 @@ import { AppError } from '#src/lib/app-error.ts'
 
 /** The store cannot be opened. The command line shows the message as one line. */
 export class StorageError extends Error {
-  /** EX_CONFIG (78) of sysexits.h, or EX_TEMPFAIL (75) when trying again later can help. */
+  /**
+   * Exit code of the command: EX_CONFIG (78) of sysexits.h, or EX_TEMPFAIL (75) when trying again later can
+   * help.
+   */
   readonly exit_code: number
 
   constructor(message: string, exit_code = 78) {

@@ -424,7 +424,10 @@ export const tables = (kit: Kit) => {
         /** The organization of the initial access token; null when the client registered without a token. */
         organization_id: text('organization_id').$type<OrganizationId>(),
         secret_hash: text('secret_hash').$type<SecretHash>(),
-        /** Name that pages show: the client's own, or the host of its first redirect URI. */
+        /**
+         * Name that pages show: the client's own, otherwise a host, of its first redirect URI or of its
+         * metadata document.
+         */
         name: text('name').notNull(),
         registration: json('registration').$type<Registration>().notNull(),
         /** Time of the last consent or redeemed code. It is updated at most once a day (`noteUse`). */
@@ -983,7 +986,7 @@ export const tables = (kit: Kit) => {
         event_id: id<EventId>('event_id').notNull(),
         event_type: text('event_type').notNull(),
         created_at: created_at(),
-        /** Milliseconds. */
+        /** Milliseconds until the answer or the failure. */
         duration: int('duration').notNull(),
         /** HTTP status; null without an answer. */
         status: int('status'),
@@ -1106,7 +1109,10 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Disabled users who have registered themselves and wait for an administrator's approval. */
+  /**
+   * Disabled users who registered themselves or came from a provider, and wait for an administrator's
+   * approval.
+   */
   const waiting_users = once(() =>
     table(
       'waiting_users',
@@ -1140,8 +1146,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * The audit log; a trigger refuses UPDATE. `subject_id` is the user whom the event concerns, unless actor
-   * or target is this user. The event is deleted with this user.
+   * The audit log; a trigger refuses UPDATE. `subject_id` is the user whom the event concerns, if this user
+   * is neither actor nor target. The event is deleted with this user.
    */
   const events = once(() =>
     table(

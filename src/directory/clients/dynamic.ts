@@ -11,8 +11,9 @@ import { noLogouts, plainPresentation } from './plain-fields.ts'
 export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
- * Returns a dynamic client in the form of a stored client. It always asks for consent. A client without an
- * organization gets the default organization, which applies only to requests that name no organization.
+ * Returns a dynamic client in the form of a stored client. Users are always asked for consent. A client that
+ * registered without an organization's token gets the default organization, which applies only to requests
+ * that name no organization.
  */
 export const asClientRow = ({
   client_id,
@@ -44,7 +45,7 @@ export const asClientRow = ({
       token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
-    // Command-line clients refresh in several concurrent processes, and some answers get lost.
+    // Several processes of a command-line client may use the same refresh token, and answers may get lost.
     refresh_token_reuse_window: 10,
     ...plainPresentation,
     ...noLogouts,

@@ -118,10 +118,10 @@ export const writable = {
   attributes: FreeAttributes,
   claims,
   allowed_roles: set(line(128, 1), 100).describe(
-    'Names of roles whose holders may use the client, in addition to members of `allowed_groups`. If both are empty, everyone may.',
+    'Names of roles whose holders may use the client, in addition to members of `allowed_groups`. If both lists are empty, every user may use it.',
   ),
   allowed_groups: set(line(128, 1), 100).describe(
-    'Names of groups whose members may use the client, in addition to holders of `allowed_roles`. If both are empty, everyone may.',
+    'Names of groups whose members may use the client, in addition to holders of `allowed_roles`. If both lists are empty, every user may use it.',
   ),
 }
 

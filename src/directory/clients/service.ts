@@ -57,7 +57,7 @@ const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void =
 const BUILT_IN = 'This client is built in: it is the console.'
 
 /**
- * Returns a client for a change.
+ * Returns the client that a call is about to change.
  *
  * @throws AppError 404 when unknown or of another organization, 403 when the client has permissions that the
  * caller lacks
@@ -72,8 +72,8 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
 }
 
 /**
- * Refuses a client_id that is the URL of a metadata document to callers of other organizations than the
- * default one: the new client replaces the dynamic client with this id in every organization.
+ * Refuses a client_id that is the URL of a metadata document, unless the caller belongs to the default
+ * organization: the new client replaces the dynamic client with this id in every organization.
  *
  * @throws AppError 403
  */

@@ -156,7 +156,10 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
 /** Maximum clients of one organization on the page where a person starts them; the page has no search. */
 const MAX_STARTABLE = 200
 
-/** Lists, by name, the clients that log in users of the organization and have an address that starts them. */
+/**
+ * Returns the clients that log in users of the organization and that a person can start: its own clients by
+ * name, then those of the default organization by name.
+ */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
   const { clients: t } = q.tables
   const of = (owner: OrganizationId) =>

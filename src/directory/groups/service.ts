@@ -43,7 +43,7 @@ export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<
 }
 
 /**
- * Returns a group for a change.
+ * Returns the group that a call is about to change.
  *
  * @throws AppError 404 when unknown or of another organization, 403 when its roles have permissions that the
  * caller lacks

@@ -16,7 +16,7 @@ const hosts: Record<string, string> = {
   'twitter.com': 'x',
 }
 
-/** Returns the icon of the button: the preset, else the well-known host, else the type. */
+/** Returns the name of the button's icon: the preset, otherwise the well-known host, otherwise the type. */
 export const kindOf = ({ type, settings }: Pick<IdentityProvider, 'type' | 'settings'>): string => {
   if ('preset' in settings && settings.preset) return settings.preset
   const { issuer, authorization_endpoint } = settings as { issuer?: string; authorization_endpoint?: string }

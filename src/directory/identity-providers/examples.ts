@@ -2,7 +2,7 @@ import { example } from '#src/http/example.ts'
 
 /** Example bodies and answers of the OpenAPI document. */
 
-/** A certificate whose key was deleted. */
+/** A certificate for the examples. Its private key was deleted. */
 const certificate = [
   '-----BEGIN CERTIFICATE-----',
   'MIIBiTCCAS+gAwIBAgIUfiSBb10jBPxfDsRymbIICpOA+RYwCgYIKoZIzj0EAwIw',

@@ -56,8 +56,8 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
   mapping?.roles ? ['*'] : []
 
 /**
- * Returns a provider for a change. The permissions of linked users count too, because an administrator who
- * redirects the provider could sign in as one of them.
+ * Returns the provider that a call is about to change. The permissions of linked users count too, because an
+ * administrator who redirects the provider could sign in as one of them.
  *
  * @throws AppError 404 when unknown or of another organization, 403 when its new or linked users have
  * permissions that the caller lacks

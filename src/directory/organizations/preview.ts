@@ -52,7 +52,7 @@ const sheetOf = (css: string): string =>
   isAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
 
 /**
- * Seals an appearance that is not saved, so that any copy of the server shows it and nothing is stored.
+ * Seals an appearance that is not saved, so that any copy of the server can show it and none has to store it.
  *
  * @throws AppError 422 for the address of a picture or stylesheet that is not the current one
  */

@@ -267,7 +267,7 @@ export const updateOrganization = async (
 }
 
 /**
- * Deletes an organization. Every read hides it at once; its users' data is removed in batches
+ * Deletes an organization. From then on no read finds it. The data of its users is removed in batches
  * (operations/purge).
  */
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>

@@ -46,7 +46,7 @@ const selectByDomain = prepared((q, { organizations, login_domains: t }) =>
     .where(eq(t.domain, placeholder('domain'))),
 )
 
-/** Returns the organization that has this login domain, given in canonical form. */
+/** Returns the organization that has this login domain. The domain is in canonical form. */
 export const findOrganizationByDomain = cached(
   'organizations',
   async (q, domain) => (await selectByDomain(q, { domain }))[0]?.organization,
@@ -76,8 +76,8 @@ const anyPolicy = cached('organizations', readPolicy)
 const REGISTRATION = 'client_registration'
 
 /**
- * True when at least one organization allows clients that register themselves; with `policy`, under this
- * policy.
+ * True when at least one organization allows clients that register themselves. With `policy` only
+ * organizations with this policy count.
  */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
   anyPolicy(store, `${REGISTRATION} ${policy ?? 'open initial_access_token'}`)
@@ -151,7 +151,7 @@ export const replaceLoginDomains = async (
   tx.changed('organizations')
 }
 
-/** Removes the rows of an organization. */
+/** Removes an organization and the parts that have few rows. Other rows are removed later in batches. */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
   const { organizations } = tx.tables
   await tx.delete(organizations).where(eq(organizations.id, id))

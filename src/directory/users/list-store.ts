@@ -144,7 +144,7 @@ export const runsOf = (table: Listed, { sort, order, after }: PageQuery): (SQL |
     : [and(gte(column, 0), next), never]
 }
 
-/** Reads a page of one run of an index. */
+/** Returns the query for a page of one run of an index. */
 export const readRun = (
   q: Queries,
   range: Facets,

@@ -10,15 +10,15 @@
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
  * | walk                | base <= 1,000                                     | base                                              |
- * | walk                | base <= 10,000 < all                              | base, at most                                     |
+ * | walk                | base <= 10,000 < all                              | at most base                                      |
  * | sortedPage          | all <= 1,000, sort `created_at`                   | all once; then none until users change            |
  * | numbered            | all <= 1,000, sort `last_login`                   | all once from the search index; then all by       |
  * |                     |                                                   | number, sorted for each page                      |
  * | inOrderOfCreation   | sort `created_at`, three characters or more       | matches up to the last of the page                |
  * | sortedPage          | all <= 10,000, sort `username` or `email`         | all once; then none until users change            |
  * | collect             | all <= 10,000, any other sort                     | all, sorted for each page                         |
- * | beginning           | sort `username` or `email`, three characters or   | a page of one run of the index, and the others    |
- * |   + sortedPage      | more, no @; matches that do not begin with the    | once                                              |
+ * | beginning           | sort `username` or `email`, three characters or   | a page of one run of the index; all other         |
+ * |   + sortedPage      | more, no @; matches that do not begin with the    | matches once; then none until users change        |
  * |                     | term <= 10,000                                    |                                                   |
  * | meet                | the first 4,000 rows of each range fill a page,   | 4,000 for each run of a range                     |
  * |                     | or are the whole range                            |                                                   |
@@ -27,7 +27,7 @@
  * |                     |                                                   | sorted for each page: the most expensive case,    |
  * |                     |                                                   | for many matches that are far apart in the order  |
  *
- * The totals behind `base` and `all` stop at 10,001 and are kept until users change. `test/bench/lists.ts`
+ * The totals behind `base` and `all` stop at 10,001 and are cached until users change. `test/bench/lists.ts`
  * measures each strategy.
  *
  * Three searches cost more than twice as much at 1,000,000 users as at 1,000:
@@ -86,7 +86,7 @@ type Name = 'username' | 'email'
 
 /** Number of users that may be read for each page: reading 1,000 rows takes a few milliseconds. */
 const FEW = 1000
-/** Rows of a range that `meet` scans before it gives up. */
+/** Rows of each run that `meet` reads before it gives up. */
 const WALK = 4000
 
 const isShort = (term: string): boolean => !isIndexedTerm(term)

@@ -49,8 +49,8 @@ export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: st
 })
 
 /**
- * The body of POST /users; `password_hash` may replace the password, null means no password, and `id` may be
- * chosen.
+ * The body of POST /users. In addition, `password_hash` may replace the password (null: no password), and the
+ * caller may choose the `id`.
  */
 export type NewUser = Omit<CreateUser, 'password' | 'email_code'> & { id?: UserId; email_code?: boolean } & (
     | { password: string }

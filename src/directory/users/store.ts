@@ -130,7 +130,7 @@ export const rolesNamed = async (q: Queries, organization_id: OrganizationId, na
 
 type Derived = 'seq' | 'username_fold' | 'email_fold' | 'search_text'
 
-/** Columns derived from the others, in the forms used to look users up. */
+/** Adds the columns that are derived from the others. Users are looked up by them. */
 const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
   ...user,
   username_fold: foldIdentifier(user.username),

@@ -5,7 +5,7 @@ import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 import { type Added, writeSums } from '#src/storage/sums.ts'
 
 /**
- * Maximum number of bodies per transaction, which bounds the time of one commit on the event loop. More
+ * Maximum number of bodies per transaction. It limits how long one transaction occupies the event loop. More
  * bodies would save little, because 64 of them share one sync already.
  */
 const BATCH = 64
@@ -200,8 +200,8 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
         draining ??= drain()
       }),
     /**
-     * Waits as long as the last transaction took. Other processes poll for the end of a transaction, and need
-     * this time to begin theirs.
+     * Waits as long as the last transaction took, but at least 5 and at most 100 ms. Other processes poll for
+     * the end of a transaction, and need this time to begin theirs.
      */
     leaveTurn: (): Promise<void> => sleep(Math.min(Math.max(took, SHORTEST_TURN), LONGEST_TURN)),
     /** Refuses new writes and waits for queued ones. */

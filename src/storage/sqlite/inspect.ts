@@ -71,7 +71,8 @@ export const inspect = (
     for (const [text] of db.query(`PRAGMA quick_check(${MAX_FINDINGS})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
   })
-  // A scan of the rows ends at a damaged page, and its error says less than these findings.
+  // The check ends here: a scan of the rows would end at a damaged page, with an error that says less than
+  // these findings.
   if (findings.length > 0) return { findings, rows }
   runCheck('tables', () => {
     const names = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values()

@@ -40,7 +40,8 @@ const describe = (table: (typeof sqliteTables)[keyof typeof sqliteTables]): Copi
 export const copiedTables = Object.values(sqliteTables).map(describe)
 
 /**
- * Totals that the target's triggers count while rows are written. The comparison of digests covers them too.
+ * Columns that the target's triggers count while rows are written, so their values are not copied. The
+ * comparison of digests includes them.
  */
 const counted: ReadonlySet<string> = new Set(['user_count', 'member_count'])
 const isCounted = ({ name }: CopiedTable): boolean => name === 'counters'
