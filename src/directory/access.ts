@@ -92,7 +92,7 @@ export const throwProblems = ([first, ...others]: Detail[]): void => {
 }
 
 /**
- * Returns the names of the fields of a PUT whose values differ from the resource. When there is none, the
+ * Returns the names of the fields of a PUT whose values differ from the resource. Without such a field, the
  * service stores nothing and records no event, because the audit log lists changes, not calls.
  */
 export const changedFields = (shown: object, change: object): string[] =>
