@@ -188,7 +188,7 @@ const routableUrl = (url: string): string => {
 
 /**
  * Answers a request that no route handled: 405 with `Allow` when the path exists under other methods,
- * otherwise 404. An error that no boundary caught (`cause`) is answered with its own status.
+ * otherwise 404. An error that no route caught (`cause`) is answered with its own status.
  */
 const unmatched = (
   context: Context,
@@ -200,6 +200,6 @@ const unmatched = (
   if (refusal.status >= 500)
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'unhandled')
   return wantsPage(call.request)
-    ? import('./pages/boundary.ts').then(({ errorPage }) => errorPage(context, call, refusal))
+    ? import('./pages/error-page.ts').then(({ errorPage }) => errorPage(context, call, refusal))
     : errorAnswer(call, refusal)
 }

@@ -15,7 +15,7 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import type { Found } from '#src/sign-in/accept-invitation.ts'
 
 /** Returns the providers through which an invited person may log in. */

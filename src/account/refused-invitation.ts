@@ -5,7 +5,7 @@ import type { Call } from '#src/http/call.ts'
 import { mayReport } from '#src/http/refusal-log.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
 

@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { pageRoutes } from '#src/pages/boundary.ts'
+import { pageRoutes } from '#src/pages/page-routes.ts'
 import { getApplications, postDisconnect } from './applications.ts'
 import { postLogins, postOtherLogins, postSessions } from './browsers.ts'
 import { getAccountPassword, postAccountPassword } from './change-password.ts'

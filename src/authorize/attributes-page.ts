@@ -6,8 +6,8 @@ import {
   missingAttributes,
 } from '#src/directory/users/attribute-form.ts'
 import { findUser } from '#src/directory/users/store.ts'
-import { PageError } from '#src/pages/boundary.ts'
 import { pageUserOf } from '#src/pages/data.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import type { StepUser } from './eligible-logins.ts'
 import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, show } from './step-pages.ts'

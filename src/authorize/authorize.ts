@@ -9,7 +9,7 @@ import { charge } from '#src/http/rate-limits.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import {
   type AuthorizeRequest,
   parseAuthorizeRequest,

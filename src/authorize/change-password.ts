@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { chooseNewPassword } from '#src/sign-in/new-password.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import { advance, decide, isStale } from './advance.ts'

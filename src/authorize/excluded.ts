@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { advance, refuseAuthorization, settle } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { setPasskeyDeclined } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { advance, decide, resume } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'

@@ -4,7 +4,7 @@ import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
 import { chargeBrowser, isKnownIn } from '#src/sign-in/known-browsers.ts'
 import {

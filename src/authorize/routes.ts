@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
-import { PageError, pageRoutes } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
+import { pageRoutes } from '#src/pages/page-routes.ts'
 import { advance } from './advance.ts'
 import { postAttributes } from './attributes.ts'
 import { getAuthorize, getStoredPost, postAuthorize } from './authorize.ts'

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut } from '#src/sessions/service.ts'
 import { advance, decideAmong, resume } from './advance.ts'

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
-import { PageError } from '#src/pages/boundary.ts'
 import { pageUserOf } from '#src/pages/data.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import type { StepUser } from './eligible-logins.ts'
 import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, show } from './step-pages.ts'

@@ -2,7 +2,7 @@ import { seeOther, wantsPage } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { AppError, notFound } from '#src/lib/app-error.ts'
 import { hashSecret, sameHash } from '#src/lib/secrets.ts'
-import { pageBoundary } from '#src/pages/boundary.ts'
+import { withErrorPage } from '#src/pages/page-routes.ts'
 import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
@@ -34,7 +34,7 @@ export const openDevRoutes = (
 ): DevRoutes => {
   const { context } = state
   const { token, remote, exposed } = options
-  const picked = pageBoundary(context, pick(context))
+  const picked = withErrorPage(context, pick(context))
   const upstream = fakeOpenIdOf(context.config.url)
   const samlUpstream = fakeSamlOf(context)
   const expected = hashSecret(token)

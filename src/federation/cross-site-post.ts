@@ -6,7 +6,7 @@ import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/rate-limits.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { boundHandle } from './upstream-request.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { pageRoutes } from '#src/pages/boundary.ts'
+import { pageRoutes } from '#src/pages/page-routes.ts'
 import { getLinkingPage, postLinkingForm } from './linking-pages.ts'
 import { samlRoutes } from './saml/routes.ts'
 import { socialRoutes } from './social/routes.ts'

@@ -40,7 +40,7 @@ interface AppErrorOptions {
   cause?: unknown
 }
 
-/** A refusal outside the OAuth endpoints. It is answered as JSON or, by pages/boundary.ts, as a page. */
+/** A refusal outside the OAuth endpoints. It is answered as JSON or, by pages/error-page.ts, as a page. */
 export class AppError extends Error {
   readonly code: AppErrorCode
   readonly status: number

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { PageError } from './boundary.ts'
+import { PageError } from './error-page.ts'
 
 /** Purpose of a form. A token for one purpose is refused for every other purpose. */
 export type CsrfPurpose =

@@ -2,7 +2,7 @@ import { permissionsOf } from '#src/directory/access.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
-import { PageError } from '#src/pages/boundary.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { openCall } from '#src/http/call.ts'
 import { retryLater } from '#src/lib/app-error.ts'
-import { errorPage } from '#src/pages/boundary.ts'
+import { errorPage } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'

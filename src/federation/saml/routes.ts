@@ -13,7 +13,7 @@ import type { Call } from '#src/http/call.ts'
 import { mount } from '#src/http/routes.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
+import { type PageHandler, pageRoutes } from '#src/pages/page-routes.ts'
 import {
   buildAuthnRequest,
   checkResponse,

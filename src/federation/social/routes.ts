@@ -7,7 +7,7 @@ import { requireProvider, startUpstreamLogin } from '#src/federation/start-login
 import { isPendingUpstream } from '#src/federation/upstream-request.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
+import { type PageHandler, pageRoutes } from '#src/pages/page-routes.ts'
 import { authorizationUrlOf, verifySocialCallback } from './upstream.ts'
 
 /** Returns the routes of logins through OpenID Connect and OAuth 2.0 providers. */

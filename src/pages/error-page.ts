@@ -1,7 +1,6 @@
 import type { Core } from '#src/context.ts'
 import { asAppError } from '#src/http/answer.ts'
-import { type Call, callOf } from '#src/http/call.ts'
-import { type Matched, mount, type RouteTable } from '#src/http/routes.ts'
+import type { Call } from '#src/http/call.ts'
 import type { AppErrorCode } from '#src/lib/app-error.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import type { ErrorPage } from './data.ts'
@@ -46,26 +45,6 @@ const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   rate_limited: 'throttled',
   temporarily_unavailable: 'unavailable',
 }
-
-export type PageHandler = (call: Call, params: Record<string, string>) => Promise<Response>
-
-/** Wraps the handler of a page. An error that it throws is shown as a page with the request id. */
-export const pageBoundary =
-  (context: Core, handle: PageHandler) =>
-  async ({ request, params }: Matched): Promise<Response> => {
-    const call = callOf(request)
-    try {
-      return await handle(call, params)
-    } catch (error) {
-      return errorPage(context, call, error)
-    }
-  }
-
-/** Mounts the routes of pages, each wrapped in the error boundary. */
-export const pageRoutes = (context: Core, table: RouteTable<PageHandler>) =>
-  mount(
-    Object.fromEntries(Object.entries(table).map(([name, handle]) => [name, pageBoundary(context, handle)])),
-  )
 
 /**
  * Errors whose page asks the user to pass the request id to an administrator. The pages of other errors say
