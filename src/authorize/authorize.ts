@@ -6,7 +6,6 @@ import { asAppError, seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/rate-limits.ts'
-import { MINUTE } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
@@ -26,12 +25,6 @@ import { type Addressee, answerError } from './answer.ts'
 import { apisOf, browserSessionOf, type Flow, flowOf } from './flow.ts'
 import { publicError, type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
-
-/**
- * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once, but may have to try
- * again on a bad connection.
- */
-const POST_KEPT_FOR = 5 * MINUTE
 
 /** Handles the authorization endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.1 */
 export const getAuthorize =
@@ -55,14 +48,9 @@ export const postAuthorize =
       charge(context, { ...who, kind: 'stored_post', units: Math.ceil(body.length / 1_024) })
       charge(context, { ...who, kind: 'commit' })
       const handle = newSecret()
-      const expires_at = context.clock.now() + POST_KEPT_FOR
+      const now = context.clock.now()
       await context.store.write(tx =>
-        insertStoredPost(tx, {
-          handle_hash: hashSecret(handle),
-          kind: 'authorize',
-          body,
-          expires_at,
-        }),
+        insertStoredPost(tx, { handle_hash: hashSecret(handle), kind: 'authorize', body, now }),
       )
       return seeOther(`/oauth/authorize/replay?handle=${handle}`)
     })

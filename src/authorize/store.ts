@@ -1,4 +1,5 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
+import { MINUTE } from '#src/lib/duration.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -145,15 +146,22 @@ export const consumePending = async (tx: Transaction, request_hash: SecretHash):
 }
 
 /**
+ * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once, but may have to try
+ * again on a bad connection.
+ */
+const POST_KEPT_FOR = 5 * MINUTE
+
+/**
  * Stores the body of a cross-site POST until a GET on this origin replays it. `kind` separates the endpoints;
  * a second POST with the same handle replaces the first.
  */
 export const insertStoredPost = async (
   tx: Transaction,
-  post: Tables['stored_posts']['$inferSelect'],
+  { now, ...post }: { handle_hash: SecretHash; kind: string; body: string; now: number },
 ): Promise<void> => {
   const { stored_posts: t } = tx.tables
-  await tx.insert(t).values(post).onConflictDoUpdate({ target: t.handle_hash, set: post })
+  const row = { ...post, expires_at: now + POST_KEPT_FOR }
+  await tx.insert(t).values(row).onConflictDoUpdate({ target: t.handle_hash, set: row })
 }
 
 /** Deletes the stored POST and returns its body; undefined when it was used or has expired. */

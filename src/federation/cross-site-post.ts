@@ -4,16 +4,9 @@ import type { IdentityProvider } from '#src/directory/identity-providers/types.t
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/rate-limits.ts'
-import { MINUTE } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { boundHandle } from './upstream-request.ts'
-
-/**
- * Lifetime of a stored POST in milliseconds. The browser follows the redirect at once, but may have to try
- * again on a bad connection.
- */
-const POST_KEPT_FOR = 5 * MINUTE
 
 /**
  * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`, to which it sends
@@ -33,9 +26,9 @@ export const storePost = async (
   charge(context, { ...who, kind: 'stored_post', units: Math.ceil(body.length / 1_024) })
   charge(context, { ...who, kind: 'commit' })
   const handle = boundHandle(context, 'replay', key)
-  const expires_at = context.clock.now() + POST_KEPT_FOR
+  const now = context.clock.now()
   await context.store.write(tx =>
-    insertStoredPost(tx, { handle_hash: hashSecret(handle), kind: path, body, expires_at }),
+    insertStoredPost(tx, { handle_hash: hashSecret(handle), kind: path, body, now }),
   )
   return seeOther(`${path}/replay?handle=${handle}`)
 }
