@@ -79,7 +79,7 @@ export const postingPage = (action: string, fields: Iterable<[string, string]>):
 <script>${SUBMIT}</script>`)
 
 /** True for an http or https URL. A URL of another scheme could run a script in the server's origin. */
-export const isWebUrl = (url: string | null | undefined): url is string =>
+export const hasWebScheme = (url: string | null | undefined): url is string =>
   /^https?:$/.test(URL.parse(url ?? '')?.protocol ?? '')
 
 /** Returns the authorization response: a redirect with the result in the query, or a form that posts it. */
@@ -178,7 +178,8 @@ export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = ke
         ? new URLSearchParams(form.get('request') ?? '')
         : new URL(request.url).searchParams
       const redirect_uri = parameters.get('redirect_uri')
-      if (!isWebUrl(redirect_uri)) return new Response('redirect_uri: an http or https URL', { status: 400 })
+      if (!hasWebScheme(redirect_uri))
+        return new Response('redirect_uri: an http or https URL', { status: 400 })
       if (!isForm) return signInPage(`${issuer}/authorize`, parameters)
       if (form.get('decision') === 'deny')
         return answer(parameters, redirect_uri, { error: 'access_denied', iss: issuer })

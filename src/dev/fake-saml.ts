@@ -6,7 +6,7 @@ import { SamlError } from '#src/protocol/saml/error.ts'
 import { BEARER, namespaces, REDIRECT_BINDING } from '#src/protocol/saml/names.ts'
 import type { Requested } from '#src/protocol/saml/read-authn-request.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
-import { escapeHtml, hidden, html, isWebUrl, postingPage } from './fake-openid.ts'
+import { escapeHtml, hasWebScheme, hidden, html, postingPage } from './fake-openid.ts'
 
 /** A user from the form of the fake provider. Each non-empty field is an attribute. */
 interface Person {
@@ -194,7 +194,7 @@ export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) =>
     const requested = await xml
       .run('', 'authn_request', given.get('SAMLRequest') ?? '')
       .catch(ignoreSamlError)
-    if (!requested || !isWebUrl(requested.acs_url))
+    if (!requested || !hasWebScheme(requested.acs_url))
       return new Response(
         'SAMLRequest is missing or unreadable, or its AssertionConsumerServiceURL is not http(s).',
         { status: 400 },

@@ -91,7 +91,7 @@ export const readOnlyStored = {
 /**
  * True for an absolute http or https URL without fragment, credentials, white space or control characters.
  */
-export const isTarget = (text: string): boolean => {
+export const isWebUrl = (text: string): boolean => {
   const url = URL.parse(text)
   return url !== null && /^https?:\/\/[^#\s\p{C}]+$/u.test(text) && !url.username && !url.password
 }

@@ -4,7 +4,7 @@ import type { Core } from '#src/context.ts'
 import {
   flag,
   integer,
-  isTarget,
+  isWebUrl,
   line,
   oneOf,
   owner,
@@ -35,7 +35,7 @@ const pattern = z
 
 export const writable = {
   name: line(128, 1).describe('Shown to administrators, unique in the organization.'),
-  url: z.string(URI).max(2048, URI).refine(isTarget, URI).describe('Receiver of the events.'),
+  url: z.string(URI).max(2048, URI).refine(isWebUrl, URI).describe('Receiver of the events.'),
   events: set(pattern, 50)
     .refine(list => list.length > 0, 'At least one event type.')
     .describe('Event types that the webhook gets; `*` stands for any text: `user.*`.'),

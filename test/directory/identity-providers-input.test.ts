@@ -56,6 +56,8 @@ describe('IDP-01 422 names the field', () => {
     ['an issuer that is no address', { ...oidc, issuer: 'corp' }, ['issuer']],
     ['an issuer with a password in it', { ...oidc, issuer: 'https://a:b@corp.example' }, ['issuer']],
     ['a script for an issuer', { ...oidc, issuer: 'javascript:alert(1)' }, ['issuer']],
+    ['an issuer with a space', { ...oidc, issuer: 'https://corp.example/a b' }, ['issuer']],
+    ['an issuer with an empty fragment', { ...oidc, issuer: 'https://corp.example/#' }, ['issuer']],
     ['plain http', { ...oidc, issuer: 'http://id.corp.example' }, ['issuer']],
     ['an alias with an underscore', { ...oidc, alias: 'idp_x' }, ['alias']],
     ['an alias that is an id', { ...oidc, alias: '019bc186-de00-734a-b826-7e57c99aaa0c' }, ['alias']],

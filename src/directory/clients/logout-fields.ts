@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { flag, isTarget } from '#src/directory/fields.ts'
+import { flag, isWebUrl } from '#src/directory/fields.ts'
 
 /** https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRegistration */
 const logout_uri = z
   .string('An https URI.')
   .max(2048, 'At most 2048 characters.')
   .refine(
-    isTarget,
+    isWebUrl,
     'An absolute https URI without fragment or credentials, or http with host and port in outbound_allow.',
   )
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isTarget } from '#src/directory/fields.ts'
+import { isWebUrl } from '#src/directory/fields.ts'
 import { PICTURE, picture } from '#src/directory/organizations/schema.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 
@@ -7,7 +7,7 @@ const ADDRESS = 'An https URL without credentials or fragment, or http to a loop
 const address = z
   .string(ADDRESS)
   .max(1024, 'At most 1024 characters.')
-  .refine(text => isTarget(text) && (text.startsWith('https:') || isLoopback(text)), ADDRESS)
+  .refine(text => isWebUrl(text) && (text.startsWith('https:') || isLoopback(text)), ADDRESS)
   .nullable()
 
 /** Fields of a client that people see, beside its name (https://www.rfc-editor.org/rfc/rfc7591#section-2). */

@@ -1,17 +1,12 @@
 import { X509Certificate } from 'node:crypto'
 import { z } from 'zod'
-import { flag, integer, line, oneOf, set } from '#src/directory/fields.ts'
+import { flag, integer, isWebUrl, line, oneOf, set } from '#src/directory/fields.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
-
-const isAddress = (text: string): boolean => {
-  const url = URL.parse(text)
-  return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.hash
-}
 
 export const address = z
   .string('An https address.')
   .max(2048, 'At most 2048 characters.')
-  .refine(isAddress, 'An https address without user name or fragment.')
+  .refine(isWebUrl, 'An https address without user name, fragment or spaces.')
 
 const scope = z
   .string('A scope.')

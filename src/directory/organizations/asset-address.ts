@@ -19,4 +19,4 @@ export const readAddress = (
 }
 
 /** True for the URL of an asset. */
-export const isAddress = (text: string): boolean => address.test(text)
+export const isAssetAddress = (text: string): boolean => address.test(text)

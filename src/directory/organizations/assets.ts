@@ -5,7 +5,7 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { type AssetType, assetAnswer, SANDBOX_HEADERS } from '#src/pages/asset-answer.ts'
 import { pictureUri, readPicture } from '#src/pages/picture.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { isAddress } from './asset-address.ts'
+import { isAssetAddress } from './asset-address.ts'
 import { type Asset, assetAddress, clientLogos, findAsset, readAsset, removeAssets } from './asset-store.ts'
 import type { Settings } from './schema.ts'
 import { readOrganization } from './store.ts'
@@ -61,7 +61,7 @@ export const takeAsset = (
   value: string,
   stored: string | null | undefined,
 ): { address: string; assets: Asset[]; problems: Detail[] } => {
-  if (!isAddress(value)) {
+  if (!isAssetAddress(value)) {
     const asset = assetOf(organization_id, kind, value)
     return { address: assetAddress(asset), assets: [asset], problems: [] }
   }
@@ -95,6 +95,6 @@ export const contentOf = async (
 
 /** Returns the response for the URL of an organization's asset; undefined when it does not exist. */
 export const organizationAsset = async ({ store }: Core, pathname: string): Promise<Response | undefined> => {
-  const asset = isAddress(pathname) ? await findAsset(store, pathname) : undefined
+  const asset = isAssetAddress(pathname) ? await findAsset(store, pathname) : undefined
   return asset && assetAnswer(new Uint8Array(asset.body), asset.type as AssetType, SANDBOX_HEADERS)
 }

@@ -3,7 +3,7 @@ import type { Core } from '#src/context.ts'
 import { throwProblems } from '#src/directory/access.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { Brand } from '#src/pages/data.ts'
-import { isAddress } from './asset-address.ts'
+import { isAssetAddress } from './asset-address.ts'
 import { takeAssets } from './assets.ts'
 import { brandOf } from './brand.ts'
 import { Settings, writable } from './schema.ts'
@@ -49,7 +49,7 @@ export const LooksPreview = z
 
 /** Returns a URL for a stylesheet: the URL of the stored one, or a data URI for new CSS. */
 const sheetOf = (css: string): string =>
-  isAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
+  isAssetAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
 
 /**
  * Seals an appearance that is not saved, so that any copy of the server can show it and none has to store it.

@@ -22,7 +22,7 @@ import { PICTURE_LIMIT, PIXEL_LIMIT, type PictureFault, readPicture } from '#src
 import { THEME_NAME } from '#src/pages/themes.ts'
 import { isDocumentId, MAX_DOCUMENT_ID } from '#src/protocol/oauth/client-document.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import { isAddress, STYLE_LIMIT } from './asset-address.ts'
+import { isAssetAddress, STYLE_LIMIT } from './asset-address.ts'
 import { UserAttributes } from './user-attributes-schema.ts'
 
 /** Refused slugs: words of the server's paths. In a URL, such a slug would look like one of these paths. */
@@ -69,7 +69,7 @@ const faults: Record<PictureFault, string> = {
 
 /** A picture as a data URI, or the URL of the stored one. */
 export const picture = z.string(PICTURE).superRefine((text, issues) => {
-  const read = isAddress(text) || readPicture(text)
+  const read = isAssetAddress(text) || readPicture(text)
   if (typeof read === 'string') issues.addIssue({ code: 'custom', message: faults[read] })
 })
 
