@@ -40,7 +40,9 @@ type UserApplication = z.output<typeof UserApplication>
 
 const UserApplications = z
   .object({
-    data: z.array(UserApplication).describe('Clients with consent first, the latest consent first.'),
+    data: z
+      .array(UserApplication)
+      .describe('Clients with consent, the latest consent first; then clients that have only sessions.'),
   })
   .meta({
     id: 'UserApplications',

@@ -42,8 +42,9 @@ type Next = NextStep<BrowserLogin>
 type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 
 /**
- * Runs the next step of an authorization; the only place that routes between steps. After a GET it answers
- * with the page; after a POST it redirects to the page's own URL, so that a reload repeats nothing.
+ * Runs the next step of an authorization. Only this function routes between steps. After a GET it answers
+ * with the page of the step. After a POST it redirects to the URL of that page, so that a reload repeats
+ * nothing.
  *
  * @param logins the eligible logins, when the caller has already listed them in this request
  */
@@ -55,7 +56,8 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const { flow, next } = await settle(context, browser, opened, logins)
-  // A dynamic client gets no error: without a consent, its redirect URI may be an attacker's.
+  // The redirect URI of a dynamic client may be an attacker's while the user has not consented, so no error
+  // is sent to it.
   if (next.step === 'refuse' && flow.client && isDynamic(flow.client)) throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
@@ -100,8 +102,9 @@ export const decide = async (
   decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
 /**
- * Like {@link decide}, but reads the metadata document of the client when the next step concerns the client.
- * Only this decision determines the answer to the client.
+ * Like {@link decide}, but reads the metadata document of a dynamic client before the steps that concern the
+ * client: the page for an excluded user, consent and the code. Callers that answer the client use this
+ * function.
  */
 export const settle = async <F extends Flow>(
   context: Context,
@@ -146,10 +149,10 @@ export const decideAmong = (
 }
 
 /**
- * True when the login may count as proven in this flow: its authentication is recent or newer than the flow.
- * After single sign-on at a provider the authentication may be older. Such a login still lets a user without
- * factors add the first factor, because some providers never report the time, and their users could not log
- * in otherwise.
+ * True when the login may count as proven in this flow: its authentication is recent, or newer than the flow.
+ * After single sign-on at a provider the authentication may be older. An older login counts all the same for
+ * a user who has to add the first factor: some providers never report the time of the authentication, and
+ * their users could not log in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login
@@ -164,14 +167,14 @@ const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: numbe
 export const isStale = (next: Next, login_id: string | undefined): boolean =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
 
-/** Continues a stored flow with its current state. */
+/** Loads a stored flow again and continues with the step that is due now. */
 export const resume = async (
   context: Context,
   browser: BrowserSession,
   { handle }: StoredFlow,
 ): Promise<Response> => advance(context, browser, await findFlow(context, browser, handle), 'post')
 
-/** Ends a flow: issues the client's code, or redirects to the user's own page. */
+/** Ends a flow: sends a code to the client, or redirects a flow without a client to its last page. */
 const issue = async (
   context: Context,
   { call }: BrowserSession,
@@ -196,7 +199,8 @@ const issue = async (
       amr: login.amr,
       client_info: call,
     })
-  // Nothing is written when an existing login answers the request at once: the code carries its content.
+  // Nothing is written when an existing login answers the request at once, because the code itself contains
+  // the grant.
   if (issued?.stored || flow.pending || flow.approved)
     await context.store.write(tx => endFlow(context, tx, call, flow, login, issued?.stored))
   return issued
@@ -204,7 +208,7 @@ const issue = async (
     : seeOther(request.back ?? '/account')
 }
 
-/** Runs the write at the end of a flow, which succeeds for one caller only. */
+/** Makes the changes at the end of a flow. When two requests end the same flow, only one succeeds. */
 const endFlow = async (
   context: Context,
   tx: Transaction,

@@ -13,8 +13,8 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 /**
  * Limits of mails that unauthenticated clients request: per recipient and network (a person asks again once
  * or twice), per recipient from all networks, and per network for all recipients (an office shares a
- * network). The wait is never longer than a link is valid, so the owner has a working link even if others use
- * up the limit.
+ * network). The wait after the limit of a recipient is as long as a link is valid, so the recipient always
+ * has a working link even if others use up the limit.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
@@ -23,7 +23,7 @@ const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 *
 /**
  * Returns the user of this name when the request comes from one of the user's known browsers. The work is the
  * same for every name. A known browser passes the limits of its network only for its own user: otherwise a
- * person with an account could make many browsers known, and flood other people with mail from each.
+ * person with an account could make many browsers known, and flood other people with mail from each of them.
  */
 export const knownOwner = (
   { store }: Context,
@@ -37,10 +37,11 @@ export const knownOwner = (
   })
 
 /**
- * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. Work and answer do
- * not depend on whether `recipient` has reached its limit.
+ * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. The answer does not
+ * tell whether `recipient` has reached its limit.
  *
- * @param owner the recipient, when asking from a known browser: the limits of the network do not apply
+ * @param owner the recipient, when one of their known browsers asks: the limit of the network then refuses
+ *   nothing
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of network and organization is spent
  */

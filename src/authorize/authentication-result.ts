@@ -20,7 +20,10 @@ interface AuthenticationMethod {
   amr: string[]
 }
 
-/** The login or first factor that the flow chooses; `login` is set when a new login began. */
+/**
+ * The login or first factor that the flow chooses. `login` is set when a login began, or was raised to a
+ * higher level.
+ */
 interface Outcome {
   kind: 'accepted'
   chosen: ChosenLogin & Partial<Pick<Pending, 'enrolled' | 'recovered_by'>>
@@ -32,8 +35,8 @@ interface Outcome {
 interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
   /**
-   * Verifies that the proof still holds and uses it up, in the write that begins the login. Only `action` may
-   * change the account.
+   * Runs in the write that begins the login: verifies that the proof still holds, and uses the proof up.
+   * Changes to the account belong in `action`, which waits for the second factor.
    */
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction

@@ -56,7 +56,7 @@ export const postAuthorize =
     })
   }
 
-/** Replays an authorization request that another site posted, once. */
+/** Continues an authorization request that another site posted. Each stored request can be replayed once. */
 export const getStoredPost =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -69,7 +69,7 @@ export const getStoredPost =
     const request = JSON.parse(body) as FlowRequest
     call.ui_locales = request.ui_locales
     const flow = await flowOf(context, request)
-    // The handle works once, so the next page is shown at a URL that can be reloaded.
+    // The handle works once, so the browser is redirected to a page that can be reloaded.
     return redirectingErrors(context, call, flow, () =>
       advance(context, browserSessionOf(context, call), flow, 'post'),
     )
@@ -123,7 +123,7 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   throw await refuse(reason, { client_id, redirect_uri, client })
 }
 
-/** Returns undefined for a value that cannot be read. */
+/** Returns the result of `parse`; undefined when the value is invalid. */
 const read = <T>(parse: () => T): T | undefined => {
   try {
     return parse()
@@ -170,7 +170,10 @@ const redirectingErrors = async (
   }
 }
 
-/** Returns the page for a refused dynamic client: its redirect URI may be an attacker's. */
+/**
+ * Returns the error to throw for a refused request of a dynamic client. Nothing is sent to the redirect URI
+ * of the client, which may be an attacker's.
+ */
 const refuseDynamic = async (
   context: Context,
   call: Call,

@@ -10,7 +10,7 @@ import { refuseRequest } from './refused-request.ts'
 
 /**
  * Returns the flow with its client as the metadata document describes it. The document is read only after the
- * login, so that unauthenticated clients cause no call.
+ * login, so that a request without a login causes no outbound call.
  *
  * @throws PageError when the document cannot be used, or lacks the redirect URI
  */

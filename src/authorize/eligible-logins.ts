@@ -74,8 +74,8 @@ export type BrowserLogin = StepUser &
   }
 
 /**
- * Lists only the logins of this browser whose user belongs to the requested organization (M-03). A first
- * factor proven in this flow is listed while it waits for the second (O-69).
+ * Lists the logins of this browser whose user belongs to the requested organization, and no others (M-03). A
+ * first factor that was proven in this flow is listed too, until the second one is proven (O-69).
  */
 export const listBrowserLogins = async (
   context: Context,
@@ -142,7 +142,7 @@ const rolesFor = async (
   return new Set(roles.map(({ name }) => name))
 }
 
-/** True when the user has chosen a new password in this flow, which takes effect when the login begins. */
+/** True for a first factor whose post-login action, such as a new password, waits for the login to begin. */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
@@ -168,8 +168,8 @@ const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean>
   permissionsOf(await store.read(q => effectiveRoles(q, user_id))).has('profile:update')
 
 /**
- * Milliseconds until a passkey is offered again after "Not now": people would dismiss an offer at each login
- * unread.
+ * Milliseconds until a passkey is offered again after "Not now". People who see an offer at each login
+ * dismiss it unread.
  */
 const OFFER_AGAIN = 30 * DAY
 

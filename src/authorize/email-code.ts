@@ -52,16 +52,15 @@ const page = (
 }
 
 /**
- * Refuses codes where the organization does not offer them, and where a user has to confirm their identity.
+ * Answers 404 when the server sends no mail, when the organization does not offer codes, and when a user has
+ * to confirm their identity.
  */
 const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFlow): void => {
   if (!mail || request.confirm || settingsOf(organization).email_code === 'off')
     throw new PageError('not_found', 404)
 }
 
-/**
- * Shows the form for a code, to which the link in the mail leads. In another browser the link shows an error.
- */
+/** Shows the form for a code. The link in the mail leads here; in another browser it shows an error. */
 export const getEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -20,9 +20,9 @@ import { show } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
 /**
- * Adds a factor: the first `code` of an authenticator app, or the `credential` of a new passkey. The factor
- * gets the name of its maker or kind; users rename it on the security page. It counts as proven in this
- * login.
+ * Handles the form that adds a factor: the first `code` of an authenticator app, or the `credential` of a new
+ * passkey. The factor gets the name of its maker, or else of its kind; users can rename it on the security
+ * page. The login counts the new factor as proven.
  */
 export const postEnrol =
   (context: Context) =>

@@ -24,8 +24,8 @@ type Method = 'totp' | 'passkey' | 'recovery'
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 
 /**
- * Returns the user's methods that reach the level of the login. A recovery code stands in for an
- * authenticator app.
+ * Returns the methods with which the user can reach the level that the login needs. A recovery code is
+ * accepted in place of an authenticator app, and in place of a passkey where {@link mayRecover} allows it.
  */
 const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[] => {
   const methods: Method[] = (['passkey', 'totp'] as const).filter(
@@ -41,7 +41,10 @@ export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefin
   return passkey_required || isChange || !isFirstFactor(login) ? undefined : rememberDays(flow)
 }
 
-/** Renders the second-factor page; `using` is the method whose form was posted. */
+/**
+ * Renders the second-factor page. `using` is the method to show: that of the posted form, otherwise that of
+ * the query.
+ */
 export const secondFactorPage = async (
   context: Context,
   browser: BrowserSession,
@@ -71,7 +74,8 @@ export const secondFactorPage = async (
       ...exitOf(context, flow, login.id),
       ...(method !== 'recovery' && { remember_days: daysFor(flow, login) }),
       ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
-      // Recovery codes do not reach this level, but they open the page where a lost factor is replaced.
+      // Recovery codes are not accepted here. They are accepted at the login to the security page, where the
+      // user can replace a lost factor.
       ...(!methods.includes('recovery') && {
         replace_url: `/account/security?organization=${flow.organization.slug}`,
       }),

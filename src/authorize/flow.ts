@@ -170,10 +170,7 @@ const startOf = (handle: string): { retry_url?: string } => {
   return own ? { retry_url: own[1] ? `/account?organization=${own[1]}` : '/account' } : {}
 }
 
-/**
- * Generates the handle of a request. Without a client it contains the slug of the organization that the URL
- * named, for the link on the page of an expired request.
- */
+/** Generates the handle of a request; without a client it has the form of {@link ownHandle}. */
 export const newHandle = ({ client, organization, request }: Flow): string => {
   if (client) return newSecret()
   return request.any_organization ? `own-${newSecret()}` : `own-${organization.slug}-${newSecret()}`
@@ -213,7 +210,7 @@ export const storeFlow = async (
 /**
  * Returns the stored flow of a handle (O-29).
  *
- * @throws PageError 400 `expired` when it was not stored for this browser, or has expired
+ * @throws PageError 400 `expired` when the flow was not stored for this browser, or has expired
  */
 export const findFlow = async (
   context: Context,
@@ -236,7 +233,7 @@ export const findFlow = async (
 // Neither a handle (base64url) nor an id contains a tilde.
 const SEPARATOR = '~'
 
-/** Returns the `csrf_token` of a step's form. It names the request, and the login that the page shows. */
+/** Returns the `csrf_token` of a step's form. The token names the request and the login that is shown. */
 export const stepToken = (
   context: Context,
   { pending, handle }: StoredFlow,
@@ -286,12 +283,15 @@ export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): 
 export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
   pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 
-/** True when the user authenticated in this flow, as stored with the request: two tabs may log in at once. */
+/**
+ * True when the user authenticated in this flow. The stored request says so; the logins of the browser may
+ * come from another tab.
+ */
 export const isProven = ({ pending }: Flow): boolean =>
   Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected
 
 /**
- * Returns the input from which the challenges and new secrets of this flow are derived. The input changes
- * with each use.
+ * Returns the text from which the challenges and new secrets of this flow are derived. The text changes each
+ * time that one of them is used.
  */
 export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

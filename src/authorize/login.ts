@@ -12,7 +12,8 @@ import { confirmingUser, loginPage } from './step-pages.ts'
 
 /**
  * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) if a user of any
- * organization may answer the request. An unknown slug is answered as a wrong password, after the same work.
+ * organization may answer the request. An unknown slug gets the answer of a wrong password, after the same
+ * work.
  */
 export const postLogin =
   (context: Context) =>

@@ -22,8 +22,8 @@ import { loginPage } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
 /**
- * Logs in with a passkey alone; `credential` is its assertion as JSON. The assertion names the user; the
- * organization is checked after its verification.
+ * Logs in with a passkey alone; `credential` is its assertion as JSON. The assertion names the user. It is
+ * verified before the organization of the user is checked.
  */
 export const postPasskey =
   (context: Context) =>
@@ -109,8 +109,8 @@ type PasskeyResult =
   | { user?: UserRow; proven?: never; refused: string }
 
 /**
- * Verifies the assertion and returns its user, or the reason of the failure, with the same work in each case.
- * The audit log of this organization does not name a user of another one.
+ * Verifies the assertion and returns its user, or the reason of the failure. The work is the same for known
+ * and unknown passkeys. The audit log of this organization does not name a user of another one.
  */
 const prove = async (
   context: Context,

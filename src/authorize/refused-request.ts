@@ -38,7 +38,7 @@ export type Refusal = [
   },
 ]
 
-/** Returns scheme, host and path of a URI as given: a query, fragment or user name may be a secret. */
+/** Returns a URI without user name, query and fragment, which may be secrets. */
 const withoutSecrets = (uri: string): string =>
   printable(uri.replace(/[?#].*/s, '').replace(/^([^/]*\/\/)[^/]*@/, '$1'))
 

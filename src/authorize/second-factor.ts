@@ -33,8 +33,8 @@ export const postSecondFactor =
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
-        // Two copies of the form arrived at the same time: the code that the first one used must not count as
-        // a failure of the second.
+        // When two copies of the form arrive at the same time, the code that the first one used must not
+        // count as a wrong code of the second.
         const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
         if (stored?.round !== flow.pending.round)
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
@@ -84,7 +84,10 @@ const endOnSecurityPage = async (
     : flow
 }
 
-/** Verifies signatures before the write, because verification takes long. */
+/**
+ * Returns the second factor that the form presents. The signature of a passkey is verified here, before the
+ * write, because verification takes long.
+ */
 const presentedBy = async (
   context: Context,
   flow: StoredFlow,

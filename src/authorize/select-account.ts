@@ -10,8 +10,8 @@ import { type BrowserSession, openStep, type StoredFlow } from './flow.ts'
 import { chooseAgain, updatePending } from './store.ts'
 
 /**
- * Handles the account picker: `login` is an offered login or `other`; `forget` names a login to end. A second
- * choice replaces the first.
+ * Handles the account chooser: `login` is an offered login or `other`; `forget` names a login to end. A
+ * second choice replaces the first.
  */
 export const postSelectAccount =
   (context: Context) =>
@@ -34,7 +34,7 @@ export const postSelectAccount =
   }
 
 /**
- * Signs a user out of this browser and shows the picker again. Ignores a login that has ended, or was not
+ * Signs a user out of this browser and shows the chooser again. Ignores a login that has ended, or was not
  * offered.
  */
 const forget = async (

@@ -98,7 +98,7 @@ export const confirmingUser = async (
   return logins.find(({ user_id }) => user_id === hinted_user_id)
 }
 
-/** Renders the login page for a user who is logged in, with only that user's ways to log in. */
+/** Renders the page on which a logged-in user confirms who they are, by a way to log in that they have. */
 const confirmPage = async (
   context: Context,
   browser: BrowserSession,
@@ -237,7 +237,7 @@ export const selectAccountPage = (
   )
 
 /**
- * Opens the page of a step, whose query names the request.
+ * Returns the browser session and the flow for the page of a step. The query of the page names the request.
  *
  * @throws PageError 400 `expired` when the request was not stored for this browser, or has expired
  */
@@ -276,7 +276,7 @@ export const changePasswordPage = async (
     retry,
   )
 
-/** Tells a user who is not admitted to the client whom to ask. Its form sends the refusal to the client. */
+/** Tells a user that the client does not admit them. The form of the page sends this to the client too. */
 export const excludedPage = (
   context: Context,
   browser: BrowserSession,

@@ -27,16 +27,16 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   /** Set in a flow without a client whose user wants to add a factor. */
   readonly enrol?: boolean
   /**
-   * Set in a flow without a client that may use up an invitation: the hash of the invitation's link, and its
-   * address.
+   * Set in a flow without a client that may use up an invitation: the hash of the invitation's link, and the
+   * invited e-mail address.
    */
   readonly invited?: { readonly link_hash: SecretHash; readonly email: string | null }
 }
 
 /**
- * An authorization that waits for the user, bound to one browser. `login_id` is the chosen login: proven in
- * this flow, or only `selected`. `selected` without a login means that the user wants another account.
- * `proof` is a proven first factor whose user owes a second one.
+ * An authorization that waits for the user, bound to one browser. `login_id` is the chosen login, which the
+ * user has proven in this flow or has only selected (`selected`). `selected` without a login means that the
+ * user wants another account. `proof` is a proven first factor whose user owes a second one.
  */
 export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request'> & {
   request: FlowRequest
