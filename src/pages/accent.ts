@@ -7,8 +7,8 @@ import type { Brand } from './data.ts'
 const WHITE = '#ffffff'
 const BLACK = '#000000'
 /**
- * Among the page backgrounds of all themes, the one on which text has the least contrast: for the light and
- * for the dark scheme.
+ * Page backgrounds on which text has the least contrast among all themes, in the light and in the dark
+ * scheme.
  */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'

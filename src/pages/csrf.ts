@@ -68,8 +68,8 @@ export const verifyCsrf = (
 }
 
 /**
- * Refuses a form posted from another origin. Browsers send `Origin` with every POST; the opaque origin `null`
- * is refused.
+ * Refuses a form posted from another origin, or from the opaque origin `null`. A request without `Origin`
+ * passes, because browsers send the header with every POST.
  *
  * @throws PageError 403 `forbidden`
  */

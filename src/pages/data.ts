@@ -245,7 +245,7 @@ export interface RecoveryCodesPage extends Common {
   request?: string
 }
 
-/** Posts `login=<handle>` to choose a user, `login=other` to sign in as another one, or `forget=<handle>`. */
+/** Posts `login=<id>` to choose a login, `login=other` to sign in as another user, or `forget=<id>`. */
 export interface SelectAccountPage extends Common {
   action: string
   request: string
@@ -340,7 +340,7 @@ export interface AttributeField {
   type: 'text' | 'checkbox'
   value: string
   required: boolean
-  /** False: shown only. */
+  /** False when the page only shows the value. */
   editable: boolean
   error?: MessageCode<'set-up.error.'>
 }
@@ -559,7 +559,8 @@ export interface AccountProfilePage extends AccountFrame {
   /** Seconds to wait, for the error `throttled`. */
   seconds?: number
   /**
-   * The address when the user cannot change it, because without a mail server a new one cannot be verified.
+   * The e-mail address of a user who cannot change it: without a mail server a new address cannot be
+   * verified.
    */
   fixed_email?: string
   /** Requests the verification mail. Present while the address is unverified and a mail server is set. */
@@ -665,7 +666,9 @@ export interface AccountPage extends AccountFrame {
     /** `lines` are a command or settings to paste. */
     steps: { step: MessageCode<'account.next.', '.title'>; lines: string[] }[]
     issuer: string
-    /** False for an administrator of a tenant, who may have no access to the host. */
+    /**
+     * False for an administrator of any organization but the default one, who may have no access to the host.
+     */
     is_operator: boolean
   }
   notice?: MessageCode<'account.notice.'>

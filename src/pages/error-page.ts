@@ -70,8 +70,8 @@ const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_er
 
 /**
  * Returns the link of an error page: to the account when there is no login to return to, to the page of the
- * form after a refused POST, and to the same URL after a temporary error. There is no link after a request of
- * an application that only the application can correct.
+ * form after a refused POST, and to the same URL after a temporary error. A wrong request of an application
+ * has no link, because only the application can correct it.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }

@@ -61,7 +61,7 @@ export interface RenderOptions {
   locale?: string
   status?: number
   headers?: Record<string, string>
-  /** Renders a preview for a frame of this origin, in which nothing works. */
+  /** Renders a preview for a frame of this origin. No script, form or link works in it. */
   is_still?: boolean
 }
 
@@ -127,8 +127,8 @@ export const render = <Page extends keyof Pages>(
       ...(is_still && stillHeaders),
       'content-language': locale,
       // With no-referrer Chromium would post `Origin: null`, which the check against cross-site posts
-      // refuses. The page of form_post posts to the client, which must not see its address, an authorization
-      // request.
+      // refuses. The page of form_post posts to the client. The client must not see the URL of that page,
+      // because it is an authorization request.
       'referrer-policy': html.includes('<form') && page !== 'form-post' ? 'same-origin' : 'no-referrer',
       ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
       ...extra,

@@ -104,7 +104,7 @@ const loadTheme = (
   return { checked_at: now, sheet, former, problem }
 }
 
-/** Opens the built-in themes and the themes of the data directory. It checks the latter for changes. */
+/** Opens the built-in themes and the themes of the data directory, which are checked for changes. */
 export const openThemes = (parts: Pick<Core, 'config' | 'clock' | 'log'>): Themes => {
   const { config, clock } = parts
   const themes = new Map<string, Theme>()
