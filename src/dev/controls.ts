@@ -183,7 +183,7 @@ export const controls: Record<string, Control> = {
     return empty(204)
   },
 
-  /** Enrols a TOTP factor for a user, and returns the current codes of the user's factors. */
+  /** Enrols a TOTP factor for a user and returns its secret. */
   'POST /dev/mfa': async (state, call) => {
     const user = await userOf(state, parse(Named, await readJson(call.request)))
     const { context } = state
@@ -196,6 +196,7 @@ export const controls: Record<string, Control> = {
     await context.store.write(tx => addFactor(context, tx, user, factor, hostActor))
     return json({ secret }, 201)
   },
+  /** Returns the current codes of a user's TOTP factors. */
   'GET /dev/mfa': async (state, call) => {
     const user = await userOf(state, parse(Named, Object.fromEntries(searchParamsOf(call))))
     const factors = await state.context.store.read(q => listFactors(q, user.id))
@@ -268,8 +269,8 @@ export const controls: Record<string, Control> = {
     json({ data: recorder.tokens({ client_id: searchParamsOf(call).get('client_id') ?? undefined }) }),
 
   /**
-   * Returns JSON or, by the Accept header, a stream of server-sent events that begins with the existing
-   * events.
+   * Returns JSON, or a stream of server-sent events when the Accept header asks for one. The stream begins
+   * with the existing events.
    */
   'GET /dev/events': async (state, call) => {
     const query = searchParamsOf(call)

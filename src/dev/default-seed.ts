@@ -85,5 +85,5 @@ export const defaultSeed = {
   ],
 } satisfies SeedInput
 
-/** True for the user alice of the default seed, whose password is public. */
+/** True for the user alice of the default seed. */
 export const isDefaultUser = ({ id }: { id?: string | undefined }): boolean => id === defaultSeed.users[0]?.id

@@ -103,8 +103,8 @@ const FORM = 'application/x-www-form-urlencoded'
 const MAX_FORM_BYTES = 64 * 1024
 
 /**
- * Returns the parameters of the query and the form. It reads a clone, so that the handler can still read the
- * body.
+ * Returns the parameters of the query and the form. The form is read from a clone of the request, so that the
+ * handler can still read the body.
  */
 const parametersOf = async (request: Request): Promise<URLSearchParams> => {
   const parameters = new URL(request.url).searchParams

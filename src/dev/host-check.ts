@@ -2,7 +2,7 @@ import type { Config } from '#src/config.ts'
 import { AppError, forbidden } from '#src/lib/app-error.ts'
 import { isIP } from '#src/lib/ip.ts'
 
-/** Host names that resolve to this machine (RFC 6761 section 6.3), in the spelling of `URL`. */
+/** Host names that resolve to this machine (RFC 6761 section 6.3), as `URL` writes them. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 
 /** True when a URL's host resolves to this machine. */
@@ -17,7 +17,7 @@ export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/,
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
 /**
- * Headers that are added to an answer without a policy. A document with these headers may run and load
+ * Headers that are added to an answer that does not set them. A document with these headers may run and load
  * nothing.
  */
 const POLICY = {

@@ -30,8 +30,8 @@ const cors = {
 }
 
 /**
- * Returns an MCP server with two tools and without sessions. The verifier guards it. Streamable HTTP:
- * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
+ * Returns an MCP server with two tools and without sessions. `verifier` checks the access token of each
+ * request. Streamable HTTP: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
  */
 export const mcpServer = (verifier: ResourceVerifier) => {
   const guarded = protect(verifier, answer, {

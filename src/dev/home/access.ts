@@ -25,8 +25,8 @@ export type Access = ReturnType<typeof homeAccess>
 
 /**
  * Decides who may open the pages below /dev/. On a server that only this machine can reach they are open,
- * because everyone there can sign in as the administrator with the user picker. A server that other machines
- * may reach asks for the control token once, and a cookie keeps its hash.
+ * because everyone on this machine can sign in as the administrator with the user picker. A server that other
+ * machines may reach asks for the control token once, and a cookie keeps its hash.
  */
 export const homeAccess = (token: string, { remote, exposed }: { remote: boolean; exposed: boolean }) => {
   const expected = hashSecret(token)
@@ -34,6 +34,8 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
 
   return {
     /**
+     * True when the request may open the pages.
+     *
      * @throws AppError 404 for a request from another machine, unless `remote` is set
      */
     isOpen: (call: Call, url: URL): boolean => {
