@@ -31,15 +31,13 @@ export interface UpstreamIdentity {
 
 /** The next step of a login through a provider. */
 export type LinkingResult =
-  /** The account is linked: log in its user. */
+  /** The account is linked. Its user logs in. */
   | { step: 'enter'; user: UserRow }
-  /** An existing user for whom the provider's assertion is enough. */
+  /** The account belongs to an existing user. The provider's assertion is enough to link it. */
   | { step: 'link'; user: UserRow }
-  /**
-   * An existing user for whom the assertion is not enough: the user has to enter the local password first.
-   */
+  /** The account may belong to an existing user, who has to enter the local password before it is linked. */
   | { step: 'prove'; user: UserRow }
-  /** A new user whose profile is incomplete. */
+  /** The user is new and the profile is incomplete: a form asks for the rest. */
   | { step: 'complete' }
   | { step: 'create' }
   /** The account is linked, and its user waits for an administrator's approval. */
@@ -106,9 +104,10 @@ const refusedAddress = (
 
 /**
  * True when the provider's assertion alone may identify this user: the provider has `trust_email` and has
- * verified the address, and the user has no more permissions than the role `user`. An unverified local
- * address counts only while nobody has logged in as the user and no provider is linked, because a user can
- * claim an address of another person and wait for that person.
+ * verified the address, and the user has no more permissions than the role `user`. If Gatehouse has not
+ * verified the address of the user, nobody may have logged in as the user yet and no provider may be linked:
+ * otherwise an attacker could register another person's address and wait until that person logs in through a
+ * provider.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -32,7 +32,7 @@ import { endUpstreamRequest, isPendingUpstream, storePendingLink } from './upstr
 
 /** Facts of the upstream request that a callback answers. */
 export interface CallbackRequest {
-  /** Milliseconds. */
+  /** Time of the request in milliseconds. */
   readonly sent_at: number
   readonly reauthenticate: boolean
 }
@@ -178,7 +178,8 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  // This check comes before a user is created or an account linked: neither proves who the logged-in user is.
+  // Creating a user or linking an account does not prove who the logged-in user is, so this check comes
+  // first.
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)

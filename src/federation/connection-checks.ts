@@ -22,7 +22,10 @@ export const ConnectionCheck = z
   .meta({ id: 'ConnectionCheck', description: 'A check of the connection to an identity provider.' })
 export type ConnectionCheck = z.output<typeof ConnectionCheck>
 
-/** Returns the result of a check. Another server may have sent `value`: one that is not shown is left out. */
+/**
+ * Returns the result of a check. A `value` that `isShown` refuses is left out, because another server may
+ * have sent it.
+ */
 export const finding = (
   name: (typeof names)[number],
   status: ConnectionCheck['status'],

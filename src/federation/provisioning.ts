@@ -95,8 +95,8 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 }
 
 /**
- * Number of names that are tried before random characters are added: each name is a query or two, and
- * `jane-9` is the last short one.
+ * Number of names that are tried before random characters are added: each name takes one or two queries, and
+ * `jane-9` is the last name that is tried.
  */
 const TRIES = 9
 

@@ -56,7 +56,7 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 })
 
 /**
- * Charges a callback before it is parsed or forwarded: to its network, or to a known device when that network
+ * Charges a callback before it is parsed or forwarded: to its network, or to a known browser when the network
  * has no budget left. A callback that answers a pending upstream request is free, because the start of its
  * login was charged and it works once.
  *

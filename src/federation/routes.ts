@@ -4,7 +4,10 @@ import { getLinkingPage, postLinkingForm } from './linking-pages.ts'
 import { samlRoutes } from './saml/routes.ts'
 import { socialRoutes } from './social/routes.ts'
 
-/** Logins through identity providers, and the pages that link an upstream account to a local user. */
+/**
+ * Returns the routes of logins through identity providers, and of the pages that link an upstream account to
+ * a local user.
+ */
 export const federationRoutes = (context: Context) => [
   ...pageRoutes(context, {
     'GET /oauth/link-account': getLinkingPage(context),

@@ -89,7 +89,7 @@ const redirectUpstream = async <P extends IdentityProvider>(
   linking: UserId | undefined,
   buildUrl: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
-  // A provider vouches only for users of its own organization (M-03, M-09).
+  // A provider logs in only users of its own organization (M-03, M-09).
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
   await chargeBrowser(context, browser.call, { organization_id: provider.organization_id, kind })
@@ -134,8 +134,8 @@ const mustReauthenticate = async (
 const SEPARATOR = '~'
 
 /**
- * Issues the token that lets a flow link the account with which the user returns. Only the redirect after a
- * form of the account page contains the token.
+ * Issues the token that lets a flow link the account with which the user returns from the provider. Only the
+ * redirect after a form of the account page contains the token.
  */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)

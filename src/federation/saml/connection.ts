@@ -7,7 +7,8 @@ import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 
 /**
- * Days before the expiry of a certificate from which the check warns: both sides have to arrange a new one.
+ * Days before a certificate expires from which the check warns. Both sides need the time to install a new
+ * one.
  */
 const SOON = 30
 

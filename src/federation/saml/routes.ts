@@ -36,7 +36,8 @@ export const samlRoutes = (context: Context) => {
   return [
     ...mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }),
     ...pageRoutes(context, {
-      // A disabled provider has metadata too: the other side is set up before users see the provider.
+      // A disabled provider has metadata too, so that the other side can be set up before users see the
+      // provider.
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>
         startUpstreamLogin(context, call, provider, buildAuthnRequest(context)),
@@ -50,8 +51,8 @@ export const samlRoutes = (context: Context) => {
 }
 
 /**
- * Lists the SAML providers on the login page of an organization: the default one, or `organization_id` (id or
- * slug). The list is empty for an unknown organization.
+ * Lists the SAML providers that the login page of an organization shows: of the default one, or of
+ * `organization_id` (id or slug). The list is empty for an unknown organization.
  */
 const list = async (context: Context, { searchParams }: URL): Promise<Response> => {
   const reference = searchParams.get('organization_id') ?? DEFAULT_ORGANIZATION

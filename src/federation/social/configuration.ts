@@ -17,7 +17,8 @@ export const MAX_KEPT_BYTES = 64 * 1024
 const MAX_KEPT = 200
 
 /**
- * Adapts the server's outbound fetch to openid-client, which asks for metadata and keys without credentials.
+ * Adapts the server's outbound fetch to openid-client. A GET without credentials reads metadata or a key set,
+ * whose size is limited.
  */
 export const through =
   (fetch: Outbound, organization: CalledFor): client.CustomFetch =>
@@ -32,7 +33,7 @@ export const through =
     })
 
 /**
- * Returns the option that allows plain http, if `outbound_allow` does; openid-client refuses it by default.
+ * Returns the option with which openid-client calls a plain http URL, if `outbound_allow` allows its host.
  */
 export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
   isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []

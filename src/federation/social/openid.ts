@@ -104,8 +104,8 @@ const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): num
   auth_time === undefined ? undefined : clock.now() - (iat - auth_time) * SECOND
 
 /**
- * Requires an authentication after the upstream request, if one was demanded and the provider states the
- * time; some never do.
+ * Refuses an authentication that is older than the upstream request, if that request demanded a new one. A
+ * provider that states no time passes, because some never do.
  */
 const checkFresh = (
   { clock }: Context,
