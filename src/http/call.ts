@@ -7,7 +7,9 @@ import { chooseLocale } from './locale.ts'
 
 type RequestIP = Pick<Server<unknown>, 'requestIP'>
 
-/** A request with its id and its client. Address and user agent are computed at their first use. */
+/**
+ * A request with its id and its client. Address, user agent and language are read only when they are needed.
+ */
 export interface Call extends ClientInfo {
   readonly request: Request
   readonly request_id: string

@@ -37,7 +37,7 @@ export interface AdminRoute {
    * complete `Response`.
    */
   stream?: boolean
-  /** Refuses callers of a tenant's organization with 403. */
+  /** Refuses callers of every organization but the default one with 403. */
   instance_only?: boolean
   query?: z.ZodType
   body?: z.ZodType
@@ -201,7 +201,7 @@ const review = async (
   return more.problems.filter(({ field }) => !problems.some(known => isWithin(known.field, field)))
 }
 
-/** True when one of the fields is the other or a part of it. */
+/** True when both fields are the same, or one is a part of the other. */
 const isWithin = (one: string, other: string): boolean =>
   `${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`)
 

@@ -8,7 +8,10 @@ const fieldsOf = (body: z.ZodType): string[] =>
     ? Object.entries<z.ZodType>(body.shape).flatMap(([name, field]) => (field.meta()?.readOnly ? [] : [name]))
     : []
 
-/** Returns the object at the path of a route; undefined for lists and actions. */
+/**
+ * Returns the functions that tag the object at the path of a route and compare its tag; undefined for lists
+ * and actions.
+ */
 export const taggedObject = (
   routes: readonly AdminRoute[],
   { path, method }: AdminRoute,

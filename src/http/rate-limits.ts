@@ -8,7 +8,7 @@ import { networkOf } from './network.ts'
 
 /*
  * Fair limits on the work of unauthenticated clients:
- * 1. Each network and each known device pays from its own bucket, so no network can use up another one's
+ * 1. Each network and each known browser pays from its own bucket, so no network can use up another one's
  *    budget.
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
  *    as large. Many networks together can exhaust one organization, but not another, and never a network's
@@ -17,7 +17,7 @@ import { networkOf } from './network.ts'
  */
 
 interface Budget {
-  /** Budget of one network or one known device. */
+  /** Budget of one network or one known browser. */
   readonly network: Allowance
   /** Units that an IPv4 address or an IPv6 /48 may spend before its organization's bucket is charged too. */
   readonly reserved: number
@@ -96,8 +96,8 @@ export interface Charge {
   /** Default 1. */
   units?: number
   /**
-   * Hash of a device cookie that the organization knows. The device then pays instead of network and
-   * organization.
+   * Hash of the device cookie of a browser in which a user of the organization has signed in. The browser
+   * then pays instead of network and organization.
    */
   device?: SecretHash | undefined
 }
@@ -147,9 +147,9 @@ const RESERVED = 2
 const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
- * Charges a mail that an administrator sends. Each mail is charged to the organization and to its own budget
- * for the mailbox. The shared budget of the mailbox is charged only beyond the organization's reserve, so one
- * organization cannot stop another one's mail to it.
+ * Charges a mail that an administrator sends: to the organization, and to the budget that the organization
+ * has for this mailbox. Beyond its reserve the mail is also charged to the budget that all organizations
+ * share for the mailbox. One organization thus cannot stop the mail of another one to the same mailbox.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */

@@ -14,8 +14,8 @@ export const printable = (text: string): string =>
   text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
 
 /**
- * Returns false when a network or organization has too many refusals in the log, so that strangers cannot
- * fill the disk.
+ * Charges the log line of a refused request. Returns false when its network or organization has had too many,
+ * so that strangers cannot fill the disk.
  */
 export const mayReport = (
   context: Context,
