@@ -61,8 +61,8 @@ const isWithoutCredential = async (
   password_hash === null && last_login === null && (await listFactors(q, id)).length === 0
 
 /**
- * Throws an error again. A 403, because the creator of the invitation lacks permissions, becomes the page of
- * a link that no longer works.
+ * Throws the given error. A 403 says that the creator of the invitation lacks permissions; it becomes the
+ * page of a link that no longer works.
  */
 export const refuse = (error: unknown): never => {
   throw error instanceof AppError && error.status === 403 ? gone() : error

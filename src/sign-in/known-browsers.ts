@@ -71,8 +71,8 @@ export const chargeBrowser = async (context: Core, client_info: ClientInfo, work
 /**
  * Charges work to a browser in which a user of the organization has signed in, after its network was refused.
  *
- * @throws `refusal` in any other browser; AppError 429 `rate_limited` when the browser has spent its own
- * budget
+ * @throws `refusal` for any other browser; AppError 429 `rate_limited` when the browser has spent its own
+ *   budget
  */
 export const chargeDevice = async (
   context: Core,

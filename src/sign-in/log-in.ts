@@ -15,7 +15,10 @@ import type { Transaction } from '#src/storage/store.ts'
 /** acr (protocol/oidc/acr.ts) and amr (https://www.rfc-editor.org/rfc/rfc8176) of a password login. */
 export const PASSWORD = { acr: '1', amr: ['pwd'] }
 
-/** Lifetime without `session_ttl` in milliseconds: a login on a shared computer ends within a day. */
+/**
+ * Lifetime of a login in milliseconds when the organization sets no `session_ttl`. A login on a shared
+ * computer then ends within a day.
+ */
 const LIFETIME = DAY
 
 /** A login that began in this write, with its cookie. */

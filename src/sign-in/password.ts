@@ -82,7 +82,7 @@ export const provePassword = (context: Context, credentials: Credentials): Promi
     passed: (user, isKnown) => rehash(context, user, credentials, laneOf(credentials, isKnown)),
   })
 
-/** A means by which the user of a name authenticates, such as a password. */
+/** A way in which the user of a name authenticates, such as a password. */
 interface Means {
   work: ChargeKind
   /**
@@ -95,8 +95,8 @@ interface Means {
 }
 
 /**
- * Authenticates a user by name, within the budgets of attempts. A failed check gets the same refusal whatever
- * its reason, which only the audit log has, and raises the same counters for unknown and existing users.
+ * Authenticates a user by name, within the budgets of attempts. Every failed check gets the same refusal and
+ * raises the same counters, for unknown and for existing users. Only the audit log has the reason.
  */
 export const proveByName = async (
   context: Context,
@@ -118,7 +118,8 @@ export const proveByName = async (
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
   const heldUserSlot = budgets.user.length === 0 ? FREE : acquireSlot(context, budgets.user)
   try {
-    // Attempts that ended since the first read have freed their slots and counted their failures.
+    // Reads the budgets again: attempts that have ended since the first read have freed their slots and
+    // counted their failures.
     const counted = await context.store.read(q => findBudgets(q, user))
     if (!isWithin(context, counted.name, nameSlot)) return { refusal: waitFor('throttled', MINUTE) }
     const userSlot = heldUserSlot && isWithin(context, counted.user, heldUserSlot) ? heldUserSlot : undefined
@@ -128,7 +129,7 @@ export const proveByName = async (
     charge(context, { ip_address, organization_id, kind: means.work, device })
     const wrong = await means.check(user, isKnown)
     const failure = userSlot ? failureOf(user, wrong) : 'throttled'
-    // A throttled attempt does not count against the user: an attacker could lock out the owner with it.
+    // A throttled attempt does not count against the user; otherwise an attacker could lock out the owner.
     const failed = [...nameSlot.failed, ...(userSlot?.failed ?? []), network]
     if (failure || !user) return await recordFailure(context, attempt, user, failed, failure)
     const also = await means.passed?.(user, isKnown)
@@ -181,8 +182,8 @@ export const confirmProof = async (
 }
 
 /**
- * Returns the throttle name of an account, existing or not. The name is hashed, because users may type a
- * password into its field.
+ * Returns the throttle name of an account, existing or not. The name is hashed, because some users type their
+ * password into the field for the name.
  */
 export const accountName = ({
   organization_id,

@@ -86,7 +86,7 @@ export const isDeviceOf = async (
 /** Maximum browsers stored per user, the latest ones: a client without cookies adds one with each login. */
 const MAX_DEVICES = 50
 
-/** Records a login with the browser. True when it is new for the user. */
+/** Records a login with the browser. True when the browser is new for the user. */
 export const touchDevice = async (
   tx: Transaction,
   device: Tables['devices']['$inferSelect'],
