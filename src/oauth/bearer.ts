@@ -49,8 +49,8 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
   })
 
 /**
- * Returns the token of the Authorization header, the only place from which it is read; undefined when it is
- * absent.
+ * Returns the token of the Authorization header; undefined without the header, or with another scheme. A
+ * token is read from no other place.
  */
 const readBearer = (request: Request): string | undefined => {
   const header = request.headers.get('authorization')

@@ -28,7 +28,7 @@ interface ClientRequest {
 
 /**
  * Runs `attempt` for the authenticated client. A client with its correct secret or assertion is never refused
- * for failures of others at its address, and its own expired codes or tokens do not count as guesses.
+ * for failures of others in its network, and its own expired codes or tokens do not count as guesses.
  *
  * @throws CredentialError `invalid_client`; AppError 429 as {@link throttled}
  */
@@ -97,8 +97,8 @@ const report = (
 }
 
 /**
- * Runs `attempt`, which verifies a secret, a code or a token. Counts wrong guesses per address and refuses
- * every attempt from an address that has made too many.
+ * Runs `attempt`, which verifies a secret, a code or a token. Counts wrong guesses per network and refuses
+ * every attempt from a network that has made too many.
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`

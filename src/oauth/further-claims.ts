@@ -13,7 +13,7 @@ export interface FurtherClaims {
   /** Claims of the scopes `groups` and `roles`, for ID tokens and userinfo. */
   memberships: Record<string, unknown>
   /**
-   * Claims that an API's scopes map, for access tokens of this API. A claim of the client's mapping takes
+   * Claims that the scopes of an API add to access tokens for this API. A claim of the client's mapping takes
    * precedence.
    */
   ofApi: Record<string, unknown>

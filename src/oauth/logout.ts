@@ -47,8 +47,8 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // The hint names no login of this browser, so only its session ends. The user has to confirm the end of
-    // the logins, because any site can send a browser here.
+    // The hint names no login of this browser, so only the session of the hint ends. The user has to confirm
+    // the end of the logins, because any site can send a browser here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }
@@ -119,7 +119,7 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const isUnregistered = target !== undefined
-  // The page links to the client only with a hint: otherwise any page could name any client.
+  // The page links to the client only with a hint: otherwise any web page could make it link to any client.
   const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',
@@ -158,7 +158,7 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 /**
  * Uses the brand of the organization whose users are logged in. With users of several organizations, or none,
  * it uses the brand of the default organization. The brand of the client's organization is not used, because
- * any tenant could link here with its own client and put its CSS on a page of other users.
+ * any organization could link here with its own client and put its CSS on a page of other users.
  */
 const common = async (
   context: Context,

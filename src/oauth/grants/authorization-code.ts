@@ -62,8 +62,8 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used.')
   const user = await findSubject(tx, code)
   if (!user) return refuseUsed(context, tx, call, code)
-  // A client that presents its own code with a wrong verifier may be an attacker who injected it, so it gets
-  // only one guess. A wrong secret does not use up the code: the client is authenticated first.
+  // A wrong verifier may mean that an attacker has injected a stolen code into the client, so each code gets
+  // only one guess. A wrong secret does not use up the code, because the client is authenticated first.
   const fault = findFault(code, call, now) ?? (await findExclusion(tx, client, user.organization_id))
   if (fault) {
     await endSessionOf(context, tx, call, code)
@@ -142,8 +142,8 @@ export const sessionEnd = (
 ): number | null => (session_ttl === undefined ? null : now + session_ttl)
 
 /**
- * Begins the session whose id the code contains. Its row uses up the code. Returns undefined when the code
- * was used before.
+ * Begins the session whose id the code contains. Inserting the row of the session uses up the code. Returns
+ * undefined when the code was used before.
  */
 const beginSession = async (
   context: Context,
@@ -182,8 +182,8 @@ const beginSession = async (
 
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
- * in memory only and requests a code with each loaded page. Returns undefined for other clients, and without
- * such a session.
+ * in memory only and requests a code with each loaded page. Returns undefined for other clients, and when the
+ * console has no session in this browser.
  */
 const continueSession = async (
   { clock }: Context,

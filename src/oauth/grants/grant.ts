@@ -88,8 +88,8 @@ export const requireApi = async (
   organization_id: string,
 ): Promise<Api> => {
   const api = await readApi(q, resource)
-  // A client with a metadata document may have the URL of an API as its id. A token for the client would then
-  // pass as a token for the API.
+  // The id of a client with a metadata document is a URL, which may be the identifier of an API. A token for
+  // that client would pass as a token for the API.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -150,7 +150,8 @@ export interface AccessGrant {
 export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): TokenForm => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
   const form = accessTokenForm(core, client, api)
-  // Only the admin API reads `auth_time`. Older SDKs take a token of type `JWT` that has it for an ID token.
+  // Only the admin API reads `auth_time`. Older SDKs mistake a token of type `JWT` with `auth_time` for an ID
+  // token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return {
     ...form,
