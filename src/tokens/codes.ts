@@ -45,7 +45,9 @@ export interface NewCode {
 /** The content of an authorization code. Times are milliseconds. */
 export interface AuthorizationCode
   extends Pick<NewCode, 'scope' | 'code_challenge' | 'auth_time' | 'acr' | 'amr'> {
-  /** The session that the code begins. Its row uses up the code, because ids of sessions are unique. */
+  /**
+   * The session that the code begins. Inserting its row uses up the code, because ids of sessions are unique.
+   */
   session_id: SessionId
   login_id: LoginId
   client_id: string

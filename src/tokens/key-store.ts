@@ -22,7 +22,10 @@ export const insertKey = async (tx: Transaction, key: KeyRow): Promise<void> => 
   tx.changed('keys')
 }
 
-/** Sets the time at which the algorithm's keys stop signing, for keys that have no such time. */
+/**
+ * Sets when the keys of an algorithm stop signing and when they leave the key set. Keys that are already
+ * retired stay unchanged.
+ */
 export const retireKeys = async (
   tx: Transaction,
   alg: SigningAlg,
@@ -37,8 +40,8 @@ export const retireKeys = async (
 }
 
 /**
- * Retires the algorithm's active keys now and publishes them until `expires_at`. Keys whose time to sign has
- * not come are unchanged.
+ * Retires the active keys of an algorithm now, and publishes them until `expires_at`. Keys that begin to sign
+ * later stay unchanged.
  */
 export const supersede = async (
   tx: Transaction,

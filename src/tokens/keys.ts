@@ -127,7 +127,7 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
         () => {
           isMade = true
         },
-        // The first token that needs the key tries again to generate it.
+        // After a failure, the first token that needs the key generates it again.
         error => log.error({ err: error }, 'generating a signing key failed'),
       )
       return making

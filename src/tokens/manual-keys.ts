@@ -8,10 +8,12 @@ import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } 
 import { keyRow, MAX_TOKEN_LIFETIME, rotateKey } from './rotation.ts'
 import type { KeyPair } from './signature.ts'
 
-/**
- * Key management of development mode, step by step. In production, rotation.ts runs the same steps on
- * schedule.
+/*
+ * The steps of a key rotation, which the development controls run one by one. In production, rotation.ts runs
+ * them on schedule.
  */
+
+/** A published key, as the admin API and the development controls show it. */
 export interface KeyState {
   kid: string
   alg: SigningAlg
@@ -87,8 +89,8 @@ const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg =>
 }
 
 /**
- * Imports a key that signs from now on under its own `kid`, so tokens are the same in every run. Returns the
- * `kid`.
+ * Imports a key that signs from now on under its own `kid`, so that tests can use the same key in every run.
+ * Returns the `kid`.
  *
  * @throws AppError 422 for anything but a private RSA or EC key
  */

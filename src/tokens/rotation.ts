@@ -17,8 +17,8 @@ import {
 import { type KeyPair, makeKeyPair } from './signature.ts'
 
 /**
- * Time between publishing a key and signing with it. It is longer than caches keep the key set: 5 minutes by
- * `max-age`, 10 minutes in the SDK.
+ * Milliseconds between publishing a key and signing with it. They exceed the time for which caches keep the
+ * key set: 5 minutes by `max-age`, 10 minutes in the SDK.
  */
 const LEAD = 15 * MINUTE
 /** Maximum lifetime of a token (one day) plus ten minutes for clock skew, in ms. */
@@ -105,7 +105,7 @@ export const recordKeyChange = (
   })
 
 /**
- * Publishes the next key of each algorithm in use. It begins to sign 15 minutes later.
+ * Publishes the next key of each algorithm in use. These keys begin to sign 15 minutes later.
  *
  * @param write runs the change in a transaction, such as `writeAs` for a caller of the admin API
  */

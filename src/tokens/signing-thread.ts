@@ -19,8 +19,9 @@ interface Pending {
 /**
  * Signs with RSA and the larger curves on a separate thread: a signature takes 0.4 to 1.2 ms, too long for
  * the event loop, and in the runtime's thread pool it would wait for password hashes. The first such
- * signature starts the thread, one per process. While it starts, after it dies, and on a machine with one
- * core, the calling thread signs. On one core a thread would only compete with the event loop.
+ * signature starts the thread; a process has only one. The calling thread signs while the thread starts,
+ * after the thread has died, and on a machine with one core, where a second thread would only compete with
+ * the event loop.
  */
 export const openThread = ({ cores }: { cores: number }) => {
   const pending = new Map<number, Pending>()
