@@ -18,7 +18,7 @@ interface Options extends UserOptions {
   json?: boolean
 }
 
-/** Names of options by the fields that they fill. */
+/** The option that fills each field. */
 const optionOf: Record<string, string> = {
   client_id: 'name',
   redirect_uris: '--redirect',
@@ -27,9 +27,9 @@ const optionOf: Record<string, string> = {
 }
 
 /**
- * Registers an application and prints the values for its configuration. The secret is shown this once only.
+ * Registers an application and prints the values for its configuration. The secret cannot be shown again.
  *
- * @throws ConfigError for a wrong call, before anything is opened
+ * @throws ConfigError for wrong arguments, before the instance is opened
  */
 export const clientCreate = async (name: string, options: Options): Promise<void> => {
   const input = inputOf(name, options)
@@ -69,16 +69,18 @@ const inputOf = (
 ): CreateClient => {
   const isService = kind === 'service'
   if (isService && redirect.length > 0)
-    throw new ConfigError('--redirect: a service logs no one in. Leave it out, or choose another --kind.')
+    throw new ConfigError('--redirect: a service signs no one in. Leave it out, or choose another --kind.')
   if (isService && postLogoutRedirect)
-    throw new ConfigError('--post-logout-redirect: a service logs no one in. Leave it out.')
+    throw new ConfigError('--post-logout-redirect: a service signs no one in. Leave it out.')
   const schemeless = redirect.find(uri => /^([\w-]+(\.[\w-]+)+|localhost|\[::1\])(:\d+)?(\/|$)/.test(uri))
   if (schemeless)
     throw new ConfigError(
       `--redirect: the scheme is missing: ${isLoopback(schemeless) ? 'http' : 'https'}://${schemeless}`,
     )
   if (!isService && redirect.length === 0)
-    throw new ConfigError('--redirect: missing; name the address of the application that a login returns to.')
+    throw new ConfigError(
+      '--redirect: missing; name the address of the application that a sign-in returns to.',
+    )
   if (kind === 'spa' && redirect.some(uri => !/^https?:/.test(uri)))
     throw new ConfigError(
       '--redirect: a single-page application has an https address, or http on a loopback host.',
@@ -92,8 +94,8 @@ const inputOf = (
     ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
-  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Mistakes in it are left
-  // out, because they repeat those of --redirect.
+  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Its mistakes then repeat
+  // those of --redirect and are not reported.
   const problems = parsed.error.issues.filter(
     ({ path: [field] }) =>
       optionOf[String(field)] !== undefined && (field !== 'post_logout_redirect_uris' || postLogoutRedirect),
@@ -105,7 +107,7 @@ const inputOf = (
 
 const isLoopback = (uri: string): boolean => /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(uri)
 
-/** Returns the settings as a column, followed by the snippet of the kind. */
+/** Returns the settings, one a line, followed by the snippets for the kind of the application. */
 const report = (application: Application): string => {
   const { client_secret: secret } = application
   const rows: [string, string | undefined][] = [

@@ -28,7 +28,7 @@ export interface CommandRow {
     rule?: OptionRule,
   ])[]
   /**
-   * Undefined for a group.
+   * Runs the command. A group has no `run`.
    *
    * @param options of the command and of the program
    * @param given the arguments in their order, then the program
@@ -56,7 +56,7 @@ const development = [
     'also answer to this host name (other hosts get 421); an IP address: listen on it and open the controls to other machines (containers)',
   ],
   ['--tls', 'serve https with a generated certificate'],
-  ['--auto-login', 'log in the user of a login_hint at once, without the login page'],
+  ['--auto-login', 'sign in the user of a login_hint at once, without the sign-in page'],
   ['--key <file>', 'private JWK that signs tokens'],
   ['--data-dir <dir>', 'keep the data in this directory; default: a temporary one'],
 ] as const
@@ -113,13 +113,13 @@ export const commands: readonly CommandRow[] = [
     ...onUser,
     name: 'user password',
     about: 'set a password from standard input and end all sessions of the user',
-    options: [organization, ['--temporary', 'require a new password at the next login']],
+    options: [organization, ['--temporary', 'require a new password at the next sign-in']],
     run: async (options, name) => (await import('./user-password.ts')).userPassword(name, options),
   },
   {
     ...onUser,
     name: 'user unlock',
-    about: 'forget failed logins, so that the user can log in at once',
+    about: 'forget failed sign-ins, so that the user can sign in at once',
     run: async (options, name) => (await import('./user-unlock.ts')).userUnlock(name, options),
   },
   {
@@ -136,11 +136,11 @@ export const commands: readonly CommandRow[] = [
     options: [
       [
         '--kind <kind>',
-        'web: has a server; spa: runs in the browser; native: on a device; service: logs no one in',
+        'web: has a server; spa: runs in the browser; native: on a device; service: signs no one in',
         undefined,
         { choices: ['web', 'spa', 'native', 'service'], isMandatory: true },
       ],
-      ['--redirect <url...>', 'address of the application that a login returns to; compared exactly'],
+      ['--redirect <url...>', 'address of the application that a sign-in returns to; compared exactly'],
       [
         '--post-logout-redirect <url...>',
         'addresses that a logout may return to; default: the front page of each http(s) redirect URL',
@@ -148,7 +148,7 @@ export const commands: readonly CommandRow[] = [
       ['--no-consent', 'do not ask users for consent; for your own applications'],
       [
         '--scope <scope...>',
-        'scopes that it may request; default: openid profile email offline_access, for a service none',
+        'scopes that the application may request; default: openid profile email offline_access, for a service none',
       ],
       ['--organization <slug>', 'organization of the application', 'default'],
       ['--json', 'print one JSON object'],
@@ -317,7 +317,7 @@ export const commands: readonly CommandRow[] = [
     options: [
       ['--forward <url>', 'address of your program', undefined, { isMandatory: true }],
       ['--events <type...>', 'event types; * stands for any text; default: all'],
-      ['--secret <secret>', 'begins whsec_; default: a new one, which is printed'],
+      ['--secret <secret>', 'signing secret that begins with whsec_; default: a new one, which is printed'],
       ['--url <url>', 'read from another server; needs --client and GATEHOUSE_CLIENT_SECRET'],
       ['--client <id>', 'client with the permission events:read'],
       ['--data-dir <dir>', 'data directory; default: the settings, else the running development server'],
@@ -384,7 +384,7 @@ export const commands: readonly CommandRow[] = [
     hidden: true,
     run: async () => {
       await import('#src/directory/identity-providers/xml-worker.ts')
-      // The command never ends here, because the worker exits when its connection to the server closes.
+      // This promise never resolves: the worker exits when its connection to the server closes.
       await new Promise(() => {})
     },
   },

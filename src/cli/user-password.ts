@@ -9,5 +9,7 @@ export const userPassword = (name: string, options: UserOptions & { temporary?: 
     const password = await readPassword()
     const { temporary = false } = options
     await resetPassword(context, user.id, { password, temporary }, hostActor)
-    console.log(`${user.username} has a new password${temporary ? ', to be changed at the next login' : ''}`)
+    console.log(
+      `${user.username} has a new password${temporary ? ', to be changed at the next sign-in' : ''}`,
+    )
   })

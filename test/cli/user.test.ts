@@ -128,7 +128,7 @@ test('in a directory without an instance they fail, and create none', async () =
 test('password, unlock and reset-mfa work beside the server, by name, address or id', async () => {
   const { id } = await find('ada')
   const changed = await user(['password', 'ada@example.com', '--temporary'], 'Another-horse-8\n')
-  expect(changed.stdout).toBe('ada has a new password, to be changed at the next login\n')
+  expect(changed.stdout).toBe('ada has a new password, to be changed at the next sign-in\n')
   expect((await user(['unlock', 'ada'])).stdout).toBe('ada may try again at once\n')
   expect((await user(['reset-mfa', id])).stdout).toBe('ada: 0 factors removed\n')
   const { body } = await server.admin('GET', `/events?target_id=${id}`)
