@@ -8,8 +8,9 @@ import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
 /**
- * Reads every page and row and opens every key. A server may be running. Exit code 1 when anything is
- * damaged.
+ * Reads the whole database, opens every key and secret, and checks the audit log. A server may run meanwhile.
+ *
+ * @throws Error when anything is damaged
  */
 export const check = async (options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
@@ -37,7 +38,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
       const events = await checkEvents(instance)
       findings.push(...events.findings)
       if (events.findings.length === 0) console.log(`events    ${events.count} are unchanged`)
-      console.log('limits    deleted events and texts changed outside of events are not detected')
+      console.log('limits    deleted events, and texts changed in other tables, are not detected')
     } finally {
       await instance.store.close()
     }

@@ -21,8 +21,8 @@ const flagsOf = (command: Command): string[] =>
   )
 
 /**
- * Returns the cases of the bash script: the words that may follow each command, and the values of each option
- * that takes one of a list.
+ * Returns the script for bash. The script lists the words that may follow each command, and the values of
+ * each option that takes one of a list.
  */
 const bash = (nodes: Node[]): string => {
   const paths = nodes.slice(1).map(({ path }) => `' ${path}'`)
@@ -50,7 +50,7 @@ ${values.join('\n')}
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
-# File names where nothing else fits.
+# Completes file names where no word fits.
 complete -o default -F _gatehouse gatehouse`
 }
 

@@ -15,9 +15,10 @@ export interface McpListener {
 }
 
 /**
- * Opens the port of the MCP server before the development server starts, because the seed names its address.
+ * Opens the port of the MCP server. This happens before the development server starts, because the seed
+ * contains the URL of the MCP server.
  *
- * @param port 0: a free one
+ * @param port 0 means any free port
  * @throws ConfigError when the port is in use
  */
 export const listenMcp = (port: number): McpListener => {

@@ -26,7 +26,7 @@ export interface DevOptions {
   dataDir?: string
   readyFile?: string
   quiet?: boolean
-  /** Client that `exec` passes to the command in its environment. */
+  /** Id of the client whose credentials `exec` puts into the environment of the command. */
   client?: string
 }
 
@@ -51,7 +51,7 @@ export const dev = async (options: DevOptions): Promise<void> => {
   flush()
 }
 
-/** Listens for the MCP server, and returns it with the seed that it needs. */
+/** Opens the port of the MCP server. Returns the listener, and the seed with the API of the MCP server. */
 const startMcp = async (options: DevOptions) => {
   const [{ listenMcp, withMcp }, { readSeed }] = await Promise.all([
     import('./dev-mcp.ts'),

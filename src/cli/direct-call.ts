@@ -5,20 +5,20 @@ type Options = Record<string, unknown>
 /** A parsed call of a command. */
 export interface CommandCall {
   options(): Options
-  /** Returns the exit code when the parser has printed help or refused the call. */
+  /** Runs the command. Returns an exit code only when the parser has printed help or refused the call. */
   run(): Promise<number | undefined>
 }
 
-/** Commands whose output describes all commands: only the parser has them. */
+/** Commands whose output describes all commands. Only the parser knows all of them. */
 export const ABOUT_ALL = ['completion', 'man']
 
 /** An option that takes one value or none, such as `--url <url>` or `-o, --output <form>`. */
 const PLAIN = /^(?:-\w, )?(--[a-z][a-z-]*)( <[\w-]+>)?$/
 
 /**
- * Returns the call of a command of one word with plain options, and with a command after `--`. Returns
- * undefined for all other calls, also for mistakes: commander parses them. Loading it takes 2 ms of CPU time,
- * half of a bare start.
+ * Returns the call of a command of one word with plain options, and with a command after `--` for `exec`.
+ * Returns undefined for all other calls and for wrong ones; commander then parses the call. Loading commander
+ * takes 2 ms of CPU time, half of a bare start.
  */
 export const directCall = ([name = '', ...args]: readonly string[]): CommandCall | undefined => {
   const row = commands.find(command => command.name === name)
@@ -37,11 +37,14 @@ export const directCall = ([name = '', ...args]: readonly string[]): CommandCall
   }
 }
 
-/** True when the row has no argument, or only one of several words, which are given. */
+/**
+ * True when the words fit the command: none when it has no argument, one or more when its only argument takes
+ * several words.
+ */
 const takes = ({ arguments: all = [] }: CommandRow, operands: string[]): boolean =>
   operands.length === 0 ? all.length === 0 : all.length === 1 && /^<.*\.\.\.>$/.test(all[0]?.[0] ?? '')
 
-/** Returns the values of the options; undefined when one of them is not plain or is wrong. */
+/** Returns the values of the options; undefined when the command needs the parser or an option is wrong. */
 const optionsOf = ({ options: rows = [] }: CommandRow, args: string[]): Options | undefined => {
   const takesValue = new Map<string, boolean>()
   const values: Options = {}

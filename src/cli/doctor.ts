@@ -19,7 +19,7 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig, readLastStart } from './last-start.ts'
 
-/** Milliseconds to wait for the answer of the server: as many as an outbound call has. */
+/** Milliseconds to wait for the answer of the server. Outbound calls of the server have the same limit. */
 const TIMEOUT = 5_000
 
 /** Returns the error code of a failed connection, such as ECONNREFUSED, or a short reason. */
@@ -38,7 +38,7 @@ const version: Check = async ({ config, withStore }) => {
   await withStore(async () => {})
   const started = readLastStart(config.data_dir)?.version
   return started === undefined || started === VERSION_LINE
-    ? ok(`${VERSION_LINE}; the database has its schema`)
+    ? ok(`${VERSION_LINE}; the database has the schema of this version`)
     : warn(`this is ${VERSION_LINE}, but ${started} was started last: restart the server`)
 }
 
@@ -83,7 +83,11 @@ const needInstance: Record<string, string> = {
 const hasInstance = ({ database_url, data_dir }: Config): boolean =>
   Boolean(database_url) || existsSync(join(data_dir, DATABASE_FILE))
 
-/** Checks every dependency of `serve` and prints a line for each check. Exit code 1 when a check fails. */
+/**
+ * Checks every dependency of `serve` and prints a line for each check.
+ *
+ * @throws Error when a check fails
+ */
 export const doctor = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadServerConfig(options)
   for (const warning of warnings) console.log(`warn  settings  ${warning}`)

@@ -96,7 +96,8 @@ export const openInstance = async (
   const existed = existsSync(file)
   try {
     const isNew = await isNewInstance(store)
-    // A command that only reads creates no instance, and the target of `migrate-to` stays empty.
+    // With `migrate: false` the command needs an existing instance. It creates none, so an empty database,
+    // such as the target of `migrate-to`, stays empty.
     if (isNew && options.migrate === false) throw await noInstance(config)
     const masters = file_keys ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {
@@ -125,7 +126,7 @@ export const openInstance = async (
   }
 }
 
-/** @throws StorageError when the store has no instance, or no configured master key opens it */
+/** @throws StorageError when the store has no instance, or no configured master key opens the instance */
 export const requireMasterKey = async (config: Config, store: Store): Promise<void> => {
   if (await isNewInstance(store))
     throw new StorageError('The backup was made before the database had an instance.')
@@ -159,8 +160,8 @@ export const openExisting = async (config: Config, log: Logger): Promise<Core> =
 }
 
 /**
- * Returns the error for a database that has tables but no instance, as an interrupted start or copy leaves
- * it.
+ * Returns the error for a database that has tables but no instance. An interrupted start or copy leaves such
+ * a database.
  */
 const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageError> => {
   const where = database_url
@@ -172,7 +173,7 @@ const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageEr
 /**
  * Returns the path of the database file.
  *
- * @throws StorageError when it does not exist, or this user may not reach it
+ * @throws StorageError when the file does not exist, or this user may not read it
  */
 export const requireDatabase = ({ data_dir }: Config): string => {
   const path = join(data_dir, DATABASE_FILE)

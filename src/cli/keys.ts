@@ -55,7 +55,7 @@ export const keysRotate = (options: Options): Promise<void> =>
     await show(instance)
   })
 
-/** Withdraws a key at once; its tokens become invalid. */
+/** Withdraws a key at once. Tokens that the key has signed become invalid. */
 export const keysRevoke = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => {
     await revokeKey(instance, id).catch(error => {
@@ -84,9 +84,9 @@ const read = (file: string): string => {
 }
 
 /**
- * Changes the master key. Running servers continue; later starts need the new key. A key file in the data
- * directory is replaced by a new one; a key in the settings has to be changed there. The new key is on the
- * disk before anything depends on it.
+ * Changes the master key. Running servers continue; later starts need the new key. The command replaces a key
+ * file in the data directory. When the settings name the key, the operator has to change the settings. The
+ * new key is on the disk before anything depends on it.
  */
 export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<void> =>
   withInstance(options, async instance => {

@@ -1,6 +1,6 @@
 import type { Keyset } from '#src/lib/cursor.ts'
 
-/** Rows per read. They stay in memory until they are printed. */
+/** Rows per read. The rows of one read stay in memory until they are printed. */
 const PAGE = 100
 /** Minimum characters of a column, so that the columns of successive pages line up. */
 const WIDTH = 16

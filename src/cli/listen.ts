@@ -112,8 +112,9 @@ const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} 
 const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert === b?.cert && a.key === b.key
 
 /**
- * Calls `reload` when the certificate files have changed and have then stayed the same for one interval. The
- * two files are replaced one after the other, and either may be half written at a check.
+ * Returns a check that calls `reload` when the certificate files have changed and have then stayed the same
+ * for one interval. The two files are replaced one after the other, and either may be half written at a
+ * check.
  */
 const onceSettled = (config: Config, reload: () => void): (() => void) => {
   const readBoth = (): string => {
@@ -137,8 +138,8 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0. It opens the port exclusively first, because a
- * port that is opened for sharing could be shared with another program unnoticed.
+ * Returns the port of the settings, or a free one for port 0. It first opens and closes the port without
+ * sharing. The later sockets share the port, and would not notice that another program shares it too.
  *
  * @throws ConfigError when the port is in use
  */

@@ -19,8 +19,8 @@ interface Log {
   log: Logger
   flush(): void
   /**
-   * Resolves once all lines are written. The process must not end earlier, because a pending write would be
-   * lost.
+   * Resolves once all lines are written, or after `CLOSE_MS`. The process must not end earlier, because a
+   * pending write would be lost.
    */
   close(): Promise<void>
 }

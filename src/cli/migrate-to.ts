@@ -50,7 +50,7 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
   }
 }
 
-/** Checks the address. The error message does not repeat it, because it contains a password. */
+/** Checks the address. The error message does not repeat the address, which may contain a password. */
 const requireAddress = (to: string): void => {
   if (databaseUrl.parse(to) === undefined)
     throw new StorageError(`migrate-to takes sqlite, or ${databaseUrl.allowed}.`, 2)

@@ -18,8 +18,8 @@ export interface PrintedToken {
 }
 
 /**
- * Issues a token without a server. With the data directory of a development server (`file`) any token can be
- * issued, with a production instance only a token of an existing user.
+ * Issues a token without a server: any token from the data directory of a development server (`file`), and
+ * only a token of an existing user from a production instance.
  */
 export const issueOffline = async (
   config: Config,

@@ -6,7 +6,8 @@ import { ABOUT_ALL, type CommandCall } from './direct-call.ts'
 import { exitCodes } from './exit-codes.ts'
 
 /**
- * Returns the commands whose names begin with the word `first`. It returns all commands when no name does.
+ * Returns the commands whose names begin with the word `first`. It returns all commands when no name does,
+ * and when the output of the command describes all commands.
  */
 const rowsFor = (first: string | undefined): readonly CommandRow[] => {
   const own = commands.filter(({ name }) => name.split(' ')[0] === first)
@@ -16,8 +17,8 @@ const rowsFor = (first: string | undefined): readonly CommandRow[] => {
 /**
  * Builds the command line parser.
  *
- * @param first word of the command line. Only commands that begin with it are added, because adding all costs
- * as much CPU time as the start of the runtime. Default: all commands
+ * @param first the first word of the command line. The parser gets only the commands that begin with this
+ * word, because adding all commands costs as much CPU time as the start of the runtime. Default: all commands
  */
 export const program = (first?: string): Command => {
   const gatehouse = new Command('gatehouse')
@@ -111,9 +112,9 @@ const settingsHelp = ({ command }: { command: Command }): string => {
   return `Settings:
 ${list(Object.entries(settings).map(([name, { about }]) => [name, about]))}
 
-  Set them in the file of --config by these names, or in the environment in
-  upper case with a prefix, such as GATEHOUSE_DATA_DIR. A secret can also be in
-  a file of its own, named by GATEHOUSE_MASTER_KEY_FILE and the like.`
+  Set them by these names in the file of --config, or as environment variables
+  such as GATEHOUSE_DATA_DIR. A secret can also be in a file of its own, which a
+  variable such as GATEHOUSE_MASTER_KEY_FILE names.`
 }
 
 const otherHelp = ({ command }: { command: Command }): string => {
@@ -129,7 +130,7 @@ ${list([
 ])}`
 }
 
-/** Returns the call that commander parses when it runs. */
+/** Returns a call that is parsed by commander when it runs. */
 export const parsedCall = (args: string[]): CommandCall => {
   const gatehouse = program(args[0])
   return {

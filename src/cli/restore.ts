@@ -21,7 +21,7 @@ export const restore = async (file: string, options: { config?: string; force?: 
   const { config } = loadConfig(process.env, options.config)
   if (!statSync(file, { throwIfNoEntry: false })?.isFile())
     throw new StorageError(`${file}: no such file.`, 1)
-  // The file is checked before the lock, which creates the data directory, so that a wrong file creates
+  // Taking the lock creates the data directory. The file is checked before that, so that a wrong file creates
   // nothing.
   const header = await Bun.file(file).slice(0, SQLITE.length).text()
   if (header === '') throw new StorageError(`${file} is empty.`)

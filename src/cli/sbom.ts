@@ -6,16 +6,13 @@ const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
 
 /**
  * Prints a software bill of materials of this executable: its libraries, the runtime, and the libraries that
- * are linked into the runtime. Scanners of files do not find the latter.
+ * are linked into the runtime. Scanners of files do not find the linked libraries.
  */
 export const sbom = (options: { format: keyof typeof formats }): void =>
   console.log(JSON.stringify(formats[options.format](), null, 2))
 
 const source = Object.freeze(commit())
-/**
- * Libraries that are linked into the runtime, by their names in `process.versions`, which has their version
- * or commit.
- */
+/** Libraries that are linked into the runtime. `process.versions` has the version or commit of each name. */
 const LINKED = [
   ...['ares', 'boringssl', 'icu', 'libarchive', 'libdeflate', 'llhttp', 'lolhtml', 'lshpack', 'mimalloc'],
   ...['picohttpparser', 'sqlite', 'tinycc', 'uwebsockets', 'webkit', 'zlib', 'zstd'],

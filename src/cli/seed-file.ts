@@ -3,13 +3,13 @@ import { readBounded, YamlError } from '#src/lib/yaml.ts'
 import type { Change } from '#src/seed/apply.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
 
-/** Maximum bytes of a seed file, enough for 120,000 users. Parsing them takes 1.4 GB of memory. */
+/** Maximum bytes of a seed file, enough for 120,000 users. Parsing such a file takes 1.4 GB of memory. */
 const MAX_BYTES = 16 * 1024 * 1024
 
 /**
  * Reads a seed file; `-` is standard input.
  *
- * @throws ConfigError when it cannot be read, SeedError when it is not YAML
+ * @throws ConfigError when the file cannot be read, SeedError when it is not YAML
  */
 export const readSeedFile = (file: string): ReadSeed => parseSeed(textOf(file), file, process.env)
 

@@ -36,33 +36,34 @@ export interface Part {
    * start.
    */
   upgrades: boolean
-  /** Is called once the process answers requests. */
+  /** Is called when the process begins to answer requests. */
   onReady(ready: Ready, log: Pick<Logger, 'warn'>): void
-  /** Returns the content of `/metrics`, given the metrics of this process. */
+  /** Returns the function that makes the content of `/metrics`. `own` returns the metrics of this process. */
   metrics?(own: () => string): () => Promise<string>
 }
 
-/** Runs one process of the server. Resolves once it has stopped. */
+/** Runs one process of the server. The process ends with code 0 once the server has stopped. */
 export const serveAlone = async (
   { config: given, warnings }: LoadedConfig,
   { isFirst, upgrades, onReady, metrics }: Part,
 ): Promise<void> => {
   const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // A mistake in the seed file or in a name is found before the store is opened, and leaves no new instance.
+  // The seed file and the names in the settings are checked before the store is opened, so that a mistake
+  // leaves no new instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
   // A worker that may not upgrade the schema joins a running server. The instance then exists, so the seed
   // needs no rehearsal.
   if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
-  // The socket is opened before the app exists, because with port 0 only an open socket tells the port, which
-  // the issuer contains. Requests that come meanwhile wait for the app.
+  // The socket is opened before the app exists: the issuer contains the port, and with port 0 only an open
+  // socket tells the port. Requests that come meanwhile wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
   // Only SQLite needs a lock, because several servers may share a PostgreSQL database.
   const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
-  // Without a handler SIGHUP would end the process, also when there is no certificate to reload.
+  // This handler is also set without a certificate, because SIGHUP would otherwise end the process.
   process.on('SIGHUP', async () => {
     listener.reload()
     ;(await app.promise).context.places.drop()
@@ -104,7 +105,7 @@ export const serveAlone = async (
       { event: 'config' },
       'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
     )
-  // After the first requests, frees memory that only the start needed.
+  // A second after the start, this frees memory that only the start needed.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 
   await stopped

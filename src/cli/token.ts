@@ -17,7 +17,7 @@ const outputs: Record<string, (made: PrintedToken) => string> = {
 }
 
 /**
- * Prints an access token. A development server or its data directory issues any token. A production instance
+ * Prints an access token. A development server, running or stopped, issues any token. A production instance
  * issues only a token of an existing user with that user's permissions, and records it in the audit log.
  */
 export const token = async (options: TokenOptions): Promise<void> => {
@@ -43,7 +43,7 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
   const other = !file && options.dataDir === undefined && sources.data_dir === 'default' && latestRunning()
   if (other)
     console.error(
-      `gatehouse: this is for the instance in ${data_dir}; for the development server at ${other.url} add --data-dir ${other.data_dir}`,
+      `gatehouse: this token is for the instance in ${data_dir}; for the development server at ${other.url} add --data-dir ${other.data_dir}`,
     )
   // The code that opens an instance is loaded only when no development server has issued the token.
   const { issueOffline } = await import('./offline-token.ts')

@@ -25,9 +25,9 @@ export interface ListOptions {
 }
 
 /**
- * Rewrites the errors of a change to a client for the command line.
+ * Awaits a change to a client and rewrites its errors for the command line.
  *
- * @throws Error for an unknown client, naming the command that lists all
+ * @throws Error for a refused change. For an unknown client it names the command that lists all clients.
  */
 export const explained = async <T>(change: Promise<T>): Promise<T> => {
   try {
@@ -88,7 +88,7 @@ const readLine = async (): Promise<string> => {
   return text
 }
 
-/** Prints a link: with its expiry on a terminal, and the link alone to a program. */
+/** Prints a link. On a terminal a sentence says when the link expires; a program gets the link alone. */
 export const printLink = (link: string, whom: string): void => {
   const until = iso(Date.now() + LINK_LIFETIME).slice(11, 16)
   console.log(
@@ -98,7 +98,7 @@ export const printLink = (link: string, whom: string): void => {
   )
 }
 
-/** Reads one line of standard input; a terminal prompts for it without echo. */
+/** Reads one line of standard input. A terminal gets a prompt and does not show what is typed. */
 export const readPassword = async (): Promise<string> => {
   const { stdin, stderr } = process
   if (!stdin.isTTY) return readLine()

@@ -28,7 +28,7 @@ interface Options {
 
 type Shown = ReturnType<typeof eventAnswer>
 
-/** The events of one server. `next` returns the events since its last call, oldest first. */
+/** The events of one server. `next` returns the events since the last call of `next`, oldest first. */
 interface Source {
   name: string
   next(): Promise<Shown[]>
@@ -37,9 +37,7 @@ interface Source {
 /** Milliseconds between two polls, short enough that a developer sees no delay. */
 const POLL = SECOND / 2
 const BATCH = 100
-/**
- * Milliseconds for which each read goes back in time, because an event may become visible after a later one.
- */
+/** Milliseconds that each read goes back in time, because an event may become visible after a later one. */
 const LATE = 10 * SECOND
 /** Milliseconds that a receiver has to answer: as many as a webhook has (webhooks/send.ts). */
 const TIMEOUT = 15 * SECOND
@@ -83,8 +81,8 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
   const [latest] = (await page({ limit: '1' })).data
   const since = Date.parse(latest?.timestamp ?? iso(0))
   let last = since
-  // Ids of the events read so far, with their times. They are kept because each read goes back in time and
-  // returns some events again.
+  // Ids and times of the latest events. They are kept because each read goes back in time and returns some
+  // events again.
   const seen = new Map<string, number>()
   const readFrom = async (from: number): Promise<Shown[]> => {
     const found: Shown[] = []
@@ -103,7 +101,7 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
   return { name: issuer, next: () => readFrom(last - LATE) }
 }
 
-/** Posts an event and returns its outcome. */
+/** Posts an event. Returns the status of the answer, or the reason of the failure. */
 const forwardTo = async (url: string, secret: Buffer, event: Shown): Promise<string> => {
   const { body, headers } = messageOf(event, Date.now(), content => signMessage('v1', secret, content))
   const init = {
@@ -129,7 +127,7 @@ const secretOf = ({ secret }: Options): Buffer => {
  * Forwards new events to a URL until the process is stopped, and prints a line for each. A failed delivery is
  * not repeated.
  *
- * @throws ConfigError for a wrong call
+ * @throws ConfigError for wrong options
  */
 export const webhooksListen = async (options: Options): Promise<void> => {
   const forward = URL.parse(options.forward)

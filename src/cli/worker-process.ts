@@ -23,7 +23,7 @@ export interface WorkerProcess {
 
 /** Duties that only one of the workers has. */
 export interface WorkerRole {
-  /** Applies the seed file and makes the set-up link. */
+  /** True when the worker applies the seed file and makes the set-up link. */
   isFirst: boolean
   /**
    * True when the worker upgrades an older schema of the database. Otherwise an older schema stops the start.
@@ -68,7 +68,7 @@ export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: Worke
     }
   }
   child.exited.then(code => ready.reject(new Error(`a worker ended with exit code ${code}`)))
-  // Nothing awaits `ready` of a restarted worker. This handler keeps its rejection from ending the
+  // Nothing awaits `ready` of a restarted worker. Without this handler a rejection of `ready` would end the
   // supervisor.
   ready.promise.catch(() => {})
   return {

@@ -10,16 +10,17 @@ import { announce, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
- * Milliseconds before a worker that has ended is started again: `first`, doubled up to `most` as long as the
- * worker ends within `soon`. A worker that cannot start thus takes little CPU time.
+ * Milliseconds before a worker that has ended is started again: `first` when the worker ran longer than
+ * `soon`, otherwise twice the wait before, at most `most`. A worker that cannot start thus takes little CPU
+ * time.
  */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 
 /**
  * Runs `workers` servers that share the port (SO_REUSEPORT: the kernel gives each connection to one of them).
  * A worker that ends is started again. SIGHUP replaces the workers one by one, each after its successor
- * answers, so a changed settings file, certificate or executable takes effect without a pause. Resolves once
- * all have stopped.
+ * answers, so a changed settings file, certificate or executable takes effect without a pause. The process
+ * ends with code 0 once all workers have stopped.
  *
  * @throws ConfigError when the port cannot be shared
  */
@@ -60,12 +61,12 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   process.exit(0)
 }
 
-/** Workers by number, from 1. */
+/** Returns a pool of workers, which have numbers from 1. */
 const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) => {
   const workers = new Map<number, WorkerProcess>()
   let isStopping = false
 
-  /** Starts the worker again whenever it ends, until it is replaced. */
+  /** Starts the worker again whenever it ends, until `replace` has put another in its place. */
   const keep = async (number: number, worker: WorkerProcess): Promise<void> => {
     workers.set(number, worker)
     let wait = RESTART.first
@@ -90,7 +91,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
     /** Replaces the workers one by one. Stops at the first new worker that does not start. */
     replace: async (): Promise<void> => {
       for (const [number, old] of [...workers]) {
-        // No new worker upgrades the schema, because the old workers still need the old one.
+        // No new worker upgrades the schema, because the old workers still need the old schema.
         const next = startOne({ isFirst: number === 1, upgrades: false })
         const isReady = await next.ready.then(
           () => true,

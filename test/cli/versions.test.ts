@@ -17,7 +17,10 @@ test('RUN-40 doctor names a server of another version, and a schema of another v
   expect(await doctor(data_dir)).toMatchObject({ said: ['ok', line] })
 
   const server = await serveExecutable({}, data_dir)
-  expect(await doctor(data_dir)).toEqual({ code: 0, said: ['ok', `${line}; the database has its schema`] })
+  expect(await doctor(data_dir)).toEqual({
+    code: 0,
+    said: ['ok', `${line}; the database has the schema of this version`],
+  })
 
   const file = join(data_dir, 'server.json')
   const started = JSON.parse(readFileSync(file, 'utf8'))

@@ -85,7 +85,7 @@ describe('dev 2: gatehouse token', () => {
     const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd, env })
     expect([exitCode, claimsOf(stdout.toString()).iss]).toEqual([0, 'http://localhost:8080'])
     expect(stderr.toString()).toMatch(
-      /^gatehouse: this is for the instance in \.\/data; for the development server at http\S+ add --data-dir \S+\n$/,
+      /^gatehouse: this token is for the instance in \.\/data; for the development server at http\S+ add --data-dir \S+\n$/,
     )
   })
 
