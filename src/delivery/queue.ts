@@ -4,7 +4,10 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { shareOf } from '#src/lib/share.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 
-/** `next_attempt_at` of a message that is done, or that waits for an earlier message to its target. */
+/**
+ * `next_attempt_at` of a message that no timer makes due: it is done, waits for an earlier message to its
+ * target, or belongs to a disabled webhook.
+ */
 export const NEVER = Number.MAX_SAFE_INTEGER
 
 /** A row that waits for its delivery. At most one row of each target is due at a time. */
@@ -39,8 +42,8 @@ export interface Queue<M extends Message> {
 const POLL = 5 * SECOND
 
 /**
- * Returns the pause after failed attempts (ms): `first`, multiplied by `factor` each time up to `longest`. It
- * varies by 20 %, so that retries spread over time.
+ * Returns the milliseconds to wait before the next attempt: `first`, multiplied by `factor` for each of the
+ * `attempts`, at most `longest`. The pause varies by 20 %, so that retries spread over time.
  */
 export const pauseAfter = (
   attempts: number,
@@ -107,7 +110,8 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // A delivery that ended during this round freed a slot, for which another round may find a message.
+    // The loop ends after a round in which no delivery ran or ended: a delivery that ends frees a slot, for
+    // which another round may find a message.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
@@ -115,7 +119,8 @@ export const deliverDue = async <M extends Message>(
 
 /**
  * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
- * stale. A failed message whose next attempt is less than a lease away looks claimed too, and is tried early.
+ * stale. On PostgreSQL claims end with their leases. A failed message whose next attempt is less than a lease
+ * away looks claimed too, and is tried early.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,
@@ -159,7 +164,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
     }
     isRunning = false
   }
-  // Starts in a task of its own, because the write that added the message returns only after its listeners.
+  // The round starts in a task of its own, because the write that added the message waits for its listeners.
   context.store.onChange(topics => {
     if (!topics || topics.has(queue.topic)) setTimeout(round)
   })
