@@ -38,12 +38,12 @@ const POLL = 250
 const IDLE = 10 * MINUTE
 /**
  * Milliseconds of failing attempts after which a webhook is disabled: long enough for a receiver that is down
- * overnight. A webhook that is enabled again gets all events since then.
+ * overnight. A webhook that is enabled again gets all events that it missed.
  */
 const GIVEN_UP = DAY
 /**
- * Maximum number of administrators who get the mail about a disabled webhook: the write that disables the
- * webhook also stores these mails.
+ * Maximum number of administrators who get the mail about a disabled webhook. It is low, because the write
+ * that disables the webhook also stores these mails.
  */
 const TOLD = 20
 /**
@@ -104,8 +104,8 @@ const switchOff = async (
     metadata: { name, reason, failure },
   })
   tx.changed('webhooks')
-  // Any other name is replaced by the id, because mail programs would turn an address in the name into a
-  // link.
+  // A name with other characters is replaced by the id, because mail programs turn an address in a name into
+  // a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const { id: user_id } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
@@ -131,14 +131,17 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
         ? { ...state, enabled: false, disabled_reason: reason, next_attempt_at: NEVER }
         : { ...state, next_attempt_at: next },
     )
-    // The turn has ended, or the webhook was deleted: neither the state nor the attempt is stored.
+    // When the turn has ended or the webhook was deleted, neither the state nor the attempt is stored.
     if (!isOwn) return
     await insertDelivery(tx, log)
     await trimDeliveries(tx, hook.id)
     if (reason) await switchOff(context, tx, hook, reason, failure)
   })
 
-/** Ends a turn. The next one starts at once if events remain, otherwise when a new event arrives. */
+/**
+ * Ends a turn. The next turn starts at once if events remain, otherwise when a new event arrives or after
+ * `IDLE`.
+ */
 const rest = (context: Context, hook: Webhook, settled: number, has_more: boolean): Promise<void> =>
   context.store.write(async tx => {
     const now = context.clock.now()
@@ -196,7 +199,7 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
 
 const queue: Queue<Webhook> = {
   topic: 'webhook_turns',
-  // Receivers may take 15 seconds to answer, so one organization gets only a few of the calls.
+  // Receivers may take 15 seconds to answer, so one organization gets only a few of the concurrent calls.
   at_once: 64,
   at_once_each: 4,
   lease: LEASE,
@@ -242,7 +245,9 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
 }
 
 /**
- * Delivers events as they are written, and failed ones when they are due; returns a function that stops it.
+ * Delivers events as they are written, and failed ones when they are due.
+ *
+ * @returns a function that stops the delivery
  */
 export const startWebhookDelivery = (context: Context): (() => void) => {
   let seen: number | undefined

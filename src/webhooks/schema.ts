@@ -42,7 +42,7 @@ export const writable = {
   all_organizations: flag.describe(
     'Whether the webhook gets the events of all organizations; allowed only in the default organization.',
   ),
-  enabled: flag.describe('Whether events are delivered; while they are not, they wait.'),
+  enabled: flag.describe('Whether events are delivered. The events of a disabled webhook wait.'),
 }
 
 const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. A change is refused.')
@@ -69,7 +69,7 @@ const state = {
     .enum(['gone', 'failing'])
     .nullable()
     .describe('Why the server switched the webhook off: the receiver answered 410, or failed for 24 hours.'),
-  failing_since: time.nullable().describe('Time of the first failure since the last delivery.'),
+  failing_since: time.nullable().describe('Time of the first failure since the last successful delivery.'),
   failure: z.string().nullable().describe('Reason of the last failed attempt.'),
   next_attempt_at: time.nullable().describe('When the failed event is tried again.'),
 }
@@ -185,7 +185,7 @@ export const WebhookDelivery = z
     event_type: z.string().describe('Type of the event.'),
     attempted_at: time.describe('Time of the attempt (ISO 8601, UTC).'),
     duration: z.int().describe('Milliseconds until the answer.'),
-    status: z.int().nullable().describe('Status of the answer; null without one.'),
+    status: z.int().nullable().describe('HTTP status of the answer; null when no answer came.'),
     failure: z.string().nullable().describe('Why the attempt failed; null when the event was delivered.'),
     answer: z.string().describe('The first 2 KiB of the body of the answer.'),
   })

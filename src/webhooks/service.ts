@@ -81,7 +81,7 @@ const recordHook = (
 ): Promise<void> =>
   recordChange(context, tx, by, { type, target_id: id, organization_id, metadata: { name, ...metadata } })
 
-/** Creates a webhook, which gets the events from now on. Returns its secret as text; null for Ed25519. */
+/** Creates a webhook, which gets the events from now on. The returned secret is text; null for Ed25519. */
 export const createWebhook = (
   context: Core,
   input: CreateWebhook & { id?: WebhookId; secret?: Buffer },
@@ -151,7 +151,7 @@ export const judgeWebhookChange = async (
 /**
  * Changes the given fields. A failing event is tried again at once.
  *
- * @throws AppError 404 when unknown or of another organization, 409, 422
+ * @throws AppError 404 for a webhook that is unknown or of another organization; 409; 422
  */
 export const updateWebhook = (
   context: Core,
@@ -188,7 +188,10 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
     await recordHook(context, tx, by, 'webhook.deleted', hook)
   })
 
-/** Replaces the secret; for `overlap` seconds the old secret signs too. Returns the new secret as text. */
+/**
+ * Replaces the secret; for `overlap` seconds the old secret signs too. The returned secret is text; null for
+ * Ed25519.
+ */
 export const rotateWebhookSecret = (
   context: Core,
   id: string,

@@ -25,7 +25,7 @@ export const newWebhookSecret = (): Buffer => randomBytes(BYTES)
 export const secretText = (signature: Signature, secret: Buffer): string =>
   PREFIXES[signature] + secret.toString('base64')
 
-/** Returns the bytes of a secret as text; undefined for a text in another form. */
+/** Parses the text of a secret into its bytes. Returns undefined for a text in another form. */
 export const secretOfText = (signature: Signature, text: string): Buffer | undefined => {
   const prefix = PREFIXES[signature]
   const bytes = Buffer.from(text.slice(prefix.length), 'base64')
@@ -66,7 +66,7 @@ export const signMessage = (signature: Signature, secret: Buffer, message: strin
   return `${signature},${bytes.toString('base64')}`
 }
 
-/** Returns the signatures of a message: by the secret, and by the previous one while that is valid. */
+/** Returns the signatures of a message: by the current secret, and by the previous one while it is valid. */
 export const signaturesOf = (core: Core, hook: Webhook, message: string): string => {
   const sealed = [hook.secret]
   if (hook.previous_secret && (hook.previous_until ?? 0) > core.clock.now()) sealed.push(hook.previous_secret)

@@ -23,9 +23,9 @@ export type Webhook = Tables['webhooks']['$inferSelect']
 export type DeliveryRow = Tables['webhook_deliveries']['$inferSelect']
 
 /**
- * Maximum number of attempts of a webhook that are kept. An attempt has up to 2 KiB of the answer, so 500 are
- * at most about 1 MiB. A failing webhook makes about ten attempts before it is switched off: its log shows
- * the whole outage.
+ * Maximum number of attempts that the log of a webhook keeps. An attempt has up to 2 KiB of the answer, so
+ * 500 attempts need at most about 1 MiB. A failing webhook makes about ten attempts before it is switched
+ * off, so its log shows the whole outage.
  */
 const KEPT = 500
 
@@ -97,7 +97,7 @@ export const insertWebhook = async (tx: Transaction, webhook: Webhook): Promise<
   changed(tx)
 }
 
-/** Stores the columns that administrators change. */
+/** Stores the given columns of a webhook. */
 export const saveWebhook = async (
   tx: Transaction,
   { id, ...columns }: Partial<Webhook> & Pick<Webhook, 'id'>,
