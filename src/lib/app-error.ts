@@ -40,7 +40,7 @@ interface AppErrorOptions {
   cause?: unknown
 }
 
-/** A refusal outside the OAuth endpoints. It is answered as JSON or, by pages/error-page.ts, as a page. */
+/** A refusal outside the OAuth endpoints. The answer is JSON, or a page that pages/error-page.ts renders. */
 export class AppError extends Error {
   readonly code: AppErrorCode
   readonly status: number

@@ -81,7 +81,7 @@ const installed = (): Installed[] => {
   const visit = (name: string, path: string): void => {
     const key = [`${path}/${name}`, name].find(each => packages[each])
     const locked = key && packages[key]
-    // Skips a peer dependency that is not installed, and a package that was found before.
+    // Skips packages that are not installed (peer dependencies), that were found before or that have no code.
     if (!locked || found.has(locked[0]) || HAS_NO_CODE.test(name)) return
     found.set(locked[0], installedAs(name, key, locked))
     for (const next of Object.keys({ ...locked[2].dependencies, ...locked[2].peerDependencies }))

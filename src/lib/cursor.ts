@@ -5,8 +5,8 @@ import { openWith, sealWith } from './master-key.ts'
 export type Keyset = (string | number | null)[]
 
 /**
- * Padding unit in bytes. Keysets are padded to a multiple of it, so the cursor's length reveals nothing about
- * their values.
+ * Bytes of a block. Keysets are padded to whole blocks, so the length of a cursor reveals nothing about their
+ * values.
  */
 const BLOCK = 64
 

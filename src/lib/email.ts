@@ -27,7 +27,7 @@ export const canonicalDomain = (text: string): string | undefined => {
   return fits && !/^\d+$/.test(labels.at(-1) ?? '') ? domain : undefined
 }
 
-/** In characters: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1.1 */
+/** Maximum characters before the `@`: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1.1 */
 const MAX_LOCAL_LENGTH = 64
 // Dot-string: https://www.rfc-editor.org/rfc/rfc5321#section-4.1.2
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i

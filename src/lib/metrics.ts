@@ -52,7 +52,7 @@ export const openMetrics = () => {
   }
 
   return {
-    /** Renders a family even before its first value, so that dashboards and alerts find its name. */
+    /** Registers a family before its first value, so that dashboards and alerts find its name. */
     declare(type: 'counter' | 'histogram', family: Family): void {
       if (known.has(family.name)) return
       if (type === 'counter') openCounter(family)

@@ -1,11 +1,11 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Maximum of the uses of an anchor times the aliases inside it, because nested aliases could expand to
- * gigabytes.
+ * Maximum for the number of uses of an anchor, multiplied by the number of aliases inside the anchor. Without
+ * a maximum, nested aliases could expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
-/** Maximum number of values after aliases are expanded. A seed file with 100,000 users has a tenth of it. */
+/** Maximum number of values after aliases are expanded. A seed file of 100,000 users has a tenth of them. */
 const MAX_VALUES = 8_000_000
 /** Maximum number of levels; a seed file has fewer than ten. */
 const MAX_DEPTH = 100
