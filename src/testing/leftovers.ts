@@ -22,8 +22,8 @@ export const removeLeftovers = (parent = tmpdir()): void => {
 }
 
 /**
- * True for a directory of this user that no process holds. A new directory has no lock for a moment, so only
- * one that is a minute old counts. Symbolic links do not count.
+ * True for a directory of this user that no process holds. A new directory has no lock file for a moment, so
+ * a directory without a lock file counts only after a minute. Symbolic links do not count.
  */
 const isLeftover = (path: string): boolean => {
   const found = lstatSync(path)

@@ -33,7 +33,7 @@ export interface StartOptions {
   url?: string | undefined
   /** Address for server-to-server calls when it differs from the issuer (containers). */
   internal_url?: string | undefined
-  /** Accepts an issuer that is not this machine. */
+  /** Accepts an issuer whose host is not this machine. */
   public_issuer?: boolean | undefined
   /** Further hosts that the server answers to, besides its own and loopback. */
   dev_hosts?: readonly string[] | undefined
@@ -41,13 +41,13 @@ export interface StartOptions {
   remote_controls?: boolean | undefined
   /** Serves https with a certificate generated for this run. */
   tls?: boolean | undefined
-  /** Signs in the user of a `login_hint` at once, without the login page. */
+  /** Signs in the user of a `login_hint` at once, without the sign-in page. */
   auto_login?: boolean | undefined
   /** Private JWK that signs tokens from the start. */
   key?: JsonWebKey | undefined
   /** Data directory to keep. Default: a temporary one, which `close` deletes. */
   data_dir?: string | undefined
-  /** Settings that override those of the environment. */
+  /** Settings that override the defaults. The environment is not read. */
   config?: Partial<Config> | undefined
   log?: Logger | undefined
 }
@@ -72,9 +72,9 @@ export interface Started extends DevFile {
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Returns the settings with the port. A server that only this machine can reach may call every port of it,
- * such as those of applications under test. A server that other machines can reach may call its own port
- * only, because its users choose some of the addresses that it calls.
+ * Returns the settings with the port. A server that only this machine can reach may call every port of this
+ * machine, such as those of applications under test. A server that other machines can reach may call only its
+ * own port, because its users choose some of the addresses that it calls.
  */
 const listening = (config: Config, port: number | undefined, exposed: boolean): Config => ({
   ...config,
@@ -100,8 +100,8 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
     ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
     : undefined
 
-  // The socket is opened before the app exists, because with port 0 only an open socket tells the port, which
-  // the issuer contains. Requests that come meanwhile wait for the app.
+  // The socket is opened before the app exists: the issuer contains the port, and with port 0 only an open
+  // socket tells the port. Requests that come meanwhile wait for the app.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
   const [listener, unlock] = lockAround(data_dir, () =>
     listen(given, {
@@ -176,7 +176,9 @@ const prepare = async (options: StartOptions) => {
   const config = configOf(options, data_dir)
   const exposed = isExposed({ ...config, dev_hosts: options.dev_hosts })
   if (exposed && options.auto_login)
-    throw new ConfigError('--auto-login asks for no password, so only a server for this machine has it.')
+    throw new ConfigError(
+      '--auto-login asks for no password, so it needs a server that only this machine can reach.',
+    )
   const credentials = devCredentials(readDevFile(data_dir), exposed, options.config ?? {})
   const isDefault = options.seed === undefined && credentials.password === DEV_PASSWORD
   const read = isDefault
@@ -199,7 +201,7 @@ const prepare = async (options: StartOptions) => {
   }
 }
 
-/** Returns the user picker, whose code the first login loads. */
+/** Returns the user picker. Its code is loaded when the picker is first shown. */
 const loginPageOf =
   ({ auto_login = false }: StartOptions): NonNullable<AppOptions['loginPage']> =>
   async (context, step) =>

@@ -22,7 +22,7 @@ export interface SeedUser extends OfOrganization {
   last_name?: string
   enabled?: boolean
   email_verified?: boolean
-  /** Default: true. */
+  /** Whether the user may sign in with a code by mail; default: true. */
   email_code?: boolean
   /** Default: user. */
   roles?: string[]
@@ -330,6 +330,6 @@ export interface GatehouseOptions {
   internal_url?: string
   /** Serves https with a certificate generated for this run. */
   tls?: boolean
-  /** Signs in the user of a `login_hint` at once, without the login page. */
+  /** Signs in the user of a `login_hint` at once, without the sign-in page. */
   auto_login?: boolean
 }
