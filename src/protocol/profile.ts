@@ -1,11 +1,11 @@
 /** An identity provider's statements about a user, under Gatehouse's field names. */
 export interface AssertedProfile {
-  /** Stable across logins of the user; at most `MAX_SUBJECT_LENGTH` characters. */
+  /** The same at each login of the user; at most `MAX_SUBJECT_LENGTH` characters. */
   readonly subject: string
   readonly email?: string | undefined
   /**
-   * True when the provider says that the address is verified; account linking may still distrust it. SAML has
-   * no such statement, so the field is true unless a mapping names an attribute for it.
+   * True when the provider says that the address is verified. Account linking may still distrust the address.
+   * SAML has no such statement: without an attribute that a mapping names, the field is true.
    */
   readonly email_verified: boolean
   readonly username?: string | undefined

@@ -147,7 +147,7 @@ export const parseAuthorizeRequest = (
   }
 }
 
-// Request objects are refused by the names of their parameters and never fetched:
+// A request with one of these parameters is refused. The server neither reads nor fetches a request object:
 // https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
 const unsupported = {
   request: 'request_not_supported',
@@ -223,8 +223,8 @@ const readMaxAge = (text: string | undefined) => {
 }
 
 /**
- * Returns the hint. A hint that is longer than any e-mail address, or has characters that no name has, is
- * ignored, because an unusable hint is not an error.
+ * Returns the hint. An unusable hint is not an error. A hint is ignored when it is longer than any e-mail
+ * address or has characters that no name has.
  */
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined

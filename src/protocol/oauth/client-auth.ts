@@ -52,7 +52,7 @@ const severalMethods = () =>
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 /**
- * Maximum characters of an assertion, as of a bearer token. An assertion has six short claims and a
+ * Maximum characters of an assertion, the same as of a bearer token. An assertion has six short claims and a
  * signature.
  */
 const MAX_ASSERTION = 8192

@@ -17,7 +17,7 @@ export interface ClientKeys {
   readonly source: { readonly jwks: JSONWebKeySet } | { readonly jwks_uri: string }
 }
 
-/** Maximum number of keys in a set, because each key is checked. Clients publish one to three. */
+/** Maximum number of keys in a set, each of which is checked. Clients publish one to three keys. */
 const MAX_KEYS = 100
 const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 

@@ -12,7 +12,7 @@ const methods = ['none', 'client_secret_basic', 'client_secret_post'] as const
 const grants = ['authorization_code', 'refresh_token'] as const
 const applicationTypes = ['web', 'native'] as const
 
-/** Maximum URIs of a registration. It is low because strangers register; published clients list a handful. */
+/** Maximum URIs of a registration, low because anyone may register. Published clients list a handful. */
 const MAX_URIS = 10
 /** Maximum characters of a name, so that it takes at most two lines of the consent page. */
 const MAX_NAME = 128

@@ -109,7 +109,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
  * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
- * skipped. A passkey is offered only at an authentication within this flow.
+ * skipped. A user who asked to choose among the logins (`choose`) gets select_account first. A passkey is
+ * offered only at an authentication within this flow.
  *
  * The steps change_password and enrol require an authentication within this flow or just before it, so that a
  * stolen cookie is not enough. https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
@@ -127,7 +128,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
     hinted_user_id === undefined ? usable : usable.filter(({ user_id }) => user_id === hinted_user_id)
   const chosen = hinted.find(({ id }) => id === chosen_login_id)
   if (chosen_login_id !== undefined && !chosen) {
-    // The login has ended, or its user is not the hinted one. In the second case asking again would loop.
+    // The login has ended, or its user is not the user of the hint. The second case is refused, because
+    // asking again would loop.
     const isSomeoneElse = usable.some(({ id }) => id === chosen_login_id)
     return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
   }

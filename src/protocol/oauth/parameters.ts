@@ -1,9 +1,10 @@
 import { OAuthError } from './error.ts'
 
 /**
- * Parameters of one request. `values` holds those sent exactly once, well-formed and not empty; an empty one
- * counts as omitted (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` holds all others, so
- * that the authorization endpoint can validate the redirect URI before it reports a repeated parameter.
+ * Parameters of one request. `values` holds those that are well-formed, not empty and sent once; only
+ * `resource` may be sent several times. An empty parameter counts as omitted
+ * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` holds all others, so that the
+ * authorization endpoint can validate the redirect URI before it reports a repeated parameter.
  */
 export type ParameterMap = {
   readonly values: ReadonlyMap<string, string>
@@ -24,8 +25,8 @@ export const decodeForm = (text: string): string | undefined => {
 }
 
 /**
- * True when a parameter may have this value. PostgreSQL cannot store NUL, but `state` may contain it, because
- * the client gets it back unchanged.
+ * True when a parameter may have this value. PostgreSQL cannot store NUL. Only `state` may contain NUL,
+ * because the client must get `state` back unchanged.
  */
 const isStorable = (name: string, value: string) => name === 'state' || !value.includes('\0')
 

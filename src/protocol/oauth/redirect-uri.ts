@@ -99,16 +99,14 @@ export const withParameters = (
   return result
 }
 
-/**
- * True for a private-use scheme, whose answers go to any application that claimed the scheme on the device.
- */
+/** True for a private-use scheme. Any application on the device may claim the scheme and get the answers. */
 export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)
 
 /** Returns the web origin of a registered redirect URI; undefined for the URI of a native application. */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin
 
-/** Returns the host of a redirect URI; for a native application its scheme. */
+/** Returns the host of a redirect URI; for a private-use scheme the scheme. */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)
   return url?.host || url?.protocol.replace(/:$/, '') || uri

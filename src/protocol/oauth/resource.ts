@@ -31,7 +31,7 @@ export interface TargetApi {
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
 /**
- * Returns the `resource` parameters of a request, each API once; several are separated by spaces in `values`.
+ * Returns the `resource` parameters of a request, each API once. In `values` spaces separate several of them.
  * https://www.rfc-editor.org/rfc/rfc8707#section-2
  *
  * @throws OAuthError `invalid_target`
@@ -69,7 +69,7 @@ export const chooseResource = (
     'invalid_target',
     requested === undefined
       ? 'The authorization names several resources; the request has to name one of them.'
-      : 'The resource is not one of those that the authorization names.',
+      : 'The authorization does not name this resource.',
   )
 }
 

@@ -45,7 +45,7 @@ const reserved = new Set([
   '__proto__',
 ])
 
-/** Claims that come only from memberships. */
+/** Claims that come only from memberships, each with the only path that it may have. */
 const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
 
 /** Returns the reason why a mapping may not take this claim from this path; undefined when it may. */
@@ -56,7 +56,7 @@ export const mappingProblem = (name: string, from: string): string | undefined =
   if (!PATH.test(from))
     return 'A path is user.attributes.NAME, client.attributes.NAME, user.username, user.email, user.email_verified, user.first_name, user.last_name, groups[].name or roles[].name.'
   const only = Object.hasOwn(memberships, name) ? memberships[name] : undefined
-  return only && from !== only ? `This claim comes only from ${only}.` : undefined
+  return only && from !== only ? `The path of this claim must be ${only}.` : undefined
 }
 
 /** Returns name and path of each claim that the mapping has for these scopes. */

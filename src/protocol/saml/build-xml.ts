@@ -13,5 +13,5 @@ const builder = new XMLBuilder({
   suppressBooleanAttributes: false,
 })
 
-/** Builds the XML that Gatehouse sends. This library never reads XML from other parties. */
+/** Builds the XML that Gatehouse sends. `fast-xml-parser` never reads XML from other parties. */
 export const buildXml = (tree: XmlTree): string => builder.build(tree)

@@ -43,7 +43,7 @@ export interface Assertion {
 const MAX_VALIDITY = 24 * 3600 * 1000
 /**
  * Maximum clock tolerance of a provider, in milliseconds. The ID of an assertion is remembered as if the
- * tolerance had this value, because an administrator may raise it after the assertion was used.
+ * tolerance had this value, because an administrator may raise the tolerance after the assertion was used.
  */
 const MAX_TOLERANCE = 10 * 60 * 1000
 
@@ -109,7 +109,7 @@ const checkConditions = (conditions: Element | undefined, { audience }: Expected
   return notOnOrAfter(conditions, clock)
 }
 
-/** Checks that one bearer confirmation fulfils the profile. */
+/** Checks that at least one bearer confirmation fulfils the profile. */
 const checkConfirmation = (confirmations: Element[], expected: Expected, clock: Now): void => {
   let refusal = new SamlError('no_subject', 'no bearer confirmation')
   for (const confirmation of confirmations) {

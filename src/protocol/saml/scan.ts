@@ -1,8 +1,7 @@
 import { SamlError } from './error.ts'
 
 /**
- * Limits of a document, more than ten times of what providers send. They keep parser and canonicalization
- * fast.
+ * Limits of a document, more than ten times what providers send. They keep parsing and canonicalization fast.
  */
 export interface Bounds {
   readonly elements: number
