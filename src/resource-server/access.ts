@@ -132,7 +132,7 @@ export type ResourceChallenge = {
 
 /**
  * Returns the standard answer to a refusal (https://www.rfc-editor.org/rfc/rfc6750#section-3). When the
- * request has no token, the challenge contains only the realm. The answer never repeats text of the token.
+ * request has no token, the challenge names no error. The answer never repeats text of the token.
  *
  * @param error the refusal that `authorize` threw
  * @param issuer the issuer, which is the realm of the challenge

@@ -142,8 +142,8 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Refuses an ID token, which has the same issuer, audience and key as access tokens. It is called when `typ`
- * is not `at+jwt`: then only claims tell an ID token from an access token.
+ * Refuses an ID token, which has the same issuer, audience and key as access tokens. The check is needed when
+ * `typ` is not `at+jwt`: then only claims tell an ID token from an access token.
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))

@@ -70,7 +70,7 @@ export class TokenRequestError extends Error {
  * carries it.
  */
 const RENEW_BEFORE = 60_000
-/** Maximum random share that prolongs `RENEW_BEFORE`, so that many instances do not renew at once. */
+/** Maximum random share that prolongs `RENEW_BEFORE`, so that many instances do not renew simultaneously. */
 const JITTER = 0.1
 /** Milliseconds after a failed renewal before the next attempt. The current token remains in use. */
 const RETRY_AFTER = 10_000
@@ -81,7 +81,7 @@ const RETRY_AFTER = 10_000
  * one request at a time per set of scopes. Create one client at start and share it.
  *
  * @param options issuer, client id and secret; everything else has a default
- * @returns the client, without a request to the issuer
+ * @returns the client; no request is sent to the issuer yet
  * @throws ConfigurationError naming all problems
  *
  * @example

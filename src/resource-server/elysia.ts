@@ -18,8 +18,8 @@ export type AuthRules = Omit<Rules, 'optional' | 'onInvalid'> | true
 export type OptionalAuthRules = Omit<Rules, 'optional'> | true
 
 /**
- * Returns a plugin with the route options `auth` and `optionalAuth`. Both refuse before validation and add
- * `security` to the operation in the OpenAPI document. Behind `auth` the handler has `claims`; behind
+ * Returns a plugin with the route options `auth` and `optionalAuth`. Both check the token before validation,
+ * and add `security` to the operation in the OpenAPI document. Behind `auth` the handler has `claims`; behind
  * `optionalAuth` they may be undefined.
  *
  * @param options replacements for the answers to refused requests
@@ -76,7 +76,7 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
 /**
  * Returns a plugin that makes the application a protected resource, such as an MCP server: it serves the
  * metadata document, and guards all paths but the open ones. Handlers have `claims`. An `AccessError` that a
- * handler throws becomes its answer.
+ * handler throws becomes the answer.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
@@ -101,7 +101,7 @@ export function protect(verifier: Verifier, options?: ResourceOptions) {
 }
 
 /**
- * Returns a plugin with the application's logout URI.
+ * Returns a plugin that serves the application's logout URI.
  *
  * @example
  * app.use(logout(receiver, '/backchannel-logout'))

@@ -26,7 +26,7 @@ export type ExpressOptions = Rules & Handlers<[req: Request, res: Response, next
  * Returns middleware for Express 4 and 5 that verifies the token and sets the claims that `getClaims`
  * returns. Use it before the body parser, so that bodies of unauthorized requests are not read.
  *
- * @param options rules of the routes behind it; default: any valid token
+ * @param options rules of the routes behind the middleware; default: any valid token
  *
  * @example
  * app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), (req, res) => res.json(getClaims(req).sub))
@@ -88,8 +88,8 @@ export function protect(verifier: Verifier, options?: ResourceOptions): RequestH
 }
 
 /**
- * Returns the handler of the application's logout URI. It needs no body parser, and also works behind
- * `express.urlencoded()`.
+ * Returns the handler of the application's logout URI. The handler needs no body parser, and also works
+ * behind `express.urlencoded()`.
  *
  * @example app.post('/backchannel-logout', logout(receiver))
  */

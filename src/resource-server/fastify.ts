@@ -128,7 +128,7 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
     const { status, headers, body } = checked.answer
     return reply.code(status).headers(headers).send(body)
   })
-  // The onRequest hook answers these requests; Fastify needs a route to run it.
+  // The onRequest hook answers these requests. Fastify runs the hook only for paths that have a route.
   app.route({ method: ['GET', 'OPTIONS'], url: metadataPath, handler: async () => undefined })
 }
 
@@ -153,7 +153,7 @@ export function getClaims(request: FastifyRequest): Claims {
 const FORM = 'application/x-www-form-urlencoded'
 
 /**
- * Plugin with the application's logout URI. It reads the form itself, whether or not the app has a parser.
+ * Plugin that serves the application's logout URI. It parses the form itself, even if the app has a parser.
  *
  * @example
  * app.register(logout, { receiver, path: '/backchannel-logout' })

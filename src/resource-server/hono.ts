@@ -20,7 +20,7 @@ export type HonoOptions = Rules & Handlers<[c: Context], Response | Promise<Resp
 /**
  * Returns middleware that verifies the token and sets the variable `claims`, typed by the rules.
  *
- * @param options rules of the routes behind it; default: any valid token
+ * @param options rules of the routes behind the middleware; default: any valid token
  *
  * @example
  * app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), c => c.json(c.var.claims.sub))
@@ -43,8 +43,8 @@ export function auth<R extends HonoOptions = Record<never, never>>(
 
 /**
  * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the
- * metadata document, guards all paths but the open ones, and sets the variable `claims` there. An
- * `AccessError` that a handler throws becomes its answer.
+ * metadata document, guards all paths but the open ones, and sets the variable `claims` on guarded paths. An
+ * `AccessError` that a handler throws becomes the answer.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

@@ -97,7 +97,7 @@ function createCache(options: KeySetOptions) {
     return done
   }
 
-  /** Fetches the set. It never rejects; a failed attempt is stored in `failure`. */
+  /** Fetches the set. The promise never rejects; a failed attempt is stored in `failure`. */
   async function fetchKeys(): Promise<void> {
     try {
       const { response, body } = await fetchJson(options.fetch, url, timeout)

@@ -59,7 +59,7 @@ export type LogoutOptions = Pick<
   seen?: SeenTokens
 }
 
-/** Receives the logout tokens of one issuer for one client. */
+/** Receives the logout tokens of one issuer for one application. */
 export type LogoutReceiver = {
   /**
    * Returns the claims of a logout token. A token that was received before is refused.
@@ -131,7 +131,7 @@ const MAX_SEEN = 10_000
  * it, because it holds the key set and the tokens that were received.
  *
  * @param options issuer, audience and `onLogout`; everything else has a default
- * @returns the receiver, without a request to the issuer
+ * @returns the receiver; no request is sent to the issuer yet
  * @throws ConfigurationError naming all problems
  *
  * @example

@@ -111,7 +111,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   const keySetOptions = {
     url: jwksUri,
     // The global `fetch` is read at each call, because it may be replaced. It is called without `this`,
-    // because Cloudflare Workers refuse a call with another one.
+    // because Cloudflare Workers refuse a call with an unexpected `this`.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     now,
     lifetime: seconds('jwksCacheLifetime', 600, 1) * 1000,

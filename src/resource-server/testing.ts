@@ -30,8 +30,8 @@ export type TestIssuer = {
   readonly audience: string
   readonly now: () => number
   /**
-   * Answers requests for the discovery document, the key set, and client credentials (any client and secret,
-   * valid for 1 hour).
+   * Answers requests for the discovery document and the key set, and token requests by client credentials.
+   * Every client and secret is accepted; the tokens are valid for an hour.
    */
   readonly fetch: Fetch
   /** URLs requested so far, in order. */
@@ -56,7 +56,7 @@ export type TestIssuer = {
   badToken(kind: BadToken): Promise<string>
   /**
    * Creates and publishes a new current key, with a new kid unless one is given. `keep: false` removes the
-   * earlier keys.
+   * earlier published keys. With `publish: false` the new key signs but is not published.
    */
   rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
 }

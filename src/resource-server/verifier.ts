@@ -32,7 +32,7 @@ export type GuardOptions = Rules & Handlers<[request: Request], Response | Promi
 export type Verifier = TokenVerifier & {
   /** The issuer without trailing slash. */
   readonly issuer: string
-  /** Identifier of the API that the service is; undefined for a verifier with `audience`. */
+  /** Identifier of the API that the service implements; undefined for a verifier with `audience`. */
   readonly resource?: string | undefined
   /**
    * Returns the claims of the bearer token in the Authorization header.
@@ -60,7 +60,7 @@ export type Verifier = TokenVerifier & {
  * Creates a verifier for one issuer. Create one at start and share it, because it holds the key set.
  *
  * @param options issuer, and audience or resource with realm; everything else has a default
- * @returns the verifier, without a request to the issuer; `warmup` makes the first one
+ * @returns the verifier; the first request to the issuer is made by `warmup` or for the first token
  * @throws ConfigurationError naming all problems
  *
  * @example
