@@ -20,6 +20,7 @@ import { DAY, SECOND } from '#src/lib/duration.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
+import { registeredItself } from '#src/protocol/oauth/dynamic-id.ts'
 import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
@@ -35,14 +36,17 @@ export const clientTypes = ['confidential', 'public'] as const
 const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
- * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Its
- * characters need no escape in a form or in Basic credentials, except `:` and `/`, which an id that is a URL
- * contains.
+ * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. A
+ * client with the id prefix of clients that registered themselves would never be found. The characters need
+ * no escape in a form or in Basic credentials, except `:` and `/`, which an id that is a URL contains.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._~:/-]{3,128}$/, '3 to 128 letters, digits and - . _ ~ : / are allowed.')
-  .refine(text => text !== 'default' && !looksLikeId(text), 'It must not look like a generated id.')
+  .refine(
+    text => text !== 'default' && !looksLikeId(text) && !registeredItself(text),
+    'It must not look like a generated id.',
+  )
   .describe('Unique in the instance. It cannot be changed.')
 
 const uri = z.string('A URI.').superRefine((text, issues) => {

@@ -1,6 +1,4 @@
-/**
- * Id prefix of public clients that registered themselves. Ids that administrators choose have no underscore.
- */
+/** Id prefix of public clients that registered themselves. Administrators cannot choose such an id. */
 export const PUBLIC_DYNAMIC = 'dcr_'
 /** Id prefix of confidential clients that registered themselves. */
 export const CONFIDENTIAL_DYNAMIC = 'dcs_'
