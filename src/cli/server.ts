@@ -10,9 +10,9 @@ import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 
-/** Milliseconds that requests in flight have after SIGTERM. The process ends within 2 s. */
+/** Milliseconds after SIGTERM within which requests in flight may finish. The process ends within 2 s. */
 const DRAIN_MS = 1_500
-/** Milliseconds that the trace collector has to accept the last spans, within the same 2 s. */
+/** Milliseconds within which the trace collector may accept the last spans, a part of the same 2 s. */
 const LAST_SPANS_MS = 250
 
 /** A started server, as its ready line and the banner show it. */
@@ -98,7 +98,7 @@ export const serveAlone = async (
   const { admin_client_file } = first
   const { url, data_dir } = config
   onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)
-  // The changes are logged after the banner, because they would otherwise push it off the screen.
+  // The changes are logged after the banner, because they would otherwise push the banner off the screen.
   for (const change of changes) log.info({ event: 'seed', ...change })
   if (isFirst && (!config.smtp_url || !config.mail_from))
     log.info(

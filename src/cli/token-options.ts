@@ -23,7 +23,7 @@ export const secondsOf = (text: string | undefined): number | undefined => {
   const [, seconds] = /^([1-9]\d{0,8})s?$/.exec(text) ?? []
   const ms = seconds === undefined ? parseDuration(text) : Number(seconds) * SECOND
   if (ms === undefined)
-    throw new ConfigError('--expires-in: not a whole number with s, m, h, d or w, such as 1h.')
+    throw new ConfigError('--expires-in: not a whole number followed by s, m, h, d or w, such as 1h.')
   return ms / SECOND
 }
 
@@ -39,7 +39,7 @@ const claimOf = (text: string): [string, unknown] => {
   }
 }
 
-/** Returns the options as the control `/dev/mint` takes them. */
+/** Returns the input of the control `/dev/mint` for the options. */
 export const mintInputOf = (options: TokenOptions): MintInput => {
   const { user, organization, client, scope, role, claim, bad, expiresIn } = options
   const expires_in = secondsOf(expiresIn)

@@ -39,7 +39,7 @@ const POLL = SECOND / 2
 const BATCH = 100
 /** Milliseconds that each read goes back in time, because an event may become visible after a later one. */
 const LATE = 10 * SECOND
-/** Milliseconds that a receiver has to answer: as many as a webhook has (webhooks/send.ts). */
+/** Milliseconds within which a receiver must answer, the same as for a webhook (webhooks/send.ts). */
 const TIMEOUT = 15 * SECOND
 
 /** Reads events of an instance or development server on this machine from its database. */
@@ -119,7 +119,7 @@ const forwardTo = async (url: string, secret: Buffer, event: Shown): Promise<str
 
 const secretOf = ({ secret }: Options): Buffer => {
   const given = secret === undefined ? newWebhookSecret() : secretOfText('v1', secret)
-  if (!given) throw new ConfigError('--secret: not whsec_ and 24 to 64 bytes in base64.')
+  if (!given) throw new ConfigError('--secret: not whsec_ followed by 24 to 64 bytes in base64.')
   return given
 }
 

@@ -6,7 +6,7 @@ import type { FromWorker, ToWorker } from './worker.ts'
 
 /** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
-/** Milliseconds that a worker has to send its metrics. Prometheus waits for ten seconds by default. */
+/** Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default. */
 const METRICS_WAIT = SECOND
 
 /** A running worker, as its supervisor sees it. */

@@ -152,7 +152,7 @@ export const isRange = (entry: string): boolean => {
 }
 
 /** Parses a duration such as `90d` into milliseconds. */
-export const duration = value(parseDuration, 'a whole number and m, h, d or w, such as 90d')
+export const duration = value(parseDuration, 'a whole number followed by m, h, d or w, such as 90d')
 
 /**
  * Parses entries `host:port` or `SLUG=host:port`. Hosts are normalized as in URLs, IPv6 addresses need

@@ -52,7 +52,7 @@ export type ClaimPolicy = {
   requiredClaims: readonly string[]
 }
 
-/** Claims present only in ID tokens (OpenID Connect Core sections 2 and 3.1.3.6). */
+/** Claims that show an ID token when `typ` is not `at+jwt` (OpenID Connect Core sections 2 and 3.1.3.6). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'auth_time']
 const decoder = new TextDecoder('utf-8', { fatal: true })
 

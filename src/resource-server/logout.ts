@@ -49,8 +49,8 @@ export type LogoutOptions = Pick<
   /** The `client_id` of this application, or an array of several. */
   audience: string | readonly string[]
   /**
-   * Ends the sessions. It may receive the same logout again, because the server repeats a logout that was not
-   * confirmed. When it throws, the server tries again later.
+   * Ends the sessions. It may be called twice for the same logout, because the server repeats a logout that
+   * was not confirmed. When it throws, the server tries again later.
    */
   onLogout: (claims: LogoutClaims) => unknown
   /** Receives the reason of each refusal, for your log. */

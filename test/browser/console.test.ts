@@ -212,7 +212,7 @@ testInChromium(
     await heading('Acme Inc')
     await page.getByLabel('Longest sign-in').fill('soon')
     await button('Save changes').click()
-    await page.getByText('A whole number and m, h, d or w').waitFor()
+    await page.getByText('A whole number followed by m, h, d or w').waitFor()
     await page.getByLabel('Longest sign-in').fill('12h')
     await page.getByLabel('Everyone needs a second factor').check()
     await save()

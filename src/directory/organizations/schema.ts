@@ -44,7 +44,7 @@ const documentId = z
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
-}, 'A whole number and m, h, d or w, from 5m to 365d, such as 12h or 7d.')
+}, 'A whole number followed by m, h, d or w, from 5m to 365d, such as 12h or 7d.')
 
 const domain = z
   .string('A domain such as example.com.')

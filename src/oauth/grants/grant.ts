@@ -150,7 +150,7 @@ export interface AccessGrant {
 export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): TokenForm => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
   const form = accessTokenForm(core, client, api)
-  // Only the admin API reads `auth_time`. Older SDKs mistake a token of type `JWT` with `auth_time` for an ID
+  // Only the admin API reads `auth_time`. The SDK mistakes a token of type `JWT` with `auth_time` for an ID
   // token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return {

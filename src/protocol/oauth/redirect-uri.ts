@@ -19,8 +19,8 @@ const unsafeSchemes = new Set(
  * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); schemes that run or show content contain none. The
  * host is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
  *
- * @param schemes `any_scheme` also allows a scheme without a dot, which editors use (`cursor:`), unless it is
- * known to run or show content
+ * @param schemes `any_scheme` also allows a scheme without a dot, which editors use (`cursor:`), unless the
+ * scheme is known to run or show content
  */
 export const checkRegistrable = (
   uri: string,
@@ -106,7 +106,7 @@ export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin
 
-/** Returns the host of a redirect URI; for a private-use scheme the scheme. */
+/** Returns the host of a redirect URI; the scheme of a URI without a host, such as `com.example.app:/cb`. */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)
   return url?.host || url?.protocol.replace(/:$/, '') || uri

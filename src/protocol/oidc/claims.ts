@@ -14,9 +14,10 @@ export type ClaimsUser = {
   readonly last_name: string
 }
 
-/** Times are in whole seconds; `jti` is unique per token. */
+/** Times are in whole seconds. */
 type Issued = { readonly issuer: string; readonly issued_at: number; readonly expires_at: number }
 type IssuedAccess = Issued & {
+  /** Unique for each token. */
   readonly jti: string
   readonly client_id: string
   /** Identifier of the API that the token is for; default: the client itself. */
