@@ -38,7 +38,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
       const events = await checkEvents(instance)
       findings.push(...events.findings)
       if (events.findings.length === 0) console.log(`events    ${events.count} are unchanged`)
-      console.log('limits    deleted events, and texts changed in other tables, are not detected')
+      console.log('limits    deleted events, and changes of texts outside the audit log, are not detected')
     } finally {
       await instance.store.close()
     }
