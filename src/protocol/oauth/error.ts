@@ -13,7 +13,7 @@ const errors = {
   invalid_scope: [400, 'The requested scope is malformed or not allowed.'],
   invalid_target: [400, 'The requested resource is unknown, or this client may not ask for it.'],
   access_denied: [403, 'The user denied the request, or the client does not admit the user.'],
-  login_required: [400, 'The user has to log in.'],
+  login_required: [400, 'The user has to sign in.'],
   consent_required: [400, 'The user has to consent.'],
   interaction_required: [400, 'An interaction with the user is required.'],
   unmet_authentication_requirements: [400, 'The user cannot sign in as strongly as the request asks.'],
