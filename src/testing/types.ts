@@ -22,7 +22,7 @@ export interface SeedUser extends OfOrganization {
   last_name?: string
   enabled?: boolean
   email_verified?: boolean
-  /** Whether the user may sign in with a code by mail; default: true. */
+  /** False when the user may not sign in with a code by mail. Default: true. */
   email_code?: boolean
   /** Default: user. */
   roles?: string[]
