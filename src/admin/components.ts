@@ -77,6 +77,7 @@ export const componentsOf = (routes: AdminRoute[]) => {
   const schemas: Record<string, Json> = {}
   for (const { $defs = {} } of Object.values(converted))
     for (const [name, schema] of Object.entries($defs)) {
+      // Bodies and answers share one component for each name, from which a generated client makes one type.
       if (!Bun.deepEquals(schemas[name] ?? schema, schema))
         throw new Error(`The schema ${name} differs between bodies and answers.`)
       schemas[name] = schema

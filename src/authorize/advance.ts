@@ -57,7 +57,7 @@ export const advance = async (
 ): Promise<Response> => {
   const { flow, next } = await settle(context, browser, opened, logins)
   // The redirect URI of a dynamic client may be an attacker's while the user has not consented, so no error
-  // is sent to it.
+  // is sent to it. authorize.ts does the same for a refused request (`refuseDynamic`).
   if (next.step === 'refuse' && flow.client && isDynamic(flow.client)) throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)

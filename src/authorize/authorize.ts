@@ -172,7 +172,7 @@ const redirectingErrors = async (
 
 /**
  * Returns the error to throw for a refused request of a dynamic client. Nothing is sent to the redirect URI
- * of the client, which may be an attacker's.
+ * of the client, which may be an attacker's. `advance` does the same for a refused step.
  */
 const refuseDynamic = async (
   context: Context,

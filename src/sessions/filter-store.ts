@@ -31,8 +31,8 @@ export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
 /**
- * Returns the condition of one field. An undefined value adds no condition; an empty text, as a form may send
- * it, matches no row.
+ * Returns the condition of one field. An undefined value adds no condition. An empty text, as a form may send
+ * it, matches no row: without a condition a revocation would sign everyone out.
  */
 const equal = (column: Column, value: string | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)

@@ -12,7 +12,7 @@ const { common } = words
  */
 export const Deletion = (props: {
   name: string
-  /** Text that the person has to type to confirm. */
+  /** Text that the person has to type to confirm, because a deletion cannot be undone. */
   typed: string
   /** Text about the consequences of the deletion. */
   text: string
