@@ -3,8 +3,8 @@ import { mostCommon } from './most-common.ts' with { type: 'macro' }
 const leaked = mostCommon(10_000)
 
 /**
- * Words that the list of leaked passwords lacks, in lower case: words of other languages and of computing,
- * names, and keyboard patterns. Trailing digits and signs are stripped before the look-up, so that
+ * Words that the list of `mostCommon` lacks, in lower case: words of other languages and of computing, names,
+ * and keyboard patterns. Trailing digits and signs are stripped before the look-up, so that
  * `Welcome2026!` is refused like `welcome`.
  */
 const list = `
