@@ -9,6 +9,7 @@ import { random } from '#test/support/random.ts'
  * Fills a migrated database with users and events while no server uses it:
  * `bun test/bench/fill.ts data/gatehouse.db 1000000 10000000`.
  * One tenant has nearly all of them, one has a twentieth, and many small ones share the rest.
+ * Each tenant has a client.
  * Indexes and triggers are dropped while it runs and created again at the end.
  */
 const first = [
@@ -82,9 +83,17 @@ const addOrganizations = (db: Database): void => {
     `INSERT INTO roles (id, organization_id, name, permissions, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
     ON CONFLICT DO NOTHING`,
   )
+  const client = db.prepare(
+    `INSERT INTO clients (client_id, organization_id, name, type, redirect_uris, post_logout_redirect_uris, web_origins,
+      grant_types, scopes, token_endpoint_auth_method, access_token_ttl, refresh_token_ttl, capabilities, consent_required,
+      access_token_typ, refresh_token_reuse_window, created_at, updated_at)
+    VALUES (?1, ?2, ?3, 'public', '["http://127.0.0.1/callback"]', '[]', '[]', '["authorization_code"]', '["openid"]',
+      'none', 900, 2592000, '[]', 0, 'at+jwt', 0, ?4, ?4)`,
+  )
   const ids = ['org_default', HUGE, MIDDLE, ...Array.from({ length: 997 }, (_, i) => small(i))]
   for (const id of ids) {
     organization.run(id, id.slice(4), '{}', START)
+    client.run(`shop-${id.slice(4)}`, id, `Shop of ${id}`, START)
     for (const name of ['user', 'admin', ...(id === HUGE ? ['staff', 'auditor'] : [])])
       role.run(id === 'org_default' ? `role_${name}` : `role_${name}_${id}`, id, name, '[]', START)
   }

@@ -45,6 +45,11 @@ export const paths = [
   ),
   '/users?search=zoe&enabled=false',
   '/users?search=example&role=admin',
+  // `small1` matches some clients, and no client or role matches `qqqqq`, so each row is read.
+  ...['shop', 'small1', 'qqqqq'].map(term => `/clients?search=${term}`),
+  `/clients?organization_id=${HUGE}&search=shop`,
+  ...['user', 'auditor', 'qqqqq'].map(term => `/roles?search=${term}`),
+  `/roles?organization_id=${HUGE}&search=audit`,
   '/events',
   '/events?order=asc',
   '/events?type=token.refreshed',

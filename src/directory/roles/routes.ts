@@ -5,18 +5,23 @@ import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { CreateRole, ListRoles, RoleAnswer, RoleList, roleAnswer, UpdateRole } from './schema.ts'
 import { createRole, deleteRole, getRole, judgeChange, judgeNew, updateRole } from './service.ts'
-import { listRoles } from './store.ts'
+import { countRoles, listRoles } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListRoles) => {
+  const { search, order } = query
   const organization_id = scopeOf(caller, query.organization_id)
+  const filter = { organization_id, search }
   return answerPage(context, {
     name: 'roles',
     query,
     scope: within(caller) ?? '',
-    fetch: (after, limit) =>
-      context.store.read(q => listRoles(q, organization_id, { order: query.order, after, limit })),
+    fetch: (after, limit) => context.store.read(q => listRoles(q, filter, { order, after, limit })),
     total: () =>
-      context.store.read(q => countAll(q, 'roles', organization_id, query.organization_id !== undefined)),
+      context.store.read(q =>
+        search
+          ? countRoles(q, filter)
+          : countAll(q, 'roles', organization_id, query.organization_id !== undefined),
+      ),
     keyset: role => [role.created_at, role.id],
     item: roleAnswer,
   })

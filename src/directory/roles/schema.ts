@@ -97,7 +97,10 @@ export const roleAnswer = (role: Row): z.output<typeof RoleAnswer> => ({
   updated_at: iso(role.updated_at),
 })
 
-export const ListRoles = listQuery({ organization_id: ofOrganization })
+export const ListRoles = listQuery({
+  search: line(256).optional().describe('Part of name, in upper or lower case.'),
+  organization_id: ofOrganization,
+})
 export type ListRoles = z.output<typeof ListRoles>
 
 export const RoleList = listOf('RoleList', RoleAnswer)

@@ -1,7 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
 import { beginPurge } from '#src/storage/purges.ts'
+import { containsText } from '#src/storage/search.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -111,22 +113,38 @@ export const removeRole = async (tx: Transaction, id: RoleId, now: number): Prom
   tx.changed('users')
 }
 
+export interface RoleFilter {
+  organization_id: OrganizationId | undefined
+  /** Part of the name. */
+  search?: string | undefined
+}
+
+const matching = (q: Queries, { organization_id, search }: RoleFilter) => {
+  const { roles } = q.tables
+  return and(
+    organization_id && eq(roles.organization_id, organization_id),
+    search ? containsText(q, roles.name, search) : undefined,
+  )
+}
+
 /** Returns a page of roles, in the order of creation. */
-export const listRoles = (
-  q: Queries,
-  organization_id: OrganizationId | undefined,
-  range: Range,
-): Promise<Role[]> => {
+export const listRoles = (q: Queries, filter: RoleFilter, range: Range): Promise<Role[]> => {
   const { roles } = q.tables
   return q
     .select()
     .from(roles)
-    .where(
-      and(
-        organization_id && eq(roles.organization_id, organization_id),
-        beyond(range, roles.created_at, roles.id),
-      ),
-    )
+    .where(and(matching(q, filter), beyond(range, roles.created_at, roles.id)))
     .orderBy(...byCreation(range.order, roles.created_at, roles.id))
     .limit(range.limit)
+}
+
+/** Counts the roles that match a filter, at most 10,001. It reads only the index of names. */
+export const countRoles = (q: Queries, filter: RoleFilter): Promise<number> => {
+  const { roles } = q.tables
+  const found = q
+    .select({ name: roles.name })
+    .from(roles)
+    .where(matching(q, filter))
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
 }
