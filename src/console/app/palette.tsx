@@ -67,36 +67,31 @@ interface Named {
   organization_id?: string
 }
 
-/** Reads a list. A refused list counts as empty, because the caller may lack its permission. */
-const listOf = (path: string, query: Record<string, string | number>): Promise<Named[]> =>
-  read<PageOf<Named>>(withQuery(path, query)).then(
+/**
+ * Searches a list, and reads the object whose id is the term. Refused calls find nothing, because the caller
+ * may lack the permission. `limit` is the maximum number of results; a longer term finds the objects that are
+ * left out.
+ */
+const search = async (path: string, prefix: string, term: string, limit: number): Promise<Named[]> => {
+  const found = await read<PageOf<Named>>(withQuery(path, { search: term, limit })).then(
     ({ data }) => data,
     () => [],
   )
+  if (found.length > 0 || !prefix || !term.startsWith(prefix)) return found
+  return read<Named>(`${path}/${encodeURIComponent(term)}`).then(
+    object => [object],
+    () => [],
+  )
+}
 
-/** Maximum results of each kind, 20 in all. A longer search text finds the objects that are left out. */
-const SHOWN = { users: 6, clients: 6, organizations: 4, roles: 4 }
-
-const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
-  texts.some(text => text?.toLowerCase().includes(term))
-
-/**
- * Finds users, applications, organizations and roles. Only the newest 100 roles are searched, because the API
- * has no search for roles and few servers have more of them.
- */
+/** Finds users, applications, organizations and roles, at most 20. */
 const find = async (term: string): Promise<Found[]> => {
   const [users, clients, organizations, roles] = await Promise.all([
-    term.startsWith('usr_')
-      ? read<Named>(`/users/${encodeURIComponent(term)}`).then(
-          user => [user],
-          () => [],
-        )
-      : listOf('/users', { search: term, limit: SHOWN.users }),
-    listOf('/clients', { search: term, limit: SHOWN.clients }),
-    listOf('/organizations', { search: term, limit: SHOWN.organizations }),
-    listOf('/roles', { limit: 100 }),
+    search('/users', 'usr_', term, 6),
+    search('/clients', '', term, 6),
+    search('/organizations', 'org_', term, 4),
+    search('/roles', 'role_', term, 4),
   ])
-  const foundRoles = roles.filter(({ id, name }) => fits(term, id, name)).slice(0, SHOWN.roles)
   return [
     ...users.map(
       ({ id = '', username = '', email = '' }): Found => ({
@@ -123,7 +118,7 @@ const find = async (term: string): Promise<Found[]> => {
       }),
     ),
     ...(await Promise.all(
-      foundRoles.map(
+      roles.map(
         async ({ id = '', name = '', organization_id = '' }): Promise<Found> => ({
           icon: 'roles',
           title: name,
@@ -152,7 +147,10 @@ const Panel = (props: { opening: number }) => {
     }
   }, [term])
   const typed = text.trim().toLowerCase()
-  const shown = [...actions.filter(({ title }) => fits(typed, title)), ...(typed === '' ? [] : found)]
+  const shown = [
+    ...actions.filter(({ title }) => title.toLowerCase().includes(typed)),
+    ...(typed === '' ? [] : found),
+  ]
   const close = () => {
     // The browser sends the close event with a delay, and the search may be open again by then.
     if (opening.value === props.opening) opening.value = 0
@@ -184,6 +182,7 @@ const Panel = (props: { opening: number }) => {
           autocomplete="off"
           spellcheck={false}
           placeholder={palette.title}
+          maxLength={256}
           value={text}
           onInput={event => setText(event.currentTarget.value)}
           onKeyDown={press}
