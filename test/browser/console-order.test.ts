@@ -21,7 +21,7 @@ testInChromium(
     })
     for (let n = 0; n < 5; n++) await app.tokenOf('job', client_secret)
     await enterConsole(at.page, url, '/console/events')
-    const run = at.page.locator('main .card > .rows > li', { hasText: /Token issued.*5/ })
+    const run = at.page.locator('main .card > .rows > li', { hasText: /Token issued\s*× 5/ })
     await run.getByRole('button').click()
     expect(await run.locator('li.event').count()).toBe(5)
     expect(await axeFindings(at.page)).toEqual([])
@@ -63,7 +63,12 @@ testInChromium(
     await app.admin('PUT', '/organizations/default', { settings: { user_attributes } })
     const { id } = (await stored('/users?search=grace')).data[0]
     await enterConsole(at.page, url, `/console/users/${id}`)
-    for (const text of ['No second factor', 'In no group', 'No applications yet', 'No sessions'])
+    for (const text of [
+      'No second factor',
+      'In no group',
+      'None with a consent or an open session',
+      'No sessions',
+    ])
       await at.page.getByText(text).waitFor()
     expect(await at.page.locator('main .empty').count()).toBe(0)
     const others = at.page.getByRole('heading', { name: 'Attributes without a definition' })

@@ -70,6 +70,15 @@ export const Named = ({ type, id }: { type: string; id: string }) => {
 }
 
 /**
+ * Shows the name of an object as a link. It shows the id without a link while the name is unknown, because the
+ * object may be deleted.
+ */
+export const NamedLink = ({ type, id }: { type: string; id: string }) => {
+  const name = useName(type, id)
+  return name ? <a href={`/console${pathOf(type, id)}`}>{name}</a> : <code>{id}</code>
+}
+
+/**
  * Returns a function that returns the name of an organization. Without `withOwn` it returns undefined for the
  * caller's own organization.
  */

@@ -133,15 +133,16 @@ const find = async (term: string): Promise<Found[]> => {
 const Panel = (props: { opening: number }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [text, setText] = useState('')
-  const [found, setFound] = useState<Found[]>([])
+  /** What was found for a text. It stays while the search for the next text runs. */
+  const [found, setFound] = useState<{ of: string; items: Found[] }>({ of: '', items: [] })
   const [at, setAt] = useState(0)
   const term = useSettled(text.trim().toLowerCase(), 150)
   useModal(dialog)
   useEffect(() => {
     setAt(0)
-    if (term === '') return setFound([])
+    if (term === '') return setFound({ of: '', items: [] })
     let isCurrent = true
-    void find(term).then(results => isCurrent && setFound(results))
+    void find(term).then(items => isCurrent && setFound({ of: term, items }))
     return () => {
       isCurrent = false
     }
@@ -149,7 +150,7 @@ const Panel = (props: { opening: number }) => {
   const typed = text.trim().toLowerCase()
   const shown = [
     ...actions.filter(({ title }) => title.toLowerCase().includes(typed)),
-    ...(typed === '' ? [] : found),
+    ...(typed === '' ? [] : found.items),
   ]
   const close = () => {
     // The browser sends the close event with a delay, and the search may be open again by then.
@@ -201,12 +202,14 @@ const Panel = (props: { opening: number }) => {
             onKeyDown={press}
           >
             <Icon name={each.icon} />
-            <span>{each.title}</span>
-            <span class="hint">{each.about}</span>
+            <span>
+              <span>{each.title}</span>
+              <span class="hint">{each.about}</span>
+            </span>
           </div>
         ))}
       </div>
-      {shown.length === 0 && <p class="hint">{palette.none}</p>}
+      {shown.length === 0 && found.of === typed && <p class="hint">{palette.none}</p>}
     </dialog>
   )
 }

@@ -2,8 +2,9 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
 import { Icon, type IconName } from './icons.tsx'
+import { may } from './me.ts'
 import { useArrival } from './router.ts'
-import { ago, fullDate, words } from './words.ts'
+import { ago, exactDate, exactTime, words } from './words.ts'
 
 const { common } = words
 
@@ -37,6 +38,14 @@ export const Heading = (props: {
   )
 }
 
+/** Shows a link to the audit events about an object, to those who may read them. */
+export const EventsLink = ({ of }: { of: string }) =>
+  may('events:read') ? (
+    <a class="button" href={`/console/events?target_id=${encodeURIComponent(of)}`}>
+      {common.events}
+    </a>
+  ) : null
+
 /** Shows a state in a few words, coloured by its meaning. */
 export const Badge = ({
   tone = 'plain',
@@ -68,13 +77,16 @@ export const Card = (props: {
   </section>
 )
 
-/** Shows an ISO 8601 time relative to now; null is shown as "Never". */
-export const When = ({ time }: { time: string | null }) =>
+/**
+ * Shows an ISO 8601 time relative to now, or with its seconds if `exact` is set. Null is shown as "Never". The
+ * tooltip has the exact time, also in UTC.
+ */
+export const When = ({ time, exact }: { time: string | null; exact?: boolean | undefined }) =>
   time === null ? (
     <span class="muted">{common.never}</span>
   ) : (
-    <time dateTime={time} title={fullDate(time)}>
-      {ago(time)}
+    <time dateTime={time} title={`${exactDate(time)}\n${time}`}>
+      {exact ? exactTime(time) : ago(time)}
     </time>
   )
 

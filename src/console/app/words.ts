@@ -75,12 +75,32 @@ export const withUnit = (value: number, unit: 'minute' | 'hour' | 'day'): string
 
 const dates = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' })
 const days = new Intl.DateTimeFormat(language, { month: 'short', day: 'numeric', timeZone: 'UTC' })
+const exactDates = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' })
+const exactTimes = new Intl.DateTimeFormat(language, {
+  month: 'short',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: '2-digit',
+  second: '2-digit',
+})
 const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 
 /** Formats an ISO 8601 time as date and time. */
 export const fullDate = (time: string): string => dates.format(new Date(time))
-/** Formats two ISO 8601 times as a range. */
-export const dateRange = (from: string, to: string): string => dates.formatRange(new Date(from), new Date(to))
+/** Formats an ISO 8601 time as date and time with seconds. */
+export const exactDate = (time: string): string => exactDates.format(new Date(time))
+const formatOf = (at: Date): Intl.DateTimeFormat =>
+  at.getFullYear() === new Date().getFullYear() ? exactTimes : exactDates
+/** Formats an ISO 8601 time with seconds, and without the year when it is the current year. */
+export const exactTime = (time: string): string => {
+  const at = new Date(time)
+  return formatOf(at).format(at)
+}
+/** Formats two ISO 8601 times as a range with seconds, and without the year when it is the current year. */
+export const dateRange = (from: string, to: string): string => {
+  const start = new Date(from)
+  return formatOf(start).formatRange(start, new Date(to))
+}
 /** Formats an ISO 8601 time as a date. */
 export const dayOf = (time: string): string => days.format(new Date(time))
 

@@ -7,7 +7,7 @@ import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
-import { Card, Heading, Value } from '../parts.tsx'
+import { Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import type { ListedClient } from './clients.tsx'
@@ -226,9 +226,7 @@ export const ApiScreen = ({ id }: { id: string }) => {
   return (
     <>
       <Heading title={api.name} back={back} lead={<Value text={api.identifier} />}>
-        <a class="button" href={`/console/events?target_id=${api.id}`}>
-          {text.events}
-        </a>
+        <EventsLink of={api.id} />
       </Heading>
       <div class="narrow stack">
         <Form api={api} loaded={loaded} />

@@ -5,7 +5,7 @@ import { Deletion } from '../deletion.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { Badge, Card, Heading, Value } from '../parts.tsx'
+import { Badge, Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { words } from '../words.ts'
@@ -128,9 +128,7 @@ export const ClientScreen = ({ id }: { id: string }) => {
         badge={<Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>}
         lead={<Value text={client.client_id} />}
       >
-        <a class="button" href={`/console/events?target_id=${encodeURIComponent(client.client_id)}`}>
-          {words.common.events}
-        </a>
+        <EventsLink of={client.client_id} />
         {client.type === 'confidential' && (
           <RotateButton<{ client_secret: string }>
             text={words.client.rotateText}

@@ -5,7 +5,7 @@ import { type Fact, Facts } from '../facts.tsx'
 import { Icon } from '../icons.tsx'
 import { Named, useName } from '../names.tsx'
 import { Badge, Value, When } from '../parts.tsx'
-import { dateRange, eventTitle, fullDate, joined, number, words } from '../words.ts'
+import { dateRange, eventTitle, exactDate, joined, number, words } from '../words.ts'
 
 export type LogEvent = AuditEvent
 
@@ -20,7 +20,12 @@ const Details = ({ event }: { event: LogEvent }) => {
   const facts: Fact[] = [
     [words.log.event, <Value key="id" text={event.id} />],
     [words.log.type, <code key="type">{event.type}</code>],
-    [words.log.time, fullDate(event.timestamp)],
+    [
+      words.log.time,
+      <time key="time" dateTime={event.timestamp} title={event.timestamp}>
+        {exactDate(event.timestamp)}
+      </time>,
+    ],
     [
       words.log.actor,
       event.actor_id ? (
@@ -48,19 +53,20 @@ const Line = (props: {
   about: string
   address: string
   time: string
+  exact?: boolean | undefined
   class?: string
   children(): ComponentChildren
 }) => {
   const [isOpen, setOpen] = useState(false)
   return (
-    <li class={`event ${props.class ?? ''} ${isOpen ? 'open' : ''}`}>
+    <li class={`event ${props.class ?? ''} ${props.exact ? 'exact' : ''} ${isOpen ? 'open' : ''}`}>
       <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <span class={`dot ${toneOf(props.type)}`} />
         <span class="event-title">{props.title}</span>
         <span class="event-about">{props.about}</span>
         <span class="event-address">{props.address}</span>
         <span class="event-time">
-          <When time={props.time} />
+          <When time={props.time} exact={props.exact} />
         </span>
         <Icon name="right" />
       </button>
@@ -71,8 +77,8 @@ const Line = (props: {
 
 const actorOf = ({ actor_email, actor_id }: LogEvent): string | null => actor_email ?? actor_id
 
-/** Shows an event in one line that expands to all of its fields. */
-export const EventRow = ({ event }: { event: LogEvent }) => {
+/** Shows an event in one line that expands to all of its fields. Its time is relative to now unless `exact`. */
+export const EventRow = ({ event, exact }: { event: LogEvent; exact?: boolean }) => {
   const { type, metadata, ip_address, timestamp } = event
   const isOwn = event.target_id === event.actor_id
   const named = metadata.username ?? metadata.name ?? (metadata.client_id || undefined)
@@ -81,7 +87,14 @@ export const EventRow = ({ event }: { event: LogEvent }) => {
   const actor = actorOf(event)
   const about = joined(object === actor ? [actor] : [object, actor])
   return (
-    <Line type={type} title={eventTitle(type)} about={about} address={ip_address} time={timestamp}>
+    <Line
+      type={type}
+      title={eventTitle(type)}
+      about={about}
+      address={ip_address}
+      time={timestamp}
+      exact={exact}
+    >
       {() => <Details event={event} />}
     </Line>
   )
@@ -110,12 +123,12 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
   return runs.flatMap(run => (run.length < RUN ? run.map(event => [event]) : [run]))
 }
 
-/** Shows a run of events, newest first, in one line that expands to a line for each event. */
+/** Shows a run of events, newest first, with exact times, in one line that expands to a line for each event. */
 export const EventRun = ({ events }: { events: readonly LogEvent[] }) => {
   const [newest] = events
   const oldest = events.at(-1)
   if (!newest || !oldest) return null
-  if (newest === oldest) return <EventRow event={newest} />
+  if (newest === oldest) return <EventRow event={newest} exact />
   const { type, ip_address, timestamp } = newest
   return (
     <Line
@@ -129,11 +142,12 @@ export const EventRun = ({ events }: { events: readonly LogEvent[] }) => {
       about={joined([actorOf(newest), dateRange(oldest.timestamp, timestamp)])}
       address={ip_address}
       time={timestamp}
+      exact
     >
       {() => (
         <ul class="rows">
           {events.map(event => (
-            <EventRow key={event.id} event={event} />
+            <EventRow key={event.id} event={event} exact />
           ))}
         </ul>
       )}

@@ -11,7 +11,7 @@ import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import { Card, Empty, Heading, Refused, Value } from '../parts.tsx'
+import { Card, Empty, EventsLink, Heading, Refused, Value } from '../parts.tsx'
 import { go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { joined, say, words } from '../words.ts'
@@ -200,7 +200,9 @@ export const GroupScreen = ({ id }: { id: string }) => {
             <Value text={group.id} /> {organizationOf(group.organization_id)}
           </>
         }
-      />
+      >
+        <EventsLink of={group.id} />
+      </Heading>
       <div class="columns">
         <Form group={group} loaded={loaded} />
         <div class="stack">

@@ -7,7 +7,8 @@ import { type Fact, Facts } from '../facts.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { EmptyCard } from '../list.tsx'
 import { may } from '../me.ts'
-import { AsCurl, Card, Heading, Refused, Value, When } from '../parts.tsx'
+import { NamedLink } from '../names.tsx'
+import { AsCurl, Card, EventsLink, Heading, Refused, Value, When } from '../parts.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { fullDate, number, say, words } from '../words.ts'
 import { inviteeOf, LinkOnce, type Sent, StatusBadge, tellSent } from './invitations.tsx'
@@ -61,8 +62,6 @@ const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<De
   )
 }
 
-const UserLink = ({ id }: { id: string }) => <a href={`/console/users/${id}`}>{id}</a>
-
 const InvitationFacts = ({ invitation }: { invitation: Detail }) => {
   const { delivery, email, roles, groups, uses, max_uses, created_by, created_at, expires_at } = invitation
   const facts: Fact[] = [
@@ -71,16 +70,20 @@ const InvitationFacts = ({ invitation }: { invitation: Detail }) => {
     [words.nav.roles, roles.join(', ')],
     [
       words.nav.groups,
-      groups.length > 0 ? groups.map(id => <a href={`/console/groups/${id}`}>{id}</a>) : '–',
+      groups.length > 0 ? groups.map(id => <NamedLink key={id} type="group" id={id} />) : '–',
     ],
     [text.used, say(words.common.of, { shown: number(uses), total: number(max_uses) })],
     [
       text.createdBy,
-      created_by?.startsWith('usr_') ? <UserLink id={created_by} /> : (created_by ?? text.server),
+      created_by ? (
+        <NamedLink key="by" type={created_by.startsWith('usr_') ? 'user' : 'client'} id={created_by} />
+      ) : (
+        text.server
+      ),
     ],
     [words.users.created, fullDate(created_at)],
     [text.ends, fullDate(expires_at)],
-    [words.log.organization, <Value key="organization" text={invitation.organization_id} />],
+    [words.log.organization, <NamedLink key="of" type="organization" id={invitation.organization_id} />],
   ]
   return (
     <Card title={text.one}>
@@ -104,7 +107,9 @@ export const InvitationScreen = ({ id }: { id: string }) => {
         back={back}
         badge={<StatusBadge of={invitation} />}
         lead={<Value text={invitation.id} />}
-      />
+      >
+        <EventsLink of={invitation.id} />
+      </Heading>
       <div class="columns">
         <div class="stack">
           <InvitationFacts invitation={invitation} />
@@ -119,7 +124,7 @@ export const InvitationScreen = ({ id }: { id: string }) => {
                 {invitation.accepted_by.map(({ user_id, accepted_at }) => (
                   <li key={user_id} class="row">
                     <span>
-                      <UserLink id={user_id} />
+                      <NamedLink type="user" id={user_id} />
                     </span>
                     <When time={accepted_at} />
                   </li>

@@ -6,7 +6,7 @@ import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
 import { NewDialog } from '../new-dialog.tsx'
-import { Badge, Card, Heading, Value } from '../parts.tsx'
+import { Badge, Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { show } from '../toast.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
@@ -138,6 +138,7 @@ export const ProviderScreen = ({ id }: { id: string }) => {
         }
         lead={typeNames[provider.type]}
       >
+        <EventsLink of={provider.id} />
         {provider.type !== 'saml' && <NewSecret provider={provider} loaded={loaded} />}
       </Heading>
       <div class="narrow stack">

@@ -13,7 +13,7 @@ import { mayOnServer } from '../me.ts'
 import { NameFilter } from '../name-filter.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import { Badge, Card, Empty, Heading, Value } from '../parts.tsx'
+import { Badge, Card, Empty, EventsLink, Heading, Value } from '../parts.tsx'
 import { go } from '../router.ts'
 import { person } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
@@ -200,7 +200,9 @@ export const RoleScreen = ({ id }: { id: string }) => {
             <Value text={role.id} /> {organizationOf(role.organization_id)}
           </>
         }
-      />
+      >
+        <EventsLink of={role.id} />
+      </Heading>
       <div class="columns">
         <Form role={role} loaded={loaded} />
         <div class="stack">

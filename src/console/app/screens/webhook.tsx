@@ -7,7 +7,7 @@ import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
-import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
+import { Badge, Card, EventsLink, Heading, Refused, Value, When } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { eventTitle, say, words } from '../words.ts'
@@ -113,6 +113,7 @@ export const WebhookScreen = ({ id }: { id: string }) => {
         badge={<StateBadge of={webhook} />}
         lead={webhook.failure ?? <Value text={webhook.url} />}
       >
+        <EventsLink of={webhook.id} />
         <RotateButton<WebhookWithSecret>
           text={text.rotateText}
           path={`/webhooks/${webhook.id}/rotate-secret`}

@@ -1,0 +1,102 @@
+/** Tests in a browser what the search over all objects finds, and the links from objects to their events. */
+import { expect } from 'bun:test'
+import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+import { fillConsole } from '#test/support/console-screens.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
+
+const at = inConsole({}, { viewport: { width: 390, height: 844 } })
+const option = (name: string | RegExp) => at.page.getByRole('option', { name })
+
+testInChromium(
+  'CON-11 on a phone a result of each kind fits, and a role is found among more than a page of them',
+  async () => {
+    const { app, url } = at.served
+    const long = 'Northwind Traders of the Eastern and Western Provinces'
+    const { id } = await addOrganization(app, 'northwind-traders-of-the-provinces', { name: long })
+    const permissions = ['users:read']
+    const role = await create(app, '/roles', {
+      name: 'northwind-warehouse-supervisor',
+      permissions,
+      organization_id: id,
+    })
+    for (let n = 0; n < 100; n++) await create(app, '/roles', { name: `role-${n}`, permissions })
+    await addUser(app, 'northwind.correspondence.department', { first_name: 'N', last_name: 'W' })
+    await addClient(app, 'northwind-customer-relationship-management', {
+      name: 'Northwind customers and suppliers',
+    })
+    await enterConsole(at.page, url)
+    await at.page.keyboard.press('Control+k')
+    const field = at.page.getByRole('combobox', { name: 'Search or go to' })
+    await field.fill('NORTHWIND')
+    for (const name of [/correspondence/, /customers/, /^Northwind Traders/, /supervisor.*Role.*Eastern/])
+      await option(name).waitFor()
+    const sizes = await at.page
+      .locator('.found, .found [role=option], .found span')
+      .evaluateAll(all => all.map(each => each.scrollWidth - each.clientWidth))
+    expect(Math.max(...sizes)).toBe(0)
+    expect(await axeFindings(at.page)).toEqual([])
+
+    for (const [term, name] of [
+      [role.id, /^northwind-warehouse/],
+      [id, /^Northwind Traders/],
+    ] as const) {
+      await field.fill(term)
+      await option(name).waitFor()
+      await at.page.waitForFunction(() => document.querySelectorAll('[role=option]').length === 1)
+    }
+    await field.fill('nothing like that')
+    await at.page.getByText('Nothing found.').waitFor()
+    expect(await axeFindings(at.page)).toEqual([])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-51 each object links to its events, which show their times with seconds and in UTC',
+  async () => {
+    const { app, url } = at.served
+    const paths = await fillConsole(app)
+    await enterConsole(at.page, url)
+    const kinds = ['clients', 'apis', 'roles', 'groups', 'identity-providers', 'webhooks', 'invitations']
+    for (const kind of kinds) {
+      const path = paths.find(path => path.startsWith(`/${kind}/`) && !path.endsWith('/new')) ?? ''
+      await at.walk(path.slice(1))
+      await at.page.locator('.actions').getByRole('link', { name: 'Events', exact: true }).click()
+      await at.heading('Audit log')
+      await at.page.locator('li.event').first().waitFor()
+      expect([kind, await at.page.locator('li.event').count()]).toEqual([kind, 1])
+    }
+    const [created] = (await at.stored('/events?type=invitation.created')).data
+    const { timestamp } = created
+    const seconds = timestamp.slice(17, 19)
+    const time = at.page.locator('li.event time')
+    expect(await time.innerText()).toMatch(new RegExp(`:\\d\\d:${seconds}\\b`))
+    expect(await time.getAttribute('title')).toContain(timestamp)
+    await at.page.locator('li.event button').click()
+    const exact = at.page.locator('.facts time')
+    expect(await exact.innerText()).toMatch(new RegExp(`20\\d\\d.*:${seconds}\\b`))
+    expect(await exact.getAttribute('title')).toBe(timestamp)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-40 an invitation names its organization, its groups and the people, with links',
+  async () => {
+    const { app, url } = at.served
+    const group = await create(app, '/groups', { name: 'Warehouse', roles: [] })
+    const made = await create(app, '/invitations', {
+      delivery: 'link',
+      email: 'ida@example.com',
+      groups: [group.id],
+    })
+    await enterConsole(at.page, url, `/console/invitations/${made.id}`)
+    await at.page.locator('.facts').getByRole('link', { name: 'Warehouse' }).waitFor()
+    await at.page.locator('.facts').getByRole('link', { name: 'Gatehouse' }).click()
+    await at.heading('Gatehouse')
+  },
+  60_000,
+)
