@@ -42,6 +42,11 @@ const save = async () => {
   await button('Save changes').click()
   await answered
 }
+/** Returns the text that the page has copied last. */
+const copied = async () => {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  return page.evaluate(() => navigator.clipboard.readText())
+}
 const open = async (name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
 
 testInChromium(
@@ -56,7 +61,10 @@ testInChromium(
     await button('Connect').click()
     await heading('Pet clinic is connected')
     const { body } = await served.app.admin('GET', '/clients/pet-clinic')
-    expect(body).toMatchObject(proposed('web', ['http://localhost:3000/callback']))
+    expect(body).toMatchObject({
+      ...proposed('web', ['http://localhost:3000/callback']),
+      consent_required: false,
+    })
     const values = await page.locator('dd code').allInnerTexts()
     expect(values.slice(0, 3)).toEqual([
       served.url,
@@ -71,6 +79,14 @@ testInChromium(
     const server = await page.locator('pre').nth(1).innerText()
     expect(server).toContain("new URL('http://localhost:3000')")
     expect(server).toContain("url.pathname === '/callback'")
+    const command = `CLIENT_SECRET=${secret} node app.mjs`
+    await page.locator('.code', { hasText: command }).getByRole('button', { name: 'Copy' }).click()
+    expect(await copied()).toBe(command)
+    await page
+      .locator('.value', { hasText: 'npm install openid-client' })
+      .getByRole('button', { name: 'Copy' })
+      .click()
+    expect(await copied()).toBe('npm install openid-client')
     await page.getByRole('link', { name: 'gatehouse guide connect' }).click()
     await heading('Connect an application')
 

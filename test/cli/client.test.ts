@@ -146,9 +146,14 @@ test('RUN-29 a web application: the server of the guide greets the user, and log
     const logout = await open(`${origin}/logout`, back)
     const { pathname, search } = new URL(logout.headers.get('location') ?? '')
     const { location } = await browser.follow(await browser.get(pathname + search))
-    return [greeted.status, await greeted.text(), location]
+    return [greeted.status, await greeted.text(), greeted.headers.get('content-type'), location]
   }
-  expect(await greeting(secretOf(settings))).toEqual([200, 'Hello alice', `${origin}/`])
+  expect(await greeting(secretOf(settings))).toEqual([
+    200,
+    '<!doctype html><title>App</title><p>Hello alice</p><a href="/logout">Log out</a>',
+    'text/html; charset=utf-8',
+    `${origin}/`,
+  ])
   expect(await greeting('another')).toEqual([
     500,
     expect.stringMatching(

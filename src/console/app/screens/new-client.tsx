@@ -4,7 +4,7 @@ import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { useAction } from '../action.ts'
 import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
-import { Check, Field } from '../fields.tsx'
+import { Field } from '../fields.tsx'
 import { Icon } from '../icons.tsx'
 import { AsCurl, Card, Heading, Refused, Value } from '../parts.tsx'
 import { startVisit } from '../router.ts'
@@ -20,6 +20,11 @@ const kinds: [Kind, text: string, redirect: string][] = [
   ['spa', words.newClient.spa, 'http://localhost:5173/callback'],
   ['native', words.newClient.native, 'http://127.0.0.1/callback'],
   ['service', words.newClient.service, ''],
+]
+
+const owners: [isForeign: boolean, title: string, text: string][] = [
+  [false, words.newClient.own, words.newClient.ownText],
+  [true, words.newClient.foreign, words.newClient.foreignText],
 ]
 
 const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
@@ -45,8 +50,8 @@ interface Values {
   name: string
   client_id?: string
   redirects?: string
-  /** True when users are asked for consent. */
-  asks: boolean
+  /** True when another organization runs the application. Its users are asked for consent. */
+  isForeign: boolean
 }
 
 /** Shows a new application: its secret, which is shown once, and a program that uses it. */
@@ -89,7 +94,7 @@ const Made = ({ client }: { client: Client }) => (
 /** Screen that registers an application. */
 export const NewClientScreen = () => {
   const [kind, setKind] = useState<Kind>('web')
-  const [values, setValues] = useState<Values>({ name: '', asks: true })
+  const [values, setValues] = useState<Values>({ name: '', isForeign: false })
   const [made, setMade] = useState<Client>()
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
@@ -97,12 +102,12 @@ export const NewClientScreen = () => {
   })
   if (made) return <Made client={made} />
   const redirect = kinds.find(([name]) => name === kind)?.[2] ?? ''
-  const { name, client_id = idOf(name), redirects = redirect, asks } = values
+  const { name, client_id = idOf(name), redirects = redirect, isForeign } = values
   const body = {
     client_id,
     name,
     ...proposed(kind, lines(redirects)),
-    ...(kind !== 'service' && { consent_required: asks }),
+    ...(kind !== 'service' && { consent_required: isForeign }),
   }
   const set = (change: Partial<Values>) => setValues({ ...values, ...change })
   return (
@@ -163,15 +168,27 @@ export const NewClientScreen = () => {
               onValue={value => set({ redirects: value })}
             />
           )}
-          {kind !== 'service' && (
-            <Check
-              label={words.client.consent}
-              hint={words.client.consentHint}
-              checked={asks}
-              onChecked={value => set({ asks: value })}
-            />
-          )}
         </Card>
+        {kind !== 'service' && (
+          <fieldset class="kinds">
+            <legend>{words.newClient.whose}</legend>
+            {owners.map(([value, title, text]) => (
+              <label key={title} class="kind">
+                <input
+                  type="radio"
+                  name="owner"
+                  checked={isForeign === value}
+                  onChange={() => set({ isForeign: value })}
+                />
+                <Icon name={value ? 'web' : 'organizations'} />
+                <span>
+                  <strong>{title}</strong>
+                  <span class="hint">{text}</span>
+                </span>
+              </label>
+            ))}
+          </fieldset>
+        )}
         <Refused problem={problem} />
         <div class="save-bar plain">
           <AsCurl text={curlOf('POST', '/clients', body)} />

@@ -1,13 +1,16 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { applicationOf, type Snippet, snippets } from '#src/directory/clients/snippets.ts'
 import { serverProgram } from '../limits.ts' with { type: 'macro' }
-import { Card, Code } from '../parts.tsx'
+import { Card, Code, Value } from '../parts.tsx'
 import { issuer } from '../session.ts'
 import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 
-/** Shows a command. A command `gatehouse guide SUBJECT` links to that page of the guide in the console. */
+/**
+ * Shows a command with a button that copies it. A command `gatehouse guide SUBJECT` links to that page of the
+ * guide in the console instead.
+ */
 const Command = ({ text }: { text: string }) => {
   const subject = text.split('gatehouse guide ')[1]
   return subject ? (
@@ -15,26 +18,34 @@ const Command = ({ text }: { text: string }) => {
       <code>{text}</code>
     </a>
   ) : (
-    <code>{text}</code>
+    <Value text={text} />
   )
 }
 
 const program = serverProgram()
 
 /**
- * Returns the guide's server program, adapted to the client's redirect URI. Returns nothing unless the client
- * is a web application whose redirect URI is on this machine, at a path that the program does not use itself.
+ * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
+ * Returns nothing unless the client is a web application whose redirect URI is on this machine, at a path that
+ * the program does not use itself.
  */
-const serverOf = ({ kind, redirect_uris: [uri = ''] }: Client): Pick<Snippet, 'title' | 'code'>[] => {
+const serverOf = (
+  { kind, redirect_uris: [uri = ''] }: Client,
+  secret = '',
+): Pick<Snippet, 'title' | 'code'>[] => {
   const url = URL.parse(uri)
   const isHere = url?.protocol === 'http:' && ['localhost', '127.0.0.1'].includes(url.hostname)
   if (kind !== 'web' || !isHere || ['/', '/logout'].includes(url.pathname)) return []
   const code = program
     .replace("'http://localhost:3000'", `'${url.origin}'`)
     .replace("'/callback'", `'${url.pathname}'`)
-  const title =
-    'app.mjs, a server that uses login.mjs. Save it in the same folder and start it with `CLIENT_SECRET=THE_SECRET node app.mjs`. Open its address in a private window, because this window is signed in already. This is app.mjs:'
-  return [{ title, code }]
+  return [
+    { title: 'app.mjs, a server that uses login.mjs. Save it in the same folder. This is app.mjs:', code },
+    {
+      title: `Start it there. Open ${url.origin} in a private window, because this window is signed in already:`,
+      code: `CLIENT_SECRET=${secret} node app.mjs`,
+    },
+  ]
 }
 
 /** Shows programs that sign users in, with the values of this client filled in. */
@@ -43,7 +54,15 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
   if (!kind) return null
   const own = secret ?? (client.type === 'confidential' ? 'YOUR_SECRET' : undefined)
   const application = applicationOf(issuer, { ...client, kind }, client.organization_id, own)
-  const all = [...snippets(application), ...serverOf(client)]
+  const all = [
+    // A shell command sets the secret. Programs read it from the environment.
+    ...snippets(application).map(snippet =>
+      snippet.language === 'sh'
+        ? { title: 'curl:', code: `export CLIENT_SECRET=${own}\n${snippet.code}` }
+        : snippet,
+    ),
+    ...serverOf(client, own),
+  ]
   return (
     <Card title={words.newClient.program} lead={words.newClient.programLead}>
       <div class="stack">
