@@ -48,13 +48,14 @@ const filesOf = async (): Promise<ConsoleFiles> => (await import('./files.ts')).
 
 const urlOf = (name: string) => `/console/assets/${name}`
 
-const shell = async ({ config }: Context, wanted: string): Promise<Response> => {
+const shell = async ({ config, mail }: Context, wanted: string): Promise<Response> => {
   const { style, first, words } = await filesOf()
   const locale = words[wanted] ? wanted : FALLBACK_LOCALE
   const [script, ...others] = [...first, words[locale] ?? ''].map(urlOf)
+  const data = `data-issuer="${Bun.escapeHTML(config.url)}" data-mail="${mail ? 'on' : 'off'}"`
   return new Response(
     `<!doctype html>
-<html lang="${locale}" dir="${direction(locale)}" data-issuer="${Bun.escapeHTML(config.url)}">
+<html lang="${locale}" dir="${direction(locale)}" ${data}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

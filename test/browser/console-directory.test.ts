@@ -169,7 +169,7 @@ testInChromium(
     await enterConsole(page, served.url, `/console/users/${id}`)
     await page.getByText('Through Staff').waitFor()
     await page.getByRole('link', { name: /Staff.*Gives helper/s }).waitFor()
-    await page.getByText('No applications yet').waitFor()
+    await page.getByText('None with a consent or an open session').waitFor()
 
     await open('Roles')
     await page.getByRole('combobox', { name: 'With the permission' }).selectOption('groups:read')

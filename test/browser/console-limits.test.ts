@@ -59,7 +59,7 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
   ['identity-providers/', 'PUT /identity-providers/*', '', ['name', 'client_id']],
   ['webhooks', 'POST /webhooks', 'Add a webhook', ['name', 'url', 'events']],
   ['webhooks/', 'PUT /webhooks/*', '', ['name', 'url', 'events']],
-  ['invitations', 'POST /invitations', 'Invite a person', ['email', 'organization_id']],
+  ['invitations', 'POST /invitations', 'Invite a person', ['email', 'max_uses', 'organization_id']],
   ['settings', 'PUT /settings', '', ['backup_keep']],
 ]
 

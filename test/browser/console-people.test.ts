@@ -29,6 +29,8 @@ testInChromium(
     await at.page.getByRole('link', { name: 'Invitations' }).click()
     await at.page.getByText('No invitations yet').waitFor()
     await at.button('Invite a person').click()
+    expect(await choice('How they get it').inputValue()).toBe('link')
+    await choice('How they get it').selectOption('mail')
     await label('Email').fill('ida@example.com')
     await at.button('Send the invitation').click()
     await at.page.getByText('This server sends no mail').waitFor()

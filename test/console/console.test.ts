@@ -95,6 +95,13 @@ describe('CON-04 the page', () => {
     }
   })
 
+  test('CON-52 says whether the server sends mail', async () => {
+    const mailing = await startApp({}, { mail: { send: async () => {} } })
+    const says = async (app: TestApp) =>
+      /data-mail="(\w+)"/.exec(await (await app.call('/console')).text())?.[1]
+    expect([await says(app), await says(mailing)]).toEqual(['off', 'on'])
+  })
+
   test('has at most 60 kB of compressed script, style and shell, cacheable for ever', async () => {
     const shell = await (await app.call('/console')).text()
     const paths = [...shell.matchAll(/"(\/console\/assets\/[\da-z]+\.(?:js|css))"/g)].map(([, path]) => path)

@@ -32,6 +32,8 @@ const RENEWING = ['max_age', 'login_hint', 'organization_id']
 
 /** Issuer of this instance. */
 export const issuer = document.documentElement.dataset.issuer ?? location.origin
+/** False when no mail server is set. */
+export const sendsMail = document.documentElement.dataset.mail === 'on'
 const server: oauth.AuthorizationServer = { issuer, token_endpoint: `${issuer}/oauth/token` }
 const client: oauth.Client = { client_id: 'gatehouse-console' }
 const redirect_uri = `${issuer}${CALLBACK}`

@@ -11,7 +11,7 @@ import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Empty, Heading } from '../parts.tsx'
-import { person } from '../session.ts'
+import { person, sendsMail } from '../session.ts'
 import { show } from '../toast.tsx'
 import { fullDate, number, say, withUnit, words } from '../words.ts'
 
@@ -58,7 +58,7 @@ interface Draft {
 }
 
 const fresh: Draft = {
-  delivery: 'mail',
+  delivery: sendsMail ? 'mail' : 'link',
   email: '',
   roles: ['user'],
   groups: [],

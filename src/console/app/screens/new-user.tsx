@@ -5,14 +5,49 @@ import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Check, Field } from '../fields.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
-import { go } from '../router.ts'
+import { go, startVisit } from '../router.ts'
+import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
+import { Grants, join, type Membership, type NotJoined, useGrants } from './grants.tsx'
 
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
 /** Generates a temporary password that has each kind of character. */
 const newPassword = (): string =>
   `${[...crypto.getRandomValues(new Uint32Array(16))].map(n => letters[n % letters.length]).join('')}-Aa7`
+
+/** Shows that the user was created, but is not a member of some chosen groups. */
+const Incomplete = (props: { user: UserAnswer; failed: NotJoined[]; retry(): void; isBusy: boolean }) => {
+  const { user, failed, retry, isBusy } = props
+  return (
+    <>
+      <Heading
+        title={say(words.common.added, { name: user.username })}
+        back={{ href: '/console/users', label: words.nav.users }}
+      />
+      <div class="narrow stack">
+        <Card title={words.newUser.notJoined} lead={words.newUser.notJoinedLead}>
+          {failed.map(({ group, problem }) => (
+            <div key={group.id}>
+              <p>
+                <strong>{group.name}</strong>
+              </p>
+              <Refused problem={problem} />
+            </div>
+          ))}
+          <div class="buttons">
+            <button type="button" disabled={isBusy} onClick={retry}>
+              {words.common.retry}
+            </button>
+            <a class="button primary" href={`/console/users/${user.id}`}>
+              {words.newUser.open}
+            </a>
+          </div>
+        </Card>
+      </div>
+    </>
+  )
+}
 
 /** Screen that creates a user. */
 export const NewUserScreen = () => {
@@ -24,9 +59,38 @@ export const NewUserScreen = () => {
     password: newPassword(),
     email_verified: false,
   })
+  const grants = useGrants()
+  const [groups, setGroups] = useState<Membership[]>([])
+  const [roles, setRoles] = useState(['user'])
+  const [made, setMade] = useState<{ user: UserAnswer; failed: NotJoined[] }>()
+  const [isJoining, setJoining] = useState(false)
   const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
-  const { run, problem, dialog } = useAction<UserAnswer>(({ id }) => go(`/console/users/${id}`))
-  const submit = () => run('POST', '/users', say(words.common.added, { name: values.username }), values)
+  const addTo = async (user: UserAnswer, wanted: Membership[]) => {
+    setJoining(true)
+    const failed = await join(user.id, wanted)
+    setJoining(false)
+    if (failed.length > 0) {
+      setMade({ user, failed })
+      return startVisit()
+    }
+    show(say(words.common.added, { name: user.username }))
+    go(`/console/users/${user.id}`)
+  }
+  const { run, problem, dialog } = useAction<UserAnswer>(user => void addTo(user, groups))
+  if (made)
+    return (
+      <Incomplete
+        {...made}
+        isBusy={isJoining}
+        retry={() =>
+          void addTo(
+            made.user,
+            made.failed.map(({ group }) => group),
+          )
+        }
+      />
+    )
+  const body = { ...values, ...(grants.roles && { roles }) }
   const field = (
     name: 'username' | 'email' | 'first_name' | 'last_name',
     label: string,
@@ -44,7 +108,12 @@ export const NewUserScreen = () => {
   return (
     <>
       <Heading title={words.users.add} back={{ href: '/console/users', label: words.nav.users }} />
-      <ApiForm path="/users" problem={problem} class="form narrow" onSubmit={() => void submit()}>
+      <ApiForm
+        path="/users"
+        problem={problem}
+        class="form narrow"
+        onSubmit={() => void run('POST', '/users', undefined, body)}
+      >
         <Card>
           {field('username', words.users.username)}
           {field('email', words.users.email, 'email')}
@@ -64,17 +133,24 @@ export const NewUserScreen = () => {
           />
           <Check
             label={words.users.verified}
+            hint={words.users.verifiedHint}
             checked={values.email_verified}
             onChecked={email_verified => set({ email_verified })}
           />
         </Card>
+        <Grants grants={grants} roles={roles} onRoles={setRoles} groups={groups} onGroups={setGroups} />
         <Refused problem={problem} />
         <div class="save-bar plain">
-          <AsCurl text={curlOf('POST', '/users', { ...values, password: '$PASSWORD' })} />
+          <AsCurl
+            text={[
+              curlOf('POST', '/users', { ...body, password: '$PASSWORD' }),
+              ...groups.map(({ id }) => curlOf('PUT', `/groups/${id}/members/$USER_ID`)),
+            ].join('\n')}
+          />
           <a class="button" href="/console/users">
             {words.common.cancel}
           </a>
-          <button type="submit" class="primary" disabled={dialog.isBusy}>
+          <button type="submit" class="primary" disabled={dialog.isBusy || isJoining}>
             {words.newUser.action}
           </button>
         </div>

@@ -10,6 +10,7 @@ import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { Once } from '../once.tsx'
 import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
+import { sendsMail } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { joined, say, words } from '../words.ts'
 import { Attributes, type Organization } from './attributes.tsx'
@@ -53,6 +54,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
         {field('email', words.users.email)}
         <Check
           label={words.users.verified}
+          hint={words.users.verifiedHint}
           checked={values.email_verified}
           onChecked={email_verified => set({ email_verified })}
         />
@@ -119,11 +121,12 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
     },
   }
   return (
-    <Card title={words.user.safety}>
+    <Card title={words.user.safety} lead={sendsMail ? undefined : words.user.noMail}>
       <Refused problem={quick.problem ?? linking.problem} />
       <div class="buttons">
         <button
           type="button"
+          disabled={!sendsMail}
           onClick={() => void quick.run('POST', `/users/${user.id}/send-password-reset`, words.user.mailSent)}
         >
           {words.user.mailReset}
