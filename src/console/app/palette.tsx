@@ -133,7 +133,7 @@ const find = async (term: string): Promise<Found[]> => {
 const Panel = (props: { opening: number }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [text, setText] = useState('')
-  /** What was found for a text. It stays while the search for the next text runs. */
+  /** Results for the text `of`. They stay while the search for the next text runs. */
   const [found, setFound] = useState<{ of: string; items: Found[] }>({ of: '', items: [] })
   const [at, setAt] = useState(0)
   const term = useSettled(text.trim().toLowerCase(), 150)
