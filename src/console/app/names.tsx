@@ -70,8 +70,8 @@ export const Named = ({ type, id }: { type: string; id: string }) => {
 }
 
 /**
- * Shows the name of an object as a link. It shows the id without a link while the name is unknown, because the
- * object may be deleted.
+ * Shows the name of an object as a link. While the name is unknown, it shows the id without a link, because
+ * the object may be deleted.
  */
 export const NamedLink = ({ type, id }: { type: string; id: string }) => {
   const name = useName(type, id)

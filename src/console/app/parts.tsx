@@ -78,8 +78,8 @@ export const Card = (props: {
 )
 
 /**
- * Shows an ISO 8601 time relative to now, or with its seconds if `exact` is set. Null is shown as "Never". The
- * tooltip has the exact time, also in UTC.
+ * Shows an ISO 8601 time relative to now, or with its seconds if `exact` is set. Null is shown as "Never".
+ * The tooltip has the exact time, also in UTC.
  */
 export const When = ({ time, exact }: { time: string | null; exact?: boolean | undefined }) =>
   time === null ? (

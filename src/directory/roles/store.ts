@@ -113,6 +113,7 @@ export const removeRole = async (tx: Transaction, id: RoleId, now: number): Prom
   tx.changed('users')
 }
 
+/** Filters of the list of roles. */
 export interface RoleFilter {
   organization_id: OrganizationId | undefined
   /** Part of the name. */

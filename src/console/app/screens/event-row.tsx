@@ -77,7 +77,10 @@ const Line = (props: {
 
 const actorOf = ({ actor_email, actor_id }: LogEvent): string | null => actor_email ?? actor_id
 
-/** Shows an event in one line that expands to all of its fields. Its time is relative to now unless `exact`. */
+/**
+ * Shows an event in one line that expands to all of its fields. Its time is relative to now, or exact with
+ * `exact`.
+ */
 export const EventRow = ({ event, exact }: { event: LogEvent; exact?: boolean }) => {
   const { type, metadata, ip_address, timestamp } = event
   const isOwn = event.target_id === event.actor_id
@@ -123,7 +126,10 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
   return runs.flatMap(run => (run.length < RUN ? run.map(event => [event]) : [run]))
 }
 
-/** Shows a run of events, newest first, with exact times, in one line that expands to a line for each event. */
+/**
+ * Shows a run of events, newest first, with exact times. The run is one line that expands to a line for each
+ * event.
+ */
 export const EventRun = ({ events }: { events: readonly LogEvent[] }) => {
   const [newest] = events
   const oldest = events.at(-1)

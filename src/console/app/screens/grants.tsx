@@ -24,8 +24,8 @@ export interface NotJoined {
 const { permissions } = consoleLimits()
 
 /**
- * True when the caller may grant the permission. The API lets nobody grant a permission that they lack, except
- * those of the own profile, which every user has.
+ * True when the caller may grant the permission: the caller has it, or it is for the own profile, which each
+ * user may read and change.
  */
 const mayGive = (permission: string): boolean =>
   permission === '*' ? permissions.every(mayGive) : permission.startsWith('profile:') || may(permission)

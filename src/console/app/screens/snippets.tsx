@@ -26,8 +26,8 @@ const program = serverProgram()
 
 /**
  * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
- * Returns nothing unless the client is a web application whose redirect URI is on this machine, at a path that
- * the program does not use itself.
+ * Returns nothing unless the client is a web application whose redirect URI is on this machine, at a path
+ * that the program does not use itself.
  */
 const serverOf = (
   { kind, redirect_uris: [uri = ''] }: Client,
