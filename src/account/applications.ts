@@ -75,7 +75,10 @@ export const getApplications =
 const logoOf = ({ logo }: { logo?: string | null | undefined } = {}): { logo?: string } =>
   logo ? { logo } : {}
 
-/** Returns the address at which a person starts the application. */
+/**
+ * Returns the address at which a person starts the application: its login address with `iss`
+ * (https://openid.net/specs/openid-connect-core-1_0.html#ThirdPartyInitiatedLogin), otherwise its home page.
+ */
 const startOf = (
   { config }: Context,
   { initiate_login_uri, client_uri }: Pick<Client, 'initiate_login_uri' | 'client_uri'>,

@@ -32,7 +32,10 @@ export const findCookie = (request: Request, name: string): string | undefined =
   return undefined
 }
 
-/** Returns a Set-Cookie line. Without `max_age` (seconds) the cookie ends with the browser session. */
+/**
+ * Returns a Set-Cookie line. Without `max_age` (seconds) the cookie ends with the browser session. SameSite
+ * is Lax: with Strict the browser would not send the login cookie when an application redirects here.
+ */
 export const setCookie = (config: Config, name: string, value: string, max_age?: number): string =>
   `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isHttps(config) ? '; Secure' : ''}` +
   (max_age === undefined ? '' : `; Max-Age=${Math.floor(max_age)}`)

@@ -30,7 +30,11 @@ export interface AdminRoute {
   /** A further permission that the caller needs. */
   also?: Permission
   summary: string
-  /** Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). */
+  /**
+   * Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). It is set on
+   * calls whose harm would last, such as deletions and new secrets. A thief who finds an open browser thus
+   * cannot make them.
+   */
   fresh?: boolean
   /**
    * The answer is a stream of server-sent events whose data has the schema `answer`. `handle` returns the

@@ -53,6 +53,7 @@ export const shapeProblems = (client: Shape): Detail[] => {
       'kind',
       `A client of kind ${client.kind} must use the grant ${kind?.grant}.`,
     ],
+    // https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRegistration
     [
       isPublic && client.backchannel_logout_uri?.startsWith('http:') === true,
       'backchannel_logout_uri',

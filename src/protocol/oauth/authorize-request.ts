@@ -171,6 +171,7 @@ const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
     throw invalidParameter('response_mode')
 }
 
+/** Returns a value of at most `maxLength` characters: requests are stored, and ID tokens have the nonce. */
 const limited = (values: ReadonlyMap<string, string>, name: string, maxLength: number) => {
   const value = values.get(name)
   if (value !== undefined && value.length > maxLength) throw invalidParameter(name)
