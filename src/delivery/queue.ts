@@ -36,14 +36,15 @@ export interface Queue<M extends Message> {
 }
 
 /**
- * Milliseconds between two polls. Only failed messages wait for a poll: a commit with a new message starts
- * its delivery at once.
+ * Milliseconds between two polls, which find failed messages that are due again and messages of a sender that
+ * died. A commit with a new message starts its delivery at once.
  */
 const POLL = 5 * SECOND
 
 /**
  * Returns the milliseconds to wait before the next attempt: `first`, multiplied by `factor` for each of the
- * `attempts`, at most `longest`. The pause varies by 20 %, so that retries spread over time.
+ * `attempts`, at most `longest`. This pause is then made up to 20 % shorter or longer, so that retries spread
+ * over time.
  */
 export const pauseAfter = (
   attempts: number,
@@ -57,9 +58,9 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 }
 
 /**
- * Attempts the due messages, several concurrently, until none is left. An organization whose deliveries all
- * hang delays no other organization. No message is lost; a message is sent twice when the process dies right
- * after sending it. `more` resolves when there may be new messages.
+ * Attempts the due messages, several concurrently, until none is left. One organization whose deliveries all
+ * hang delays no other organization. A message stays in the queue until the outcome of its attempt is stored,
+ * so it is sent again when the process dies before that. `more` resolves when there may be new messages.
  *
  * @returns the number of attempts
  */
@@ -110,8 +111,8 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // The loop ends after a round in which no delivery ran or ended: a delivery that ends frees a slot, for
-    // which another round may find a message.
+    // The loop ends after a round in which no delivery ran, began or ended. A delivery that ends frees a
+    // slot, for which another round may find a message.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
@@ -120,7 +121,7 @@ export const deliverDue = async <M extends Message>(
 /**
  * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
  * stale. On PostgreSQL claims end with their leases. A failed message whose next attempt is less than a lease
- * away looks claimed too, and is tried early.
+ * away looks claimed too, and is tried before its pause has ended.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,
