@@ -105,9 +105,9 @@ const refusedAddress = (
 /**
  * True when the provider's assertion alone may identify this user: the provider has `trust_email` and has
  * verified the address, and the user has no more permissions than the role `user`. If Gatehouse has not
- * verified the address of the user, nobody may have logged in as the user yet and no provider may be linked:
- * otherwise an attacker could register another person's address and wait until that person logs in through a
- * provider.
+ * verified the address of the user, the result is true only for a user who has never logged in and has no
+ * linked account: otherwise an attacker could register another person's address and wait until that person
+ * logs in through a provider.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -45,8 +45,8 @@ interface CallbackResult {
 }
 
 /**
- * Handles a callback from a provider: logs in as {@link resolveAccount} decides, or shows one error page for
- * every refusal.
+ * Handles a callback from a provider: logs the user in as {@link resolveAccount} decides. Every
+ * `CallbackError` gets the same error page.
  */
 export const handleCallback = async (
   context: Context,
@@ -95,8 +95,8 @@ const asCallbackError = (cause: unknown): never => {
 }
 
 /**
- * Returns the authorization to which the upstream request belongs. Without a state it starts a new
- * authorization, which ends on the account page.
+ * Returns the authorization to which the upstream request belongs. Without a state (an unsolicited response)
+ * the function starts a new authorization, which ends on the account page.
  */
 const flowOfRequest = async (
   context: Context,
@@ -178,8 +178,8 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  // Creating a user or linking an account does not prove who the logged-in user is, so this check comes
-  // first.
+  // In a flow that confirms who the logged-in user is, only an account that is already linked to this user is
+  // a proof, so this check comes first.
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)

@@ -16,7 +16,7 @@ import type { UpstreamProfile } from './profile.ts'
 
 /**
  * Creates a user from the upstream profile (just-in-time provisioning) and links the account. The user has no
- * password, so the provider is the only way to log in.
+ * password and logs in through the provider.
  *
  * An invitation is used up in the same write, and adds its roles and groups. If it already has a user, the
  * account is linked to that user instead.
@@ -50,8 +50,8 @@ export const provisionUser = async (
   }
   const { username, roles } = await context.store.read(async q => {
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
-    // Names without a role are ignored: a provider lists its own groups too, and a role that was renamed or
-    // deleted must not lock people out.
+    // Names that are no role of the organization are ignored: a provider lists its own groups too, and a role
+    // that was renamed or deleted must not lock people out.
     const wanted = [...profile.roles, ...(found?.invitation.roles ?? [])]
     const named = await rolesNamed(q, organization.id, wanted)
     return {

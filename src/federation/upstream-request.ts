@@ -12,7 +12,7 @@ import {
   type UpstreamRequestRow,
 } from './store.ts'
 
-/** Lifetime of an upstream request in milliseconds, the same as that of its pending authorization. */
+/** Lifetime of an upstream request in milliseconds, the same as that of its pending request. */
 const LIFETIME = 30 * MINUTE
 
 /**
@@ -20,15 +20,15 @@ const LIFETIME = 30 * MINUTE
  * personal data.
  */
 interface SealedState {
-  /** Handle of the pending authorization. */
+  /** Handle of the pending request. */
   handle: string
   /** The user who links the account on the account page. */
   linking?: UserId | undefined
   /** True when the provider was asked for a new authentication. */
   reauthenticate?: boolean
-  /** The asserted profile, in step `answered`. */
+  /** The asserted profile; present in step `answered`. */
   profile?: UpstreamProfile
-  /** The round of the pending authorization at the callback, in step `answered`. */
+  /** The round of the pending request at the callback; present in step `answered`. */
   round?: number
 }
 
@@ -48,8 +48,9 @@ const open = ({ master }: Context, row: UpstreamRequestRow): Stored => ({
 })
 
 /**
- * Returns the state of an upstream request. It is derived from the handle, a secret of the browser, so an
- * authorization has one upstream request per provider however often the browser is redirected.
+ * Returns the state of an upstream request. It is derived from the values of the request and from the handle,
+ * a secret of the browser. A browser that is redirected to the provider again thus uses the same upstream
+ * request.
  */
 export const upstreamState = (
   context: Context,
@@ -124,7 +125,10 @@ export const isPendingUpstream = async (
   return found !== undefined
 }
 
-/** Stores the asserted profile until the user has answered; returns the handle of the page that asks. */
+/**
+ * Stores the asserted profile until the user submits the account-linking or complete-profile form. Returns
+ * the handle of the page with this form.
+ */
 export const storePendingLink = async (
   context: Context,
   upstream: Pick<UpstreamRequestRow, 'browser_hash'> & StoredIdentity,

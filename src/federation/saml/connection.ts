@@ -7,8 +7,8 @@ import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 
 /**
- * Days before a certificate expires from which the check warns. Both sides need the time to install a new
- * one.
+ * The check warns when a certificate expires in fewer days than this. Both sides need the time to install a
+ * new one.
  */
 const SOON = 30
 
