@@ -1,7 +1,7 @@
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { Call } from './call.ts'
 
-/** Error body of all JSON endpoints outside OAuth. */
+/** Error body of the JSON endpoints. Refusals at OAuth endpoints have its first four members. */
 export interface ErrorBody {
   error: string
   error_description: string
@@ -56,8 +56,8 @@ export const asAppError = (error: unknown): AppError =>
       )
 
 /**
- * Headers of every redirect. They forbid caching and sending a Referer, because Location may carry a code or
- * a handle.
+ * Headers of a redirect whose Location may carry a code or a handle. They forbid caching and sending a
+ * Referer.
  */
 export const redirectHeaders = {
   'cache-control': 'no-store',

@@ -37,7 +37,10 @@ export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
       .string()
       .optional()
       .describe('`next_cursor` of the previous page. It is valid only with the same filters and order.'),
-    order: z.enum(['asc', 'desc']).default('desc').describe('Newest first, unless `sort` says otherwise.'),
+    order: z
+      .enum(['asc', 'desc'])
+      .default('desc')
+      .describe('`desc`: newest first; with `sort`, the highest value first.'),
     ...shape,
   })
 

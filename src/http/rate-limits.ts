@@ -19,7 +19,7 @@ import { networkOf } from './network.ts'
 interface Budget {
   /** Budget of one network or one known browser. */
   readonly network: Allowance
-  /** Units that an IPv4 address or an IPv6 /48 may spend before its organization's bucket is charged too. */
+  /** Units that an IPv4 address or an IPv6 /48 may spend before the organization's bucket is charged too. */
   readonly reserved: number
   /** Budget of all networks together, for work whose sum needs a bound. */
   readonly instance?: Allowance
