@@ -49,8 +49,8 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
   })
 
 /**
- * Returns the token of the Authorization header; undefined without the header, or with another scheme. A
- * token is read from no other place.
+ * Returns the token of the Authorization header; undefined without the header, or with another scheme. This
+ * server accepts a token in no other place.
  */
 const readBearer = (request: Request): string | undefined => {
   const header = request.headers.get('authorization')
@@ -64,7 +64,7 @@ const readBearer = (request: Request): string | undefined => {
 /**
  * Returns the valid access token of a request: https://www.rfc-editor.org/rfc/rfc6750#section-2
  *
- * @param form parameters of the body, where the endpoint accepts a body
+ * @param form parameters of the body, at an endpoint that accepts a body; a token among them is never used
  * @throws AppError 401 `invalid_token` without a valid token, 400 `invalid_request` when the token was sent
  * in two ways
  */

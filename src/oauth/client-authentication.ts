@@ -61,7 +61,8 @@ type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 
 
 /**
  * Returns the reason that the client is not authenticated; `public` for a client that need not authenticate.
- * If the keys of such a client cannot be read, its assertion is ignored.
+ * A client that has keys but may also use the method `none` counts as `public` while its keys cannot be read;
+ * its assertion is then ignored.
  */
 const findFault = async (
   context: Context,
@@ -81,7 +82,7 @@ const findFault = async (
   return isSecretOf(client, presented) ? undefined : 'wrong_secret'
 }
 
-/** Logs the reason of a refusal for the operator, because the answer says only `invalid_client`. */
+/** Logs the reason of a refusal for the operator, because the answer does not contain the reason. */
 const report = (
   context: Context,
   call: Call,

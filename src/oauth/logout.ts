@@ -119,7 +119,8 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const isUnregistered = target !== undefined
-  // The page links to the client only with a hint: otherwise any web page could make it link to any client.
+  // The page links to the client only if the request has a hint. Any web site can send a browser here, and
+  // without this condition it could choose the client.
   const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',

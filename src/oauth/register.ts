@@ -29,12 +29,13 @@ const MAX_BYTES = 16 * 1024
 
 /**
  * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
- * with equal metadata get the same client_id, because some clients register at each connection.
+ * that register equal metadata without an initial access token get the same client_id, because some clients
+ * register at each connection.
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
     // CORS: any web page may read the response, because an open registration belongs to no organization and a
-    // public client has no secret. The exceptions follow below.
+    // public client has no secret. The exceptions are below.
     endpoint_call.client_id = PUBLIC_DYNAMIC
     const { call } = endpoint_call
     if (!(await acceptsRegistrations(context.store)))
@@ -45,7 +46,7 @@ export const postRegister = (context: Context) =>
     const body = await readMetadata(call)
     const registration = parseRegistration(body, scope => expand([scope]).size === 0)
     const secret = registration.token_endpoint_auth_method === 'none' ? undefined : newSecret()
-    // No page may read the secret of a confidential client.
+    // No page may read a secret, or the answer to a registration with an initial access token.
     if (secret || token !== undefined) endpoint_call.client_id = undefined
     const client_id = idOf(registration, secret, token)
     const known = client_id.startsWith(PUBLIC_DYNAMIC)

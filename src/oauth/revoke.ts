@@ -12,7 +12,8 @@ import { asClient, CredentialError, throttled } from './client-authentication.ts
 import { type EndpointCall, endpoint } from './endpoint.ts'
 
 /**
- * Handles token revocation: 200 with an empty body for every request, 503 when the store cannot write.
+ * Handles token revocation. The answer is 200 with an empty body, even to a request that is refused, and an
+ * error only when the server fails: 503 when the store cannot write.
  * https://www.rfc-editor.org/rfc/rfc7009#section-2
  */
 export const postRevoke = (context: Context) =>

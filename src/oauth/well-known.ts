@@ -9,8 +9,9 @@ import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 
 /**
- * Seconds for which caches keep these documents. A new key is published 15 minutes before it signs
- * (tokens/rotation.ts), so each cache has read it by then.
+ * Seconds for which caches keep these documents. A rotation publishes the new key 15 minutes before the key
+ * signs (tokens/rotation.ts), so each cache has read it by then. Only the key that replaces a revoked one
+ * signs at once.
  */
 const MAX_AGE = 300
 
@@ -58,8 +59,8 @@ const getDiscovery = ({ config, store }: Core) => {
     return { document, headers }
   }
   /**
-   * Builds four documents: registrations may be accepted or not, and client metadata documents may be
-   * accepted or not.
+   * Builds one document for each of the four cases: the server accepts registrations of clients or not, and
+   * metadata documents of clients or not.
    */
   const each = (url: string) =>
     [
@@ -80,8 +81,8 @@ const getDiscovery = ({ config, store }: Core) => {
       return answer(request, document, headers)
     }
     const accepted = acceptedClients.peek(store, '')
-    // While the database cannot be read, both features count as off. The document is still served, because
-    // issuer and keys are known without the database.
+    // While the database cannot be read, the document says that the server accepts neither registrations nor
+    // metadata documents. It is still served, because issuer and keys are known without the database.
     return accepted
       ? respond(accepted)
       : acceptedClients(store, '')

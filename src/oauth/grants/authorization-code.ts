@@ -128,13 +128,13 @@ interface Started {
   ends_by: number | null
   refresh_token?: Secret | undefined
   row?: NewSession
-  /** False when the user has not authenticated since the session's last code. */
+  /** False when the user has not authenticated since the previous code of the session. */
   isLogin: boolean
 }
 
 /**
- * Returns the latest end (ms) of a session that begins now; null without `session_ttl`, because applications
- * keep their users signed in and an idle session ends with its refresh token.
+ * Returns the latest end (ms) of a session that begins now. Without `session_ttl` the session has no latest
+ * end (null): applications keep their users signed in, and an idle session ends with its refresh token.
  */
 export const sessionEnd = (
   { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,
@@ -182,8 +182,8 @@ const beginSession = async (
 
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
- * in memory only and requests a code with each loaded page. Returns undefined for other clients, and when the
- * console has no session in this browser.
+ * in memory only and requests a code with each loaded page. Returns undefined for other clients, for a used
+ * code, and when the login has no active session of the console.
  */
 const continueSession = async (
   { clock }: Context,

@@ -79,7 +79,7 @@ export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => 
 /**
  * Returns the API of a token request. Its organization is that of the user or client that gets the token.
  *
- * @throws OAuthError `invalid_target` when the API was deleted, or the client may no longer use it
+ * @throws OAuthError `invalid_target` when the organization has no such API, or the client may not use it
  */
 export const requireApi = async (
   q: Queries,
@@ -88,8 +88,8 @@ export const requireApi = async (
   organization_id: string,
 ): Promise<Api> => {
   const api = await readApi(q, resource)
-  // The id of a client with a metadata document is a URL, which may be the identifier of an API. A token for
-  // that client would pass as a token for the API.
+  // The id of a client with a metadata document is a URL, and an administrator may have given an API the same
+  // identifier. The request is refused, because the client's own tokens would pass as tokens for the API.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -150,8 +150,8 @@ export interface AccessGrant {
 export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): TokenForm => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
   const form = accessTokenForm(core, client, api)
-  // Only the admin API reads `auth_time`. The SDK mistakes a token of type `JWT` with `auth_time` for an ID
-  // token.
+  // Only a token with a permission of the admin API contains `auth_time`, because no other API reads the
+  // claim. A token of type `JWT` never contains it, because the SDK would take the token for an ID token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return {
     ...form,

@@ -85,7 +85,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     subject_id: user_id,
     active: await markActive(tx, { ...grant, id: user_id }, context.clock.now()),
   })
-  // A scope that the client has lost since the login is not granted again.
+  // The token leaves out scopes that the client has lost since the login; `targetOf` has done so for an API.
   const granted = target.api ? target.scopes : scopes.filter(scope => client.scopes.includes(scope))
   return {
     refresh_token,
