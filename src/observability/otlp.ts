@@ -5,7 +5,8 @@ import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { VERSION } from '#src/lib/version.ts'
 
 /**
- * Attributes of a span. Values are numbers or words from closed sets, never personal data, ids or queries.
+ * Attributes of a span. Values are numbers, words from closed sets, host names and the request id, never
+ * personal data, paths, queries or ids of objects.
  */
 export type Attributes = Record<string, string | number>
 
@@ -128,8 +129,8 @@ const openPost = (config: ExporterConfig, patience: number) => {
  * (https://opentelemetry.io/docs/specs/otlp/#otlphttp). OpenTelemetry's SDK is not used: sdk-trace-base
  * 2.12.1, imported at first use, adds 3 to 8 ms (40 ms from a cold disk) and 2 to 4 MiB to a start with a
  * collector, takes 3.1 µs for a span instead of 1.9 µs, and makes every executable 2.7 MB larger. Requests
- * never wait for the export; while the collector is unavailable, a limited number of spans
- * is kept and the rest is counted and dropped.
+ * never wait for the export. While the collector is unavailable, a limited number of spans is kept; further
+ * spans are counted and dropped.
  */
 export const openExporter = (
   config: ExporterConfig,

@@ -159,7 +159,8 @@ const traceRequests = (
 
 /**
  * Traces requests for the configured collector. All traced functions are wrapped here, so a server without
- * tracing runs none of this code. Spans carry route names and durations, never ids, addresses or queries.
+ * tracing runs none of this code. Spans contain routes, durations, host names and the request id, but no ids
+ * of objects, addresses of clients, paths or queries.
  */
 export const openTracing = (core: Core) => {
   const { config, log, store, fetch } = core
