@@ -1,12 +1,15 @@
-/** Id prefix of public clients that registered themselves. Administrators cannot choose such an id. */
+/** Id prefix of public clients that registered themselves without an initial access token. */
 export const PUBLIC_DYNAMIC = 'dcr_'
-/** Id prefix of confidential clients that registered themselves. */
+/** Id prefix of confidential clients that registered themselves without an initial access token. */
 export const CONFIDENTIAL_DYNAMIC = 'dcs_'
 
 /** Id prefix of clients that registered themselves with an initial access token of an organization. */
 export const TOKEN_DYNAMIC = 'dct_'
 
-/** Id prefixes of clients that registered themselves; each has four characters. */
+/**
+ * Id prefixes of clients that registered themselves; each has four characters. Administrators cannot choose
+ * an id that begins with one of them.
+ */
 export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_DYNAMIC, TOKEN_DYNAMIC]
 
 /**

@@ -128,8 +128,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
     hinted_user_id === undefined ? usable : usable.filter(({ user_id }) => user_id === hinted_user_id)
   const chosen = hinted.find(({ id }) => id === chosen_login_id)
   if (chosen_login_id !== undefined && !chosen) {
-    // The login has ended, or its user is not the user of the hint. The second case is refused, because
-    // asking again would loop.
+    // The chosen login is no longer usable, or its user is not the user of the hint. The second case is
+    // refused, because asking for a login again would loop.
     const isSomeoneElse = usable.some(({ id }) => id === chosen_login_id)
     return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
   }

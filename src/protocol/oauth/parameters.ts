@@ -3,8 +3,9 @@ import { OAuthError } from './error.ts'
 /**
  * Parameters of one request. `values` holds those that are well-formed, not empty and sent once; only
  * `resource` may be sent several times. An empty parameter counts as omitted
- * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` holds all others, so that the
- * authorization endpoint can validate the redirect URI before it reports a repeated parameter.
+ * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` holds the names of all other parameters,
+ * also of empty ones, so that the authorization endpoint can validate the redirect URI before it reports a
+ * repeated parameter.
  */
 export type ParameterMap = {
   readonly values: ReadonlyMap<string, string>
@@ -107,7 +108,8 @@ export const requireParameter = (values: ReadonlyMap<string, string>, name: stri
 }
 
 /**
- * Returns the value of a required parameter. Other parameters may be irregular.
+ * Returns the value of a required parameter, which is refused when it is irregular. Other parameters may be
+ * irregular.
  *
  * @throws OAuthError `invalid_request`
  */

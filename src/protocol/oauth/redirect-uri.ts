@@ -5,7 +5,8 @@ const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
  * Schemes without a dot that no client may register with `any_scheme`, because browsers run, show or handle
- * them. `http` and `https` are here too, because they are accepted only after a check of their host.
+ * them. `http` and `https` are here too: `checkRegistrable` has accepted their valid URIs before it reads
+ * this set.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(

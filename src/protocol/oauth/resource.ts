@@ -1,7 +1,7 @@
 import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
-/** Scopes that belong to the login and not to an API. The token for any API keeps them. */
+/** Scopes that belong to the login and not to an API. Tokens for an API keep them too. */
 export const openidScopes: readonly string[] = [
   'openid',
   'profile',
@@ -31,7 +31,7 @@ export interface TargetApi {
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
 /**
- * Returns the `resource` parameters of a request, each API once. In `values` spaces separate several of them.
+ * Returns the values of the parameter `resource`, each API once. In `values` spaces separate several values.
  * https://www.rfc-editor.org/rfc/rfc8707#section-2
  *
  * @throws OAuthError `invalid_target`
@@ -52,7 +52,7 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 
 /**
  * Returns the API of a token request: the requested one, or the only authorized one when none is requested.
- * Returns undefined when no API is authorized. Both parameters are identifiers of APIs.
+ * Returns undefined when no API is authorized. `authorized` and `requested` are identifiers of APIs.
  *
  * @throws OAuthError `invalid_target` for an API that was not authorized, and when several were authorized
  * and none is requested

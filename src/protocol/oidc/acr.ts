@@ -1,7 +1,7 @@
 /**
- * Authentication context classes, weakest first: `1` one factor (password, link or provider), `2` two
- * factors, `phr` phishing-resistant (a passkey, alone or with a password).
- * The name `phr`: https://openid.net/specs/openid-provider-authentication-policy-extension-1_0.html
+ * Authentication context classes, weakest first: `1` one factor (password, link, code by mail or provider),
+ * `2` two factors, `phr` phishing-resistant (a passkey, alone or with a password). The name `phr`:
+ * https://openid.net/specs/openid-provider-authentication-policy-extension-1_0.html
  */
 export const acrValues = ['1', '2', 'phr'] as const
 
@@ -45,9 +45,9 @@ export interface RequiredFactor {
 }
 
 /**
- * Returns what a login still requires. A user with a second factor proves it at every login; a user without
- * one enrols it when the organization or the client's `acr_values` require it. Existing factors are proven
- * before one is added, unless a recovery code stood in for a lost passkey.
+ * Returns what a login still requires. A user with a second factor proves it at every login, except in a
+ * remembered browser; a user without one enrols it when the organization or the client's `acr_values` require
+ * it. Existing factors are proven before one is added, unless a recovery code stood in for a lost passkey.
  */
 export const requiredFactor = (login: {
   readonly acr: string
@@ -59,8 +59,8 @@ export const requiredFactor = (login: {
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
   /**
-   * True in a remembered browser. Such a browser skips the second factor of each login, but not a factor that
-   * the client asks for.
+   * True in a remembered browser. Such a browser skips the second factor of each login, but neither a factor
+   * that the client asks for nor a passkey that the organization requires.
    */
   readonly remembered: boolean
 }): RequiredFactor => {

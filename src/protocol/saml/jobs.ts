@@ -14,7 +14,10 @@ export interface ResponseInput {
   readonly now: number
 }
 
-/** All XML processing, run by `XmlReader`. Each job throws SamlError for an invalid message. */
+/**
+ * The jobs of `XmlReader`: all reading of XML, and the signatures of the fake provider. A job throws
+ * SamlError for a message that it refuses.
+ */
 export const jobs = {
   response: ({ encoded, expected, now }: ResponseInput) => {
     const keys = expected.keys.map(pem => createPublicKey(pem))

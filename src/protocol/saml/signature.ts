@@ -82,8 +82,8 @@ const namespacesAround = (element: Element): { prefix: string; namespaceURI: str
 }
 
 /**
- * Returns the algorithms of a SignedInfo, all of which must be allowed. Its only reference must point to
- * `element`, which contains the signature.
+ * Returns the algorithms of a SignedInfo, all of which must be allowed. The only reference of the SignedInfo
+ * must point to `element`, which contains the signature.
  */
 const algorithmsOf = (info: Element, element: Element, allow_sha1: boolean) => {
   const reference = find(info, 'ds:Reference')
