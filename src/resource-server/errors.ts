@@ -1,4 +1,4 @@
-/** Stable codes of all refusals. Codes never change; texts may. */
+/** Stable codes of refused requests. Codes never change; texts may. */
 export type ErrorCode =
   | 'token_missing'
   | 'token_malformed'
@@ -15,8 +15,8 @@ export type ErrorCode =
   | 'insufficient_scope'
 
 /**
- * Base class of all refusals. `description` is a fixed text that may be sent to the caller; `message` adds
- * found and expected values and belongs in your log.
+ * Base class of the refusals of a request. `description` may be sent to the caller, because it contains
+ * nothing of the token; `message` adds found and expected values and belongs in your log.
  */
 export class AccessError extends Error {
   readonly code: ErrorCode
@@ -64,7 +64,10 @@ export class AlgorithmNotAllowedError extends AccessError {
   }
 }
 
-/** The issuer does not publish the key named in the token. */
+/**
+ * The issuer publishes no key with the `kid` of the token; or the token has no `kid`, and not exactly one key
+ * matches its algorithm.
+ */
 export class UnknownKeyError extends AccessError {
   constructor(detail: string, cause?: unknown) {
     super('unknown_key', 401, 'The access token is signed with an unknown key', detail, cause)

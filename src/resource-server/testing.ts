@@ -22,8 +22,8 @@ export type TestIssuerOptions = {
 }
 
 /**
- * A test issuer without a server. `createVerifier(issuer)` accepts its tokens: it has the options `issuer`,
- * `audience`, `fetch` and `now`.
+ * A test issuer without a server. Its members `issuer`, `audience`, `fetch` and `now` are options of a
+ * verifier, so `createVerifier(issuer)` returns a verifier that accepts its tokens.
  */
 export type TestIssuer = {
   readonly issuer: string
