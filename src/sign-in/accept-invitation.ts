@@ -33,7 +33,8 @@ export interface Found {
 
 /**
  * Returns the invitation with this `link_hash`. An invitation is refused when its creator may no longer grant
- * its roles and groups, or when the invited user already has a credential or another address.
+ * its roles and groups, or when the user who was created with it is disabled, already has a credential or now
+ * has another address.
  *
  * @throws PageError 410
  */

@@ -16,8 +16,8 @@ import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 const KEPT = 400 * DAY
 
 /**
- * Sends a notice when a user signs in with a new browser, except the first one. Returns the Set-Cookie lines
- * that make the browser known.
+ * Sends a notice when a user signs in with a new browser, unless the user has no other known browser. Returns
+ * the Set-Cookie lines that make the browser known.
  */
 export const recognizeDevice = async (
   context: Context,

@@ -21,8 +21,8 @@ const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY 
 
 /**
  * Maximum of running and failed attempts at an account together, while the account has fewer than five
- * failures (`ROW.after`); with more failures, attempts run one by one. Several logins at the same time under
- * one name pass. A guesser gains no attempts by sending them at the same time.
+ * failures (`ROW.after`); from the fifth failure on, attempts run one by one. Several people can thus log in
+ * under one name at the same time, and a guesser gains no attempts by sending them at the same time.
  */
 const CONCURRENT = 20
 /**

@@ -28,8 +28,8 @@ export interface ThrottleKey {
 }
 
 /**
- * Limit of wrong passwords for one account: five mistakes without a wait, then at most one attempt a minute.
- * Longer waits would let a stranger keep the owner out.
+ * Limit of wrong passwords for one account: five mistakes without a wait, then waits that double from a
+ * second to a minute. Longer waits would let a stranger keep the owner out.
  */
 export const ROW = {
   kind: 'row',

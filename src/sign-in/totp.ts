@@ -17,8 +17,8 @@ const SECRET_BYTES = 20
 const base32 = new ScureBase32Plugin()
 
 /**
- * Derives the TOTP secret that an enrolment page offers, in base32. The page shows the same secret after a
- * restart, so nothing is stored until its first code is verified.
+ * Derives the TOTP secret that an enrolment page offers, in base32. The page thus shows the same secret after
+ * a restart, although the secret is stored only when its first code is verified.
  */
 export const offerSecret = ({ master }: Core, subject: string): string =>
   base32.encode(
