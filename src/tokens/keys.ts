@@ -76,8 +76,9 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 }
 
 /**
- * Returns the keys in memory. They are reloaded after commits that change keys and after every commit of
- * another process. A published key begins to sign at its time, without a commit.
+ * Returns the keys in memory. They are reloaded after a commit that changes keys, and after a commit of
+ * another process of which the topics are unknown. A published key begins to sign at its time, without a
+ * commit.
  */
 const openKeyRing = (base: Core) => {
   const { store, clock } = base
@@ -115,7 +116,7 @@ const openKeyRing = (base: Core) => {
   return { present, load, forget }
 }
 
-/** The keys that a first start makes besides ES256. */
+/** Makes the keys that a first start makes besides that of ES256. */
 const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<void>) => {
   const algs = new Set<SigningAlg>(['RS256', config.access_token_alg, config.id_token_alg])
   let isMade = false
@@ -136,11 +137,12 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
 }
 
 /**
- * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that
- * need it wait. Keys of other algorithms are generated when a client is registered with one.
+ * Opens the signing keys. The ES256 key is available at once. The keys of RS256 and of the algorithms in the
+ * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
+ * generated when a client is registered with it, or by the first token that needs it.
  *
- * @param isLate leaves RS256 to the first call that needs it, for servers and commands that end soon: the key
- *   takes as much CPU time as the rest of their start
+ * @param isLate leaves the RS256 key to the first call that needs it, for servers and commands that end soon:
+ *   generating the key takes as much CPU time as the rest of their start
  */
 export const openKeys = async (
   base: Core,
