@@ -38,7 +38,7 @@ const POLL = 250
 const IDLE = 10 * MINUTE
 /**
  * Milliseconds of failing attempts after which a webhook is disabled: long enough for a receiver that is down
- * overnight. A webhook that is enabled again gets all events that it missed.
+ * overnight. A webhook that is enabled again gets the events that it missed and that the database still has.
  */
 const GIVEN_UP = DAY
 /**
@@ -228,7 +228,8 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
     await store.write(tx => wakeAll(tx, clock.now()))
     return settled
   }
-  // A purge may remove the last events, whose `seq` SQLite then assigns again.
+  // After a purge has removed the last events, SQLite assigns their `seq` again, so `settled` may be less
+  // than `seen`.
   let last = Math.min(seen, settled)
   while (last < settled) {
     const from = last

@@ -42,7 +42,9 @@ export const writable = {
   all_organizations: flag.describe(
     'Whether the webhook gets the events of all organizations; allowed only in the default organization.',
   ),
-  enabled: flag.describe('Whether events are delivered. The events of a disabled webhook wait.'),
+  enabled: flag.describe(
+    'Whether events are delivered. The events of a disabled webhook wait, as long as the audit log keeps them.',
+  ),
 }
 
 const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. A change is refused.')

@@ -149,7 +149,7 @@ export const judgeWebhookChange = async (
 }
 
 /**
- * Changes the given fields. A failing event is tried again at once.
+ * Changes the given fields. An event whose delivery failed is tried again at once.
  *
  * @throws AppError 404 for a webhook that is unknown or of another organization; 409; 422
  */
