@@ -82,6 +82,21 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-49 a group without members says so in one line',
+  async () => {
+    const { id } = await create(at.served.app, '/groups', { name: 'Staff' })
+    await enterConsole(at.page, at.served.url, `/console/groups/${id}`)
+    const card = at.page.locator('.card', { has: at.page.getByRole('heading', { name: 'Members' }) })
+    await card.getByText('No members yet').waitFor()
+    expect(await at.page.locator('main .empty').count()).toBe(0)
+    await at.page.getByLabel('Search users').fill('grace')
+    await at.button('Add').click()
+    await card.getByRole('button', { name: 'Remove' }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-49 the button that deletes an object is the last one of its screen',
   async () => {
     const { app, url } = at.served

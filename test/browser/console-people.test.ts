@@ -174,10 +174,11 @@ testInChromium(
 
     await at.button('Make a registration token').click()
     await label('Applications that may register with it').fill('0')
-    await at.button('Create').click()
+    const submit = at.page.getByRole('dialog').getByRole('button', { name: 'Make a registration token' })
+    await submit.click()
     expect(await at.page.locator('[name=uses]:user-invalid').count()).toBe(1)
     await label('Applications that may register with it').fill('3')
-    await at.button('Create').click()
+    await submit.click()
     const token = await dialog('The registration token').locator('code').innerText()
     expect(token.length).toBe(43)
     expect((await at.served.app.events()).at(-1)).toMatchObject({

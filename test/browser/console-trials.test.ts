@@ -71,7 +71,7 @@ testInChromium(
       ['Client secret there', 'wrong'],
     ] as const)
       await page.getByLabel(label, { exact: true }).fill(value)
-    await button('Create').click()
+    await page.locator('dialog [type=submit]').click()
     await heading(/Acme staff/)
     await button('Test the connection').click()
     const result = page.getByRole('listitem').filter({ hasText: 'Client ID and secret' })

@@ -1,8 +1,9 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { asProblem, type Problem, read } from './api.ts'
 import { curlOf } from './curl.ts'
 import { seedFields } from './limits.ts' with { type: 'macro' }
-import { AsCurl, Card, Code, Failure, Loading } from './parts.tsx'
+import { AsCurl, Code, Failure, Loading } from './parts.tsx'
 import { words } from './words.ts'
 import { yamlOf } from './yaml.ts'
 
@@ -105,6 +106,14 @@ const readMore = async (section: Section, { organization_id }: Values): Promise<
   }
 }
 
+/** Shows forms of code in one line, which open below it. */
+export const CodeCard = ({ children }: { children: ComponentChildren }) => (
+  <section class="card about-change">
+    <h2 class="unseen">{text.title}</h2>
+    {children}
+  </section>
+)
+
 /** Shows an object as a part of a seed file, and as the call that reads it. */
 export const AsCode = ({ section, path, object }: { section: Section; path: string; object: object }) => {
   const values = object as Values
@@ -119,7 +128,7 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
   }
   const isPartial = values.type === 'saml' || assets.some(name => ((values.settings ?? {}) as Values)[name])
   return (
-    <Card title={text.title}>
+    <CodeCard>
       <details
         onToggle={({ currentTarget: { open } }) => {
           setOpen(open)
@@ -141,6 +150,6 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
         )}
       </details>
       <AsCurl text={curlOf('GET', path)} />
-    </Card>
+    </CodeCard>
   )
 }

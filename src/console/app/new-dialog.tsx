@@ -23,7 +23,7 @@ export const NewDialog = <T,>(props: {
   body: object
   onMade(made: T): void
   onClose(): void
-  /** Text of the button. */
+  /** Text of the button; the title by default. */
   action?: string
   children: ComponentChildren
 }) => {
@@ -45,7 +45,7 @@ export const NewDialog = <T,>(props: {
             {words.common.cancel}
           </button>
           <button type="submit" class="primary" disabled={dialog.isBusy}>
-            {props.action ?? words.common.create}
+            {props.action ?? props.title}
           </button>
         </div>
       </ApiForm>

@@ -8,7 +8,7 @@ import { Check, Field, SearchField } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
-import { ListCard } from '../list.tsx'
+import { EmptyCard, ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Card, Empty, EventsLink, Heading, Refused, Value } from '../parts.tsx'
@@ -162,23 +162,30 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
           ))}
         </ul>
       </Card>
-      <ListCard
-        list={list}
-        empty={<Empty title={words.groups.noMembers} icon="users" />}
-        row={user => (
-          <li key={user.id} class="row">
-            {person(user)}
-            <button
-              type="button"
-              onClick={() =>
-                void change.run('DELETE', path(user), say(words.groups.removed, { name: user.username }))
-              }
-            >
-              {words.groups.removeAction}
-            </button>
-          </li>
-        )}
-      />
+      {list.isLoading || list.problem || list.items.length > 0 ? (
+        <div>
+          <ListCard
+            title={words.groups.members}
+            list={list}
+            empty=""
+            row={user => (
+              <li key={user.id} class="row">
+                {person(user)}
+                <button
+                  type="button"
+                  onClick={() =>
+                    void change.run('DELETE', path(user), say(words.groups.removed, { name: user.username }))
+                  }
+                >
+                  {words.groups.removeAction}
+                </button>
+              </li>
+            )}
+          />
+        </div>
+      ) : (
+        <EmptyCard title={words.groups.members} text={words.groups.noMembers} />
+      )}
     </>
   )
 }

@@ -1,3 +1,4 @@
+import { CodeCard } from '../as-code.tsx'
 import { curlOf } from '../curl.ts'
 import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
@@ -5,7 +6,7 @@ import { type Loaded, useObject } from '../hooks.ts'
 import { AsCurl, Card, Heading, Value } from '../parts.tsx'
 import { issuer } from '../session.ts'
 import { UnloadedCard } from '../unloaded.tsx'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { Backups, Keys } from './operations.tsx'
 
 /** The settings that can change while the server runs. */
@@ -24,7 +25,7 @@ const Form = ({ stored, loaded }: { stored: ServerSettings; loaded: Loaded<Serve
         <Field
           name="key_rotation_interval"
           label={words.settings.rotation}
-          hint={words.settings.rotationHint}
+          hint={say(words.common.range, { from: '1d', to: '365d' })}
           value={values.key_rotation_interval}
           onValue={key_rotation_interval => set({ key_rotation_interval })}
         />
@@ -78,9 +79,9 @@ export const SettingsScreen = () => {
               ))}
             </dl>
           </Card>
-          <Card title={words.code.title}>
+          <CodeCard>
             <AsCurl text={curlOf('GET', '/settings')} />
-          </Card>
+          </CodeCard>
         </div>
         <div class="stack">
           <Keys />
