@@ -1,8 +1,10 @@
 /** Tests in a browser what the console finds by name, and what it shows first. */
 import { expect } from 'bun:test'
+import { axeFindings } from '#test/support/axe.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { addClient, addOrganization } from '#test/support/people.ts'
+import { addDynamicClient } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
 const at = inConsole()
@@ -82,6 +84,29 @@ testInChromium(
     await at.page.getByRole('combobox', { name: 'Actor' }).fill('ada')
     await at.page.waitForURL(`${at.served.url}/console/events?actor_id=${ada.id}`)
     await at.page.getByRole('button', { name: /Signed in.*ada@example/ }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 a filter takes the beginning of an organization’s name, a form the whole name',
+  async () => {
+    const { id } = await addOrganization(at.served.app, 'acme', { name: 'Acme Laboratories' })
+    await addDynamicClient(at.served.app, id)
+    await enterConsole(at.page, at.served.url, '/console/dynamic-clients')
+    await at.page.getByText('No dynamic applications').waitFor()
+    await at.page.getByRole('combobox', { name: 'Organization' }).fill('acm')
+    await at.page.getByRole('button', { name: /Agent/ }).waitFor()
+    await at.button('Make a registration token').click()
+    const dialog = at.page.getByRole('dialog')
+    const organization = dialog.getByRole('combobox', { name: 'Organization' })
+    await dialog.getByText('As curl').click()
+    await organization.fill('acm')
+    await dialog.locator('option[value=acme]').waitFor({ state: 'attached' })
+    expect(await dialog.locator('pre').innerText()).toContain('"acm"')
+    expect(await axeFindings(at.page)).toEqual([])
+    await organization.fill('acme laboratories')
+    await dialog.locator('pre').getByText(id).waitFor()
   },
   60_000,
 )

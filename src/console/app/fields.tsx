@@ -14,7 +14,7 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
     {useRefusals(name)
       .filter(({ field }) => !isWhole || field === name)
       .map(({ field, message }) => (
-        <p class="field-error" key={field + message} data-refused={field}>
+        <p class="field-error" key={field + message} data-refused={field} tabIndex={-1}>
           {message}
         </p>
       ))}
@@ -50,9 +50,11 @@ export const Field = (props: {
   multiline?: number
   value: string
   onValue(value: string): void
+  /** Without a type, a field whose limits are numbers takes numbers only. */
   type?: 'text' | 'email'
   /** Id of a `datalist` with suggestions. */
   list?: string
+  placeholder?: string
   required?: boolean
   autocomplete?: 'off'
   spellcheck?: boolean
@@ -73,7 +75,7 @@ export const Field = (props: {
     value,
     'aria-describedby': about,
     'aria-invalid': refusals.length > 0,
-    ...(max !== undefined && { type: 'number', min, max }),
+    ...(max !== undefined && !more.type && { type: 'number', min, max }),
     required,
     ...more,
   }

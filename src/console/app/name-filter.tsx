@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { withQuery } from './api.ts'
+import { Field } from './fields.tsx'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
 import { may, mayOnServer } from './me.ts'
 import { words } from './words.ts'
@@ -36,57 +37,67 @@ const kinds = {
   },
 }
 
-/** Returns the object whose name or text beside it was typed, otherwise the only one that was found. */
-const resolved = (kind: keyof typeof kinds, found: Found[], typed: string): Found | undefined => {
+type Kind = keyof typeof kinds
+
+/** Returns the only object whose name or text beside it is the typed text. */
+const named = (kind: Kind, found: Found[], typed: string): Found | undefined => {
   const wanted = typed.toLowerCase()
-  const named = found.filter(each =>
+  const fitting = found.filter(each =>
     [kinds[kind].name(each), kinds[kind].about(each)].some(text => text?.toLowerCase() === wanted),
   )
-  const [first, ...others] = named.length === 0 ? found : named
-  return others.length === 0 ? first : undefined
+  return fitting.length === 1 ? fitting[0] : undefined
 }
 
 /**
- * Filters a list by an object. The person enters the object's id or its name, for which there are
- * suggestions. `onId` gets the id, or the typed text when no single object has this name.
+ * Lets the person choose an object by its id or its name, for which there are suggestions. `onId` gets the
+ * id, or the typed text when no single object has this name.
  */
 export const NameFilter = (props: {
-  kind: keyof typeof kinds
+  kind: Kind
   label: string
-  /** Id that the filter has at first. */
+  name?: string
+  /** Text below the field of a form. In a filter, which has none, the beginning of a name is enough. */
+  hint?: string
+  /** Id that the field has at first. */
   id?: string
   onId(id: string): void
 }) => {
-  const { kind, label, id: initial = '', onId } = props
-  const [typed, setTyped] = useState(initial)
-  const wanted = useSettled(typed.trim(), 300)
+  const { kind, label, name = kind, hint, id: initial = '', onId } = props
+  const [entered, setEntered] = useState(initial)
+  const typed = entered.trim()
+  const wanted = useSettled(typed, 300)
   const path = wanted !== '' && kinds[kind].path(wanted)
   const loaded = useObject<PageOf<Found>>(path || undefined)
   const found = loaded.data?.data ?? []
-  const one = wanted === '' ? undefined : resolved(kind, found, wanted)
-  const id = (kind === 'client' ? one?.client_id : one?.id) ?? wanted
-  const isReady = !path || !loaded.isLoading
+  const isRead = wanted === typed && (!path || !loaded.isLoading)
+  const only = hint === undefined && found.length === 1 ? found[0] : undefined
+  const one = isRead ? (named(kind, found, typed) ?? only) : undefined
+  const id = (kind === 'client' ? one?.client_id : one?.id) ?? typed
+  // A list waits for the id. A form may be sent before that, and must not be sent without the typed text.
+  const isReady = isRead || hint !== undefined
   useEffect(() => {
     if (isReady) onId(id)
   }, [id, isReady])
   return (
-    <label class="choice">
-      <span>{label}</span>
-      <input
-        value={typed}
-        list={`${kind}-names`}
+    <>
+      <Field
+        name={name}
+        label={label}
+        hint={hint}
+        list={`${name}-found`}
         placeholder={words.common.nameOrId}
         autocomplete="off"
         spellcheck={false}
-        onInput={event => setTyped(event.currentTarget.value)}
+        value={entered}
+        onValue={setEntered}
       />
-      <datalist id={`${kind}-names`}>
+      <datalist id={`${name}-found`}>
         {found.map(each => (
           <option key={each.id} value={kinds[kind].name(each)}>
             {kinds[kind].about(each)}
           </option>
         ))}
       </datalist>
-    </label>
+    </>
   )
 }

@@ -183,7 +183,7 @@ export const DynamicClientsScreen = () => {
     <>
       <Heading title={words.nav.dynamicClients} lead={text.lead}>
         {organization && (
-          <a class="button" href={`/console/organizations/${organization.slug}`}>
+          <a class="button" href={`/console/organizations/${organization.slug}#dynamic`}>
             {text.policies}
           </a>
         )}
@@ -195,7 +195,7 @@ export const DynamicClientsScreen = () => {
       </Heading>
       <Tabs />
       <div class="filters">
-        <OrganizationField name="organization" hint="" onValue={setWanted} />
+        <OrganizationField onValue={setWanted} />
         <Choice
           label={text.source}
           value={source}

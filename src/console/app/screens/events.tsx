@@ -6,8 +6,8 @@ import { useStream } from '../follow.ts'
 import { useList, useSettled } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { ListFoot, Rows } from '../list.tsx'
-import { mayOnServer } from '../me.ts'
 import { NameFilter } from '../name-filter.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Card, Empty, Heading, Refused } from '../parts.tsx'
 import { go, query } from '../router.ts'
 import { eventTitle, say, words } from '../words.ts'
@@ -143,14 +143,10 @@ export const EventsScreen = () => {
           onId={actor_id => change({ actor_id })}
         />
         {field('target_id', words.log.targetId)}
-        {mayOnServer('organizations:read') && (
-          <NameFilter
-            kind="organization"
-            label={words.log.organization}
-            id={filters.organization_id}
-            onId={organization_id => change({ organization_id })}
-          />
-        )}
+        <OrganizationField
+          id={filters.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
         {field('ip_address', words.log.address)}
         {field('from', words.log.from, 'date')}
         {field('to', words.log.to, 'date')}

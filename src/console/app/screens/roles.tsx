@@ -9,10 +9,9 @@ import { type Loaded, useList, useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { EmptyCard, ListCard } from '../list.tsx'
-import { mayOnServer } from '../me.ts'
-import { NameFilter } from '../name-filter.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Card, Empty, EventsLink, Heading, Value } from '../parts.tsx'
 import { go } from '../router.ts'
 import { person } from '../session.ts'
@@ -58,9 +57,7 @@ export const RolesScreen = () => {
           ]}
           onValue={setPermission}
         />
-        {mayOnServer('organizations:read') && (
-          <NameFilter kind="organization" label={words.log.organization} onId={setOrganization} />
-        )}
+        <OrganizationField onValue={setOrganization} />
       </div>
       <ListCard
         list={{ ...list, items }}
