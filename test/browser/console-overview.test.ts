@@ -48,6 +48,20 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-23 the chart begins with the first day that has sign-ins, and shows a week at least',
+  async () => {
+    await enterConsole(page, served.url)
+    await overview()
+    await page.locator('.chart').waitFor()
+    expect(await page.locator('.chart g').count()).toBe(7)
+    const { body } = await served.app.admin('GET', '/statistics')
+    expect(await page.locator('.chart tbody tr').count()).toBe(body.data.length)
+    expect(await page.locator('.chart rect.good').count()).toBe(1)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-23 an application is the next step until there is one that people log in to',
   async () => {
     await served.app.admin('DELETE', '/clients/shop')

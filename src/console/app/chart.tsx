@@ -11,8 +11,9 @@ export interface Point {
 }
 
 const WIDTH = 720
-const HEIGHT = 200
 const FOOT = 24
+/** Fewest days that are shown, so that a few bars do not fill the chart. */
+const FEWEST = 7
 
 /** Returns the next round number: 1, 2, 5, 10, 20, … */
 const ceiling = (value: number): number => {
@@ -20,20 +21,34 @@ const ceiling = (value: number): number => {
   return ([1, 2, 5, 10].find(step => step * power >= value) ?? 10) * power
 }
 
-/** Shows logins and failed logins by day as bars; screen readers get the same numbers in a table. */
-export const Chart = ({ points }: { points: Point[] }) => {
+/**
+ * Shows logins and failed logins by day as bars, from the first day that has some. Screen readers get the
+ * numbers of all days in a table.
+ */
+export const Chart = ({ points: all }: { points: Point[] }) => {
+  const first = all.findIndex(({ logins, failed_logins }) => logins + failed_logins > 0)
+  const points = first < 0 ? [] : all.slice(Math.max(0, Math.min(first, all.length - FEWEST)))
+  if (points.length === 0) return null
+  const isShort = points.length <= 2 * FEWEST
+  const height = isShort ? 120 : 200
+  const between = Math.ceil((points.length - 2) / 4)
   const top = Math.max(
     4,
     ceiling(Math.max(...points.map(({ logins, failed_logins }) => logins + failed_logins))),
   )
   const step = WIDTH / points.length
-  const bar = Math.min(step * 0.68, 18)
-  const scale = (count: number) => (count / top) * (HEIGHT - FOOT)
+  const bar = Math.min(step * 0.68, 28)
+  const scale = (count: number) => (count / top) * (height - FOOT)
   return (
     <figure class="chart">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true" preserveAspectRatio="none">
+      <svg
+        viewBox={`0 0 ${WIDTH} ${height}`}
+        style={{ height }}
+        aria-hidden="true"
+        preserveAspectRatio="none"
+      >
         {[0, 0.5, 1].map(part => {
-          const y = HEIGHT - FOOT - part * (HEIGHT - FOOT) + (part === 1 ? 0.5 : 0)
+          const y = height - FOOT - part * (height - FOOT) + (part === 1 ? 0.5 : 0)
           return <line key={part} x1="0" x2={WIDTH} y1={y} y2={y} class="grid" />
         })}
         {points.map(({ start, logins, failed_logins }, n) => {
@@ -42,14 +57,14 @@ export const Chart = ({ points }: { points: Point[] }) => {
           return (
             <g key={start}>
               <title>{say(words.overview.bar, { day: dayOf(start), logins, failed: failed_logins })}</title>
-              <rect x={n * step} y="0" width={step} height={HEIGHT - FOOT} class="hover" />
+              <rect x={n * step} y="0" width={step} height={height - FOOT} class="hover" />
               {logins > 0 && (
-                <rect x={x} y={HEIGHT - FOOT - good} width={bar} height={good} rx="2" class="good" />
+                <rect x={x} y={height - FOOT - good} width={bar} height={good} rx="2" class="good" />
               )}
               {failed_logins > 0 && (
                 <rect
                   x={x}
-                  y={HEIGHT - FOOT - good - bad - (good > 0 ? 1.5 : 0)}
+                  y={height - FOOT - good - bad - (good > 0 ? 1.5 : 0)}
                   width={bar}
                   height={bad}
                   rx="2"
@@ -61,12 +76,14 @@ export const Chart = ({ points }: { points: Point[] }) => {
         })}
       </svg>
       <div class="axis" aria-hidden="true">
-        {[0, 7, 14, 21].map(ago => {
+        {[0, 1, 2, 3].map(n => {
+          const ago = n * between
           const { start } = points.at(-1 - ago) ?? {}
           const right = `${(ago / points.length) * 100}%`
+          const width = isShort ? `${100 / points.length}%` : 'auto'
           return (
             start && (
-              <span key={ago} style={{ right }}>
+              <span key={ago} style={{ right, width }}>
                 {dayOf(start)}
               </span>
             )
@@ -87,7 +104,7 @@ export const Chart = ({ points }: { points: Point[] }) => {
             </tr>
           </thead>
           <tbody>
-            {points.map(({ start, logins, failed_logins }) => (
+            {all.map(({ start, logins, failed_logins }) => (
               <tr key={start}>
                 <th scope="row">{dayOf(start)}</th>
                 <td>{logins}</td>

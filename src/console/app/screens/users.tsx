@@ -225,8 +225,8 @@ export const UsersScreen = () => {
                         <strong>{nameOf(user)}</strong>
                         <span class="hint">{user.username}</span>
                       </span>
+                      {!user.enabled && <Badge tone="bad">{words.users.isDisabled}</Badge>}
                     </a>
-                    {!user.enabled && <Badge tone="bad">{words.users.isDisabled}</Badge>}
                   </td>
                   <td class="email">{user.email}</td>
                   <td class="last_login">
