@@ -27,6 +27,9 @@ afterEach(async () => {
 afterAll(closeChromium)
 
 const button = (name: string) => page.getByRole('button', { name, exact: true })
+/** Sends the form of the dialog; the button has the title of the dialog. */
+const submit = () => page.locator('dialog [type=submit]').click()
+const tab = (name: string) => page.getByRole('tab', { name }).click()
 const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 const open = async (name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
 const label = (name: string) => page.getByLabel(name, { exact: true })
@@ -46,12 +49,13 @@ testInChromium(
     await button('Add an API').click()
     await label('Name').fill('Orders')
     await label('Identifier').fill('orders')
-    await button('Create').click()
+    await submit()
     await page.getByText('An absolute URI such as https://api.example.com, without').waitFor()
     await label('Identifier').fill('https://orders.example.com/')
-    await button('Create').click()
+    await submit()
     await heading('Orders')
 
+    await tab('Scopes')
     await button('Add a scope').click()
     await label('Scope').fill('users:read')
     await button('Save changes').click()
@@ -61,8 +65,10 @@ testInChromium(
     await button('Add a language').click()
     await label('Language').fill('en')
     await label('Text').fill('Read your orders')
+    await tab('Applications')
     await page.getByRole('combobox', { name: 'Add an application' }).selectOption('shop')
-    await label('Lifetime of tokens, seconds').fill('300')
+    await tab('Settings')
+    await label('Lifetime of tokens').fill('5m')
     await save()
     const [api] = (await stored('/apis')).data
     expect(api).toMatchObject({
@@ -72,6 +78,7 @@ testInChromium(
       clients: [{ client_id: 'shop', scopes: ['orders.read'] }],
     })
 
+    await tab('Applications')
     await page.getByRole('button', { name: 'Remove Northwind shop' }).click()
     await button('Cancel').click()
     await page.getByRole('checkbox', { name: 'orders.read' }).waitFor()
@@ -89,7 +96,9 @@ testInChromium(
   async () => {
     await enterConsole(page, served.url, '/console/clients/shop')
     await heading('Northwind shop')
+    await tab('Who may sign in')
     await page.getByText('Nothing is chosen, so everyone').waitFor()
+    await tab('Tokens')
     await button('Add a claim').click()
     await label('Claim').fill('tenant')
     await label('Value from').fill('user.tenant')
@@ -97,6 +106,7 @@ testInChromium(
     await page.getByText('A path is user.attributes.NAME').waitFor()
     await label('Value from').fill('user.attributes.tenant')
     await label('Only with scope').fill('profile')
+    await tab('Who may sign in')
     await label('Roles').selectOption('admin')
     await save()
     expect(await stored('/clients/shop')).toMatchObject({
@@ -105,7 +115,9 @@ testInChromium(
       allowed_groups: [],
     })
     await page.getByRole('button', { name: 'Remove admin' }).click()
+    await tab('Tokens')
     await page.getByRole('button', { name: 'Remove tenant' }).click()
+    await tab('What people see')
     await label('Home page').fill('https://shop.northwind.example/')
     const buffer = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>')
     await label('Logo').setInputFiles({ name: 'logo.svg', mimeType: 'image/svg+xml', buffer })
@@ -125,7 +137,7 @@ testInChromium(
 testInChromium(
   'CON-15 attributes are defined for an organization, and those of a user changed by their type',
   async () => {
-    await enterConsole(page, served.url, '/console/organizations/default')
+    await enterConsole(page, served.url, '/console/organizations/default#attributes')
     await button('Define an attribute').click()
     const first = page.getByRole('group', { name: 'new attribute' })
     await first.getByLabel('Name', { exact: true }).fill('level')
@@ -250,6 +262,7 @@ testInChromium(
 
     await page.goto(`${served.url}/console/clients/shop`)
     await label('Name').fill('The shop')
+    await tab('Tokens')
     await page.getByRole('checkbox', { name: 'Ask people for consent' }).check()
     await page.getByText('2 changes').click()
     expect(await page.locator('.difference del').allInnerTexts()).toEqual(['Northwind shop', 'false'])
@@ -305,10 +318,10 @@ testInChromium(
     await label('Name').fill('Shop')
     await label('Address').fill('https://shop.example.com/events')
     await label('Events').fill('nothing.*')
-    await button('Create').click()
+    await submit()
     await page.getByText('No event type matches this pattern.').waitFor()
     await label('Events').fill('user.*\nsession.revoked')
-    await button('Create').click()
+    await submit()
     const secret = await page.getByRole('dialog').locator('code').innerText()
     expect(secret).toStartWith('whsec_')
     await button('Close').click()

@@ -176,9 +176,11 @@ testInChromium(
   'CON-11 by keyboard alone a setting of an organization is changed',
   async () => {
     await create(shown.served.app, '/organizations', { name: 'Acme', slug: 'acme' })
-    const { page, type, press, goTo } = await enter()
+    const { page, type, press, reach, goTo } = await enter()
     await goTo('acme', /Acme/)
     await heading('Acme')
+    await reach(page.getByRole('tab', { name: 'Names' }))
+    await page.keyboard.press('ArrowRight')
     await press(page.getByLabel('Everyone needs a second factor'), 'Space')
     await type('Longest sign-in', '12h')
     await page.keyboard.press('Enter')

@@ -1,5 +1,6 @@
 /** Tests in a browser the limits and refusals of the console's fields. */
 import { expect } from 'bun:test'
+import type { Locator } from 'playwright-core'
 import type { Limit } from '#src/console/app/api-form.tsx'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
@@ -72,6 +73,34 @@ const tooMuch = ({ maxLength, maxItems }: Limit): string => {
   return maxLength === undefined ? '!' : 'x'.repeat(Math.min(maxLength, 100_000) + 1)
 }
 
+/** Opens the section of the form that has the field. */
+const openSection = async (field: Locator): Promise<void> => {
+  const tab = await field.evaluate(each => each.closest('[role=tabpanel]')?.getAttribute('aria-labelledby'))
+  if (tab) await at.page.locator(`#${tab}`).click()
+  await field.waitFor()
+}
+
+/** Types durations at the limits and beyond them. */
+const testDuration = async (field: Locator, name: string, { min = 0, max = 0 }: Limit): Promise<void> => {
+  const unit = name.endsWith('_days') ? 'd' : 's'
+  const stored = await field.inputValue()
+  for (const [count, isGood] of [
+    [min - 1, false],
+    [min, true],
+    [max, true],
+    [max + 1, false],
+  ] as const) {
+    await field.fill(`${count}${unit}`)
+    const said = await field.evaluate(each => (each as HTMLInputElement).validationMessage)
+    expect([name, count, said]).toEqual([
+      name,
+      count,
+      isGood ? '' : expect.stringMatching(/^A number and s, m, h or d, such as (?:1[md]|5m)\.$/),
+    ])
+  }
+  await field.fill(stored)
+}
+
 testInChromium(
   'CON-12 each field of a form has the limits of the API, and says those of a text in its words',
   async () => {
@@ -87,7 +116,7 @@ testInChromium(
       await at.walk((path ?? '').slice(1))
       if (opener) await button(opener).click()
       const form = page.locator(opener ? 'dialog form' : 'main form.form')
-      for (const name of fields) await form.locator(`[name="${name}"]`).waitFor()
+      for (const name of fields) await form.locator(`[name="${name}"]`).waitFor({ state: 'attached' })
       const shown = await form
         .locator('input[name], textarea[name]')
         .evaluateAll(all => all.map(each => (each as HTMLInputElement).name))
@@ -99,11 +128,14 @@ testInChromium(
         const limit = limits[operation]?.[placeOf(name)] ?? {}
         const { message, min, max, required = false, item = {} } = limit
         const field = form.locator(`[name="${name}"]`)
+        await openSection(field)
         const seen = await field.evaluate(each => {
           const { min, max, required } = each as HTMLInputElement
           return { min, max, required }
         })
-        const textOf = (bound?: number) => (bound === undefined ? '' : String(bound))
+        const isDuration = /_ttl$|_days$/.test(name)
+        if (isDuration) await testDuration(field, name, limit)
+        const textOf = (bound?: number) => (bound === undefined || isDuration ? '' : String(bound))
         expect([screen, name, seen.min ?? '', seen.max ?? '']).toEqual([
           screen,
           name,
@@ -158,7 +190,7 @@ testInChromium(
     await at.walk('roles')
     await button('Add a role').click()
     await page.getByLabel('Name', { exact: true }).fill('admin')
-    await button('Create').click()
+    await page.locator('dialog').getByRole('button', { name: 'Add a role' }).click()
     await page.locator('#name-about').getByText('already has a role of this name').waitFor()
     expect(await page.getByText('already has a role of this name').count()).toBe(1)
   },

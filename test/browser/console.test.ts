@@ -34,6 +34,8 @@ afterEach(async () => {
 })
 afterAll(closeChromium)
 
+/** Sends the form of the dialog; the button has the title of the dialog. */
+const submit = () => page.locator('dialog [type=submit]').click()
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
 const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
 /** Waits for the answer, because the message of an earlier change may still be shown. */
@@ -214,7 +216,7 @@ testInChromium(
     await enterConsole(page, served.url, '/console/roles')
     await button('Add a role').click()
     await page.getByLabel('Name').fill('helper')
-    await button('Create').click()
+    await submit()
     await heading('helper')
     await page.getByRole('group', { name: 'users' }).getByLabel('read').check()
     await save()
@@ -224,8 +226,9 @@ testInChromium(
     await open('Organizations')
     await button('Add an organization').click()
     await page.getByLabel('Name').fill('Acme Inc')
-    await button('Create').click()
+    await submit()
     await heading('Acme Inc')
+    await page.getByRole('tab', { name: 'Sign-ins' }).click()
     await page.getByLabel('Longest sign-in').fill('soon')
     await button('Save changes').click()
     await page.getByText('A whole number followed by m, h, d or w').waitFor()
@@ -249,7 +252,7 @@ testInChromium(
     await page.getByLabel('Client ID there').fill('their-id')
     await page.getByLabel('Client secret there').fill('their-secret')
     await page.getByText(`${served.url}/oauth/social/google/callback`).waitFor()
-    await button('Create').click()
+    await submit()
     await heading(/Google/)
     const provider = async () => (await served.app.admin('GET', '/identity-providers/google')).body
     expect(await provider()).toMatchObject({ enabled: false, preset: 'google', client_id: 'their-id' })
@@ -278,7 +281,7 @@ testInChromium(
       await page.getByRole('combobox', { name: 'Provider' }).selectOption(name)
       await page.getByLabel('Client ID there').fill('their-id')
       await page.getByLabel('Client secret there').fill('their-secret')
-      await button('Create').click()
+      await submit()
       await heading(new RegExp(name))
       await open('Identity providers')
     }

@@ -2,6 +2,7 @@ import { type ComponentChildren, createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
 import { fieldLimits } from './limits.ts' with { type: 'macro' }
+import { reveal } from './router.ts'
 
 /** Limits of a field in the API: a text, a number or a list of texts. */
 export interface Limit {
@@ -53,6 +54,11 @@ export const ApiForm = (props: {
       onSubmit={event => {
         event.preventDefault()
         onSubmit()
+      }}
+      onInvalidCapture={({ target, currentTarget }) => {
+        // The browser moves the focus to the first of these fields.
+        const first = currentTarget.querySelector(':is(input, textarea, select):invalid')
+        if (first && first === target) reveal(first)
       }}
     >
       <Operation.Provider value={{ limits: limitsOf(method, path), problem }}>

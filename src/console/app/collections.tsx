@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { useRefusals } from './api-form.tsx'
 import { Field, Refusals } from './fields.tsx'
 import { Icon } from './icons.tsx'
 import { say, words } from './words.ts'
@@ -72,36 +73,40 @@ export const Picker = (props: {
   const { name, chosen, options, onChosen } = props
   const labelOf = (value: string) => options.find(([known]) => known === value)?.[1] ?? value
   const left = options.filter(([value]) => !chosen.includes(value))
+  const isRefused = useRefusals(name).length > 0
   return (
     <div class="field">
       <label for={name}>{props.label}</label>
-      {chosen.length > 0 && (
-        <ul class="chips">
-          {chosen.map(value => (
-            <li key={value}>
-              <span>{labelOf(value)}</span>
-              <RemoveButton
-                label={labelOf(value)}
-                onClick={() => onChosen(chosen.filter(each => each !== value))}
-              />
-            </li>
+      <div class="picker">
+        {chosen.length > 0 && (
+          <ul class="chips">
+            {chosen.map(value => (
+              <li key={value}>
+                <span>{labelOf(value)}</span>
+                <RemoveButton
+                  label={labelOf(value)}
+                  onClick={() => onChosen(chosen.filter(each => each !== value))}
+                />
+              </li>
+            ))}
+          </ul>
+        )}
+        <select
+          id={name}
+          value=""
+          aria-describedby={`${name}-about`}
+          aria-invalid={isRefused || undefined}
+          disabled={left.length === 0}
+          onChange={event => onChosen([...chosen, event.currentTarget.value].sort())}
+        >
+          <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
+          {left.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
           ))}
-        </ul>
-      )}
-      <select
-        id={name}
-        value=""
-        aria-describedby={`${name}-about`}
-        disabled={left.length === 0}
-        onChange={event => onChosen([...chosen, event.currentTarget.value].sort())}
-      >
-        <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
-        {left.map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
+        </select>
+      </div>
       <div id={`${name}-about`}>
         {props.hint && <p class="hint">{props.hint}</p>}
         <Refusals name={name} />

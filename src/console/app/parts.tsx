@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { may } from './me.ts'
-import { useArrival } from './router.ts'
+import { reveal, useArrival } from './router.ts'
 import { ago, exactDate, exactTime, words } from './words.ts'
 
 const { common } = words
@@ -145,7 +145,7 @@ const RequestId = ({ id }: { id: string }) => (
 
 /**
  * Shows a refused call. In a form it leaves out refusals that are shown beside their field, and moves the
- * focus to the first of these fields.
+ * focus to the first of these fields, or to its refusal where no single field can have the focus.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
@@ -156,7 +156,10 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
     const form = notice.current?.closest('form')
     const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]
     setShown({ problem, fields: refusals.map(({ dataset }) => dataset.refused) })
-    form?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus()
+    const first = form?.querySelector<HTMLElement>('[aria-invalid=true], [data-refused]')
+    if (!first) return
+    reveal(first)
+    first.focus()
   }, [problem])
   if (!problem) return null
   const { error_description, details = [], request_id } = problem

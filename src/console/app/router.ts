@@ -1,16 +1,29 @@
 import { signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
 
+/** Decodes the percent escapes in a part of a path; returns a part with malformed escapes unchanged. */
+export const decoded = (part: string): string => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
 const here = () => location.pathname.replace(/\/+$/, '') || '/console'
 
-/** Path and query of the current screen. */
+const placeHere = () => decoded(location.hash.slice(1))
+
+/** Path, query and fragment of the current screen. */
 export const path = signal(here())
 export const query = signal(new URLSearchParams(location.search))
+export const fragment = signal(placeHere())
 
 /** Shows the screen of the current address. */
 export const follow = (): void => {
   path.value = here()
   query.value = new URLSearchParams(location.search)
+  fragment.value = placeHere()
 }
 
 /** Number of screens opened so far. */
@@ -37,12 +50,20 @@ export const startVisit = (by: typeof arrival = 'link'): void => {
   visits.value++
 }
 
+/** Opens the section of a form that contains the element, at once, so that the element can get the focus. */
+export const reveal = (element: Element): void => {
+  const panel = element.closest<HTMLElement>('[role=tabpanel]')
+  if (!panel?.hidden) return
+  panel.hidden = false
+  go(`#${panel.dataset.section}`, { replace: true })
+}
+
 const arrive = (): void => {
   if (!arrival) return
   document.querySelector('h1')?.focus({ preventScroll: true })
   // After Back or Forward the browser restores the scroll position.
   if (arrival === 'history') return
-  const place = document.getElementById(decoded(location.hash.slice(1)))
+  const place = document.getElementById(placeHere())
   if (place) place.scrollIntoView()
   else scrollTo({ top: 0 })
 }
@@ -79,13 +100,4 @@ export const startRouter = (): void => {
     event.preventDefault()
     go(link.pathname + link.search + link.hash)
   })
-}
-
-/** Decodes the percent escapes in a part of a path; returns a part with malformed escapes unchanged. */
-export const decoded = (part: string): string => {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
 }

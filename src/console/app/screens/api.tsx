@@ -3,11 +3,13 @@ import type { ApiAnswer } from '#src/directory/apis/schema.ts'
 import { AsCode } from '../as-code.tsx'
 import { Entries, Picker, RemoveButton } from '../collections.tsx'
 import { Deletion } from '../deletion.tsx'
+import { DurationField } from '../duration-field.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { Card, EventsLink, Heading, Value } from '../parts.tsx'
+import { Sections } from '../sections.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import type { ListedClient } from './clients.tsx'
@@ -164,44 +166,41 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
   const roles = useObject<PageOf<{ name: string }>>(`/roles?${within}`).data
   const clients = useObject<PageOf<ListedClient>>(`/clients?${within}`).data
   const options: Options = (clients?.data ?? []).map(({ client_id, name }) => [client_id, name])
-  return (
-    <EditForm edit={edit} path={path} stored={api}>
-      <Card title={text.settings}>
-        <Field
-          name="name"
-          label={text.name}
-          hint={text.nameHint}
-          value={values.name}
-          onValue={name => set({ name })}
-        />
-        <div class="pair">
-          <Field
-            name="access_token_ttl"
-            label={text.ttl}
-            hint={text.ttlHint}
-            value={String(values.access_token_ttl ?? '')}
-            onValue={ttl => set({ access_token_ttl: ttl === '' ? null : Number(ttl) })}
-          />
-          <Choice
-            label={text.alg}
-            value={values.access_token_alg ?? ''}
-            options={[['', text.algDefault], ...signingAlgs.map((alg): [string, string] => [alg, alg])]}
-            onValue={alg => set({ access_token_alg: (alg || null) as Api['access_token_alg'] })}
-          />
-        </div>
-        <Check
-          label={text.dynamic}
-          hint={text.dynamicHint}
-          checked={values.open_to_dynamic_clients}
-          onChecked={open_to_dynamic_clients => set({ open_to_dynamic_clients })}
-        />
-      </Card>
-      <Scopes
-        key={edit.version}
-        scopes={values.scopes}
-        roles={roles?.data.map(({ name }) => name) ?? []}
-        onScopes={scopes => set({ scopes })}
+  const general = (
+    <Card title={text.settings}>
+      <Field
+        name="name"
+        label={text.name}
+        hint={text.nameHint}
+        value={values.name}
+        onValue={name => set({ name })}
       />
+      <div class="pair">
+        <DurationField
+          key={edit.version}
+          name="access_token_ttl"
+          label={text.ttl}
+          hint={text.ttlHint}
+          value={values.access_token_ttl}
+          onValue={access_token_ttl => set({ access_token_ttl })}
+        />
+        <Choice
+          label={text.alg}
+          value={values.access_token_alg ?? ''}
+          options={[['', text.algDefault], ...signingAlgs.map((alg): [string, string] => [alg, alg])]}
+          onValue={alg => set({ access_token_alg: (alg || null) as Api['access_token_alg'] })}
+        />
+      </div>
+      <Check
+        label={text.dynamic}
+        hint={text.dynamicHint}
+        checked={values.open_to_dynamic_clients}
+        onChecked={open_to_dynamic_clients => set({ open_to_dynamic_clients })}
+      />
+    </Card>
+  )
+  const applications = (
+    <>
       <Clients api={values} options={options} onClients={clients => set({ clients })} />
       <Card>
         <Picker
@@ -213,6 +212,29 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
           onChosen={served_by => set({ served_by })}
         />
       </Card>
+    </>
+  )
+  return (
+    <EditForm edit={edit} path={path} stored={api}>
+      <Sections
+        label={text.settings}
+        sections={[
+          { id: 'settings', label: text.settings, content: general },
+          {
+            id: 'scopes',
+            label: text.scopes,
+            content: (
+              <Scopes
+                key={edit.version}
+                scopes={values.scopes}
+                roles={roles?.data.map(({ name }) => name) ?? []}
+                onScopes={scopes => set({ scopes })}
+              />
+            ),
+          },
+          { id: 'clients', label: text.clients, content: applications },
+        ]}
+      />
     </EditForm>
   )
 }

@@ -2,11 +2,13 @@ import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { AsCode } from '../as-code.tsx'
 import { Deletion } from '../deletion.tsx'
+import { DurationField } from '../duration-field.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Badge, Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
+import { Sections } from '../sections.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { words } from '../words.ts'
 import { Admission, Claims } from './admission.tsx'
@@ -41,41 +43,44 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
       }}
     />
   )
-  const seconds = (name: 'access_token_ttl' | 'refresh_token_ttl', label: string) => (
-    <Field
+  const lifetime = (name: 'access_token_ttl' | 'refresh_token_ttl', label: string) => (
+    <DurationField
+      key={edit.version}
       name={name}
       label={label}
-      value={String(values[name])}
-      onValue={text => set({ [name]: Number(text) })}
+      value={values[name]}
+      onValue={value => set({ [name]: value })}
     />
   )
   const logsIn = values.grant_types.includes('authorization_code')
-  return (
-    <EditForm edit={edit} path={path} stored={client}>
-      <Card title={words.common.settings}>
-        <Field name="name" label={words.common.name} value={values.name} onValue={name => set({ name })} />
-        <Field
-          name="description"
-          label={words.common.description}
-          hint={words.client.descriptionHint}
-          multiline={2}
-          value={values.description}
-          onValue={description => set({ description })}
-        />
-        <Choice
-          label={words.client.kind}
-          value={values.kind ?? ''}
-          options={kindOptions}
-          onValue={kind => set({ kind: (kind || null) as Client['kind'] })}
-        />
-      </Card>
-      {logsIn && (
-        <Card title={words.client.addresses} lead={words.client.addressesLead}>
-          {uris('redirect_uris', words.client.redirectUris, words.client.redirectUrisHint)}
-          {uris('post_logout_redirect_uris', words.client.afterLogout, words.client.afterLogoutHint)}
-          {uris('web_origins', words.client.origins, words.client.originsHint)}
-        </Card>
-      )}
+  const general = (
+    <Card title={words.common.settings}>
+      <Field name="name" label={words.common.name} value={values.name} onValue={name => set({ name })} />
+      <Field
+        name="description"
+        label={words.common.description}
+        hint={words.client.descriptionHint}
+        multiline={2}
+        value={values.description}
+        onValue={description => set({ description })}
+      />
+      <Choice
+        label={words.client.kind}
+        value={values.kind ?? ''}
+        options={kindOptions}
+        onValue={kind => set({ kind: (kind || null) as Client['kind'] })}
+      />
+    </Card>
+  )
+  const addresses = (
+    <Card title={words.client.addresses} lead={words.client.addressesLead}>
+      {uris('redirect_uris', words.client.redirectUris, words.client.redirectUrisHint)}
+      {uris('post_logout_redirect_uris', words.client.afterLogout, words.client.afterLogoutHint)}
+      {uris('web_origins', words.client.origins, words.client.originsHint)}
+    </Card>
+  )
+  const tokens = (
+    <>
       <Card title={words.client.tokens}>
         <Field
           name="scopes"
@@ -89,8 +94,8 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
           }}
         />
         <div class="pair">
-          {seconds('access_token_ttl', words.client.accessTtl)}
-          {seconds('refresh_token_ttl', words.client.refreshTtl)}
+          {lifetime('access_token_ttl', words.client.accessTtl)}
+          {lifetime('refresh_token_ttl', words.client.refreshTtl)}
         </div>
         {logsIn && (
           <Check
@@ -107,8 +112,28 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
         claims={values.claims}
         onClaims={claims => set({ claims })}
       />
-      {logsIn && <Admission client={values} onChange={set} />}
-      {logsIn && <Presentation key={edit.version} client={values} onChange={set} />}
+    </>
+  )
+  return (
+    <EditForm edit={edit} path={path} stored={client}>
+      <Sections
+        label={words.common.settings}
+        sections={[
+          { id: 'settings', label: words.common.settings, content: general },
+          logsIn && { id: 'addresses', label: words.client.addresses, content: addresses },
+          { id: 'tokens', label: words.client.tokens, content: tokens },
+          logsIn && {
+            id: 'admission',
+            label: words.admission.title,
+            content: <Admission client={values} onChange={set} />,
+          },
+          logsIn && {
+            id: 'presentation',
+            label: words.client.presentation,
+            content: <Presentation key={edit.version} client={values} onChange={set} />,
+          },
+        ]}
+      />
     </EditForm>
   )
 }

@@ -1,4 +1,5 @@
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
+import { DurationField } from '../duration-field.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
@@ -44,13 +45,13 @@ export const LoginSettings = (props: { settings: Settings; onChange(change: Part
           ]}
           onValue={email_code => onChange({ email_code: email_code as Settings['email_code'] })}
         />
-        <Field
+        <DurationField
           name="settings.remember_browser_days"
           label={words.organization.rememberDays}
           hint={words.organization.rememberDaysHint}
-          autocomplete="off"
-          value={settings.remember_browser_days?.toString() ?? ''}
-          onValue={days => onChange({ remember_browser_days: days === '' ? null : Number(days) })}
+          unit="d"
+          value={settings.remember_browser_days}
+          onValue={remember_browser_days => onChange({ remember_browser_days })}
         />
         <Field
           name="settings.session_ttl"

@@ -5,6 +5,7 @@ import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Card, Heading, Value } from '../parts.tsx'
+import { Sections } from '../sections.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { words } from '../words.ts'
 import { Definitions } from './attributes.tsx'
@@ -54,21 +55,46 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
   return (
     <EditForm edit={edit} path={path} stored={organization}>
-      <div class="columns">
-        <div class="stack">
-          <Names values={values} onChange={set} />
-          <LoginSettings settings={settings} onChange={choose} />
-          <TermsSettings settings={settings} onChange={choose} />
-        </div>
-        <div class="stack">
-          <Joining key={`joining ${edit.version}`} settings={settings} onChange={choose} />
-          <DynamicPolicies key={`dynamic ${edit.version}`} settings={settings} onChange={choose} />
-        </div>
-      </div>
-      <Definitions
-        key={`attributes ${edit.version}`}
-        definitions={settings.user_attributes ?? []}
-        onDefinitions={user_attributes => choose({ user_attributes })}
+      <Sections
+        label={words.common.settings}
+        sections={[
+          {
+            id: 'names',
+            label: words.organization.names,
+            content: <Names values={values} onChange={set} />,
+          },
+          {
+            id: 'sign-in',
+            label: words.organization.logins,
+            content: <LoginSettings key={edit.version} settings={settings} onChange={choose} />,
+          },
+          {
+            id: 'joining',
+            label: words.joining.title,
+            content: <Joining key={edit.version} settings={settings} onChange={choose} />,
+          },
+          {
+            id: 'terms',
+            label: words.organization.accepted,
+            content: <TermsSettings settings={settings} onChange={choose} />,
+          },
+          {
+            id: 'dynamic',
+            label: words.nav.dynamicClients,
+            content: <DynamicPolicies key={edit.version} settings={settings} onChange={choose} />,
+          },
+          {
+            id: 'attributes',
+            label: words.attributes.definitions,
+            content: (
+              <Definitions
+                key={edit.version}
+                definitions={settings.user_attributes ?? []}
+                onDefinitions={user_attributes => choose({ user_attributes })}
+              />
+            ),
+          },
+        ]}
       />
     </EditForm>
   )
@@ -91,7 +117,7 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
           {words.common.events}
         </a>
       </Heading>
-      <div class="stack">
+      <div class="narrow stack">
         <Form organization={organization} loaded={loaded} />
         <AsCode section="organizations" path={`/organizations/${organization.id}`} object={organization} />
         {organization.id !== DEFAULT && (

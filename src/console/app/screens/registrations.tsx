@@ -26,7 +26,7 @@ export const RegistrationsScreen = () => {
     <>
       <Heading title={words.nav.registrations} lead={text.lead}>
         {may('organizations:read') && (
-          <a class="button" href={`/console/organizations/${person.value?.organization_id}`}>
+          <a class="button" href={`/console/organizations/${person.value?.organization_id}#joining`}>
             {text.setting}
           </a>
         )}

@@ -1,0 +1,59 @@
+import type { ComponentChildren } from 'preact'
+import { fragment, go } from './router.ts'
+
+/** A part of a long form. Its id is the fragment of the address that opens it. */
+interface Section {
+  id: string
+  label: string
+  content: ComponentChildren
+}
+
+/**
+ * Shows one section of a form at a time, chosen by tabs. All sections stay in the form, so that one button
+ * saves them together and their entries are kept.
+ */
+export const Sections = (props: { label: string; sections: readonly (Section | false)[] }) => {
+  const sections = props.sections.filter(section => section !== false)
+  const ids = sections.map(({ id }) => id)
+  const open = ids.includes(fragment.value) ? fragment.value : (ids[0] ?? '')
+  const move = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    const step = Number(event.key === 'ArrowRight') - Number(event.key === 'ArrowLeft')
+    if (step === 0) return
+    const next = ids.at((ids.indexOf(open) + (document.dir === 'rtl' ? -step : step)) % ids.length)
+    go(`#${next}`, { replace: true })
+    event.currentTarget.querySelector<HTMLElement>(`[href="#${next}"]`)?.focus()
+  }
+  return (
+    <>
+      <div class="sections" role="tablist" aria-label={props.label} onKeyDown={move}>
+        {sections.map(({ id, label }) => (
+          <a
+            key={id}
+            id={`tab-${id}`}
+            role="tab"
+            href={`#${id}`}
+            aria-selected={id === open}
+            aria-controls={`panel-${id}`}
+            tabIndex={id === open ? 0 : -1}
+          >
+            {label}
+          </a>
+        ))}
+      </div>
+      {sections.map(({ id, content }) => (
+        // The id of the panel is not the fragment, because the browser would scroll the tabs out of view.
+        <div
+          key={id}
+          id={`panel-${id}`}
+          class="stack"
+          role="tabpanel"
+          aria-labelledby={`tab-${id}`}
+          data-section={id}
+          hidden={id !== open}
+        >
+          {content}
+        </div>
+      ))}
+    </>
+  )
+}
