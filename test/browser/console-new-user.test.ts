@@ -108,7 +108,6 @@ testInChromium(
     await at.heading('Partner is connected')
     expect(await stored('/clients/partner')).toMatchObject({ consent_required: true })
 
-    await at.walk('clients')
     await at.walk('clients/new')
     await at.page.getByRole('radio', { name: /^Service/ }).check()
     expect(await at.page.getByRole('radio', { name: /Someone else’s/ }).count()).toBe(0)

@@ -50,6 +50,10 @@ testInChromium(
     await field.fill('nothing like that')
     await at.page.getByText('Nothing found.').waitFor()
     expect(await axeFindings(at.page)).toEqual([])
+    await at.page.route('**/roles?*', route => route.abort())
+    await field.fill('northwind')
+    await at.page.getByText('The server cannot be reached.').waitFor()
+    expect(await at.page.getByText('Nothing found.').count()).toBe(0)
   },
   60_000,
 )

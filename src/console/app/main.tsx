@@ -3,7 +3,7 @@ import { Frame, Gate } from './frame.tsx'
 import { onDemand, type Screen } from './on-demand.tsx'
 import { startPalette } from './palette.tsx'
 import { Failure } from './parts.tsx'
-import { decoded, follow, path, startRouter } from './router.ts'
+import { decoded, follow, opened, path, startRouter } from './router.ts'
 import { ClientsScreen } from './screens/clients.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
 import { UsersScreen } from './screens/users.tsx'
@@ -50,11 +50,12 @@ const objects: Record<string, Screen> = {
 
 const Shown = () => {
   const here = path.value.replace(/^\/console\/?/, '')
+  const key = `${opened.value} ${here}`
   const Found = Object.hasOwn(screens, here) ? screens[here] : undefined
-  if (Found) return <Found key={here} id="" />
+  if (Found) return <Found key={key} id="" />
   const [kind = '', id] = here.split(/\/(.*)/s)
   const One = Object.hasOwn(objects, kind) ? objects[kind] : undefined
-  if (One && id) return <One key={here} id={decoded(id)} />
+  if (One && id) return <One key={key} id={decoded(id)} />
   return <Failure problem={{ status: 404, error: 'not_found', error_description: '' }} />
 }
 

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { read, withQuery } from './api.ts'
+import { asProblem, read, withQuery } from './api.ts'
 import { useModal } from './dialogs.tsx'
 import { type PageOf, useSettled } from './hooks.ts'
 import { Icon, type IconName } from './icons.tsx'
@@ -67,21 +67,24 @@ interface Named {
   organization_id?: string
 }
 
+/** Handler for a failed call. A refused call finds nothing, because the caller may lack the permission. */
+const nothingIfRefused = (error: unknown): Named[] => {
+  const { status } = asProblem(error)
+  if (status === 0 || status >= 500) throw error
+  return []
+}
+
 /**
- * Searches a list, and reads the object whose id is the term. Refused calls find nothing, because the caller
- * may lack the permission. `limit` is the maximum number of results; a longer term finds the objects that are
- * left out.
+ * Searches a list, and reads the object whose id is the term. `limit` is the maximum number of results; a
+ * longer term finds the objects that are left out.
  */
 const search = async (path: string, prefix: string, term: string, limit: number): Promise<Named[]> => {
   const found = await read<PageOf<Named>>(withQuery(path, { search: term, limit })).then(
     ({ data }) => data,
-    () => [],
+    nothingIfRefused,
   )
   if (found.length > 0 || !prefix || !term.startsWith(prefix)) return found
-  return read<Named>(`${path}/${encodeURIComponent(term)}`).then(
-    object => [object],
-    () => [],
-  )
+  return read<Named>(`${path}/${encodeURIComponent(term)}`).then(object => [object], nothingIfRefused)
 }
 
 /** Finds users, applications, organizations and roles, at most 20. */
@@ -130,19 +133,30 @@ const find = async (term: string): Promise<Found[]> => {
   ]
 }
 
+/** Results of a search, or the reason why it failed. */
+interface Results {
+  of: string
+  items: Found[]
+  failure?: string
+}
+const nothing: Results = { of: '', items: [] }
+
 const Panel = (props: { opening: number }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [text, setText] = useState('')
   /** Results for the text `of`. They stay while the search for the next text runs. */
-  const [found, setFound] = useState<{ of: string; items: Found[] }>({ of: '', items: [] })
+  const [found, setFound] = useState(nothing)
   const [at, setAt] = useState(0)
   const term = useSettled(text.trim().toLowerCase(), 150)
   useModal(dialog)
   useEffect(() => {
     setAt(0)
-    if (term === '') return setFound({ of: '', items: [] })
+    if (term === '') return setFound(nothing)
     let isCurrent = true
-    void find(term).then(items => isCurrent && setFound({ of: term, items }))
+    find(term)
+      .then(items => ({ items }))
+      .catch(error => ({ items: [], failure: asProblem(error).error_description }))
+      .then(results => isCurrent && setFound({ of: term, ...results }))
     return () => {
       isCurrent = false
     }
@@ -209,7 +223,11 @@ const Panel = (props: { opening: number }) => {
           </div>
         ))}
       </div>
-      {shown.length === 0 && found.of === typed && <p class="hint">{palette.none}</p>}
+      {found.of === typed && (found.failure || shown.length === 0) && (
+        <p class="hint" role="status">
+          {found.failure ?? palette.none}
+        </p>
+      )}
     </dialog>
   )
 }

@@ -26,7 +26,9 @@ export const follow = (): void => {
   fragment.value = placeHere()
 }
 
-/** Number of screens opened so far. */
+/** Number of screens opened so far by a link. A link to the current screen resets it. */
+export const opened = signal(0)
+/** Number of visits so far: opened screens, and changes of the heading. */
 const visits = signal(0)
 /**
  * The way in which the current screen was opened; undefined once the person has pressed a key or a pointer
@@ -40,7 +42,10 @@ let arrival: 'link' | 'history' | undefined
  */
 export const go = (url: string, { replace = false } = {}): void => {
   history[replace ? 'replaceState' : 'pushState'](null, '', url)
-  if (!replace) startVisit()
+  if (!replace) {
+    startVisit()
+    opened.value++
+  }
   follow()
 }
 
