@@ -1,29 +1,13 @@
-import { ConfigError } from '#src/config.ts'
-import { readBounded, YamlError } from '#src/lib/yaml.ts'
 import type { Change } from '#src/seed/apply.ts'
+import { readSeedText } from '#src/seed/file.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
-
-/** Maximum bytes of a seed file, enough for 120,000 users. Parsing such a file takes 1.4 GB of memory. */
-const MAX_BYTES = 16 * 1024 * 1024
 
 /**
  * Reads a seed file; `-` is standard input.
  *
  * @throws ConfigError when the file cannot be read, SeedError when it is not YAML
  */
-export const readSeedFile = (file: string): ReadSeed => parseSeed(textOf(file), file, process.env)
-
-const textOf = (file: string): string => {
-  try {
-    return readBounded(file, MAX_BYTES)
-  } catch (error) {
-    if (error instanceof YamlError)
-      throw new ConfigError(
-        `${file}: ${error.message} Split it into several files: entries that a file does not name stay unchanged.`,
-      )
-    throw new ConfigError(`${file}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
-  }
-}
+export const readSeedFile = (file: string): ReadSeed => parseSeed(readSeedText(file), file, process.env)
 
 const signs = { create: '+', update: '~', delete: '-' }
 

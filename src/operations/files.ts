@@ -1,18 +1,21 @@
 import { type Config, ConfigError } from '#src/config.ts'
+import { isStream, readSeedText } from '#src/seed/file.ts'
 import { readPlaces } from '#src/sessions/geoip.ts'
 import { readCertificate } from './certificate.ts'
 
 /**
- * Checks the files that the settings name.
+ * Checks the files that the settings name: certificate, key and GeoIP file with their content, and that the
+ * seed file can be read. The seed is not parsed, because a large one takes over 1 GB of memory.
  *
  * @param now milliseconds since the epoch
- * @throws ConfigError for the first file of the settings that is missing or invalid
+ * @throws ConfigError for the first file that is missing or invalid, and for an expired certificate
  */
 export const checkFiles = async (config: Config, now: number): Promise<void> => {
   const certificate = readCertificate(config)
   if (certificate && certificate.expires_at < now)
     throw new ConfigError(`tls_cert: the certificate in ${config.tls_cert} has expired.`)
   if (config.geoip_file !== undefined) await checkPlaces(config.geoip_file)
+  if (config.seed_file !== undefined && !isStream(config.seed_file)) readSeedText(config.seed_file)
 }
 
 const checkPlaces = async (file: string): Promise<void> => {

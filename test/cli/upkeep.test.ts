@@ -214,6 +214,14 @@ describe('doctor and config check', () => {
     expect(stderr).toContain('2 checks failed')
   })
 
+  test('a missing seed file is named, because the next start would stop at it', async () => {
+    const { stdout } = await gatehouse(['doctor'], {
+      GATEHOUSE_DATA_DIR: path('nowhere'),
+      GATEHOUSE_SEED_FILE: '/no/seed.yaml',
+    })
+    expect(stdout).toMatch(/^fail {2}files +\/no\/seed\.yaml: cannot be read \(ENOENT\)\.$/m)
+  })
+
   test('a missing theme that an organization uses is named, as is a file that cannot be a theme', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     await using server = await serveExecutable({}, data_dir)
@@ -244,5 +252,7 @@ describe('doctor and config check', () => {
       GATEHOUSE_TLS_KEY: '/no.key',
     })
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('/no.pem cannot be read') })
+    const seeded = await gatehouse(['config', 'check'], { GATEHOUSE_SEED_FILE: '-' })
+    expect(seeded).toMatchObject({ code: 0, stdout: 'The settings are valid.\n' })
   })
 })
