@@ -65,8 +65,8 @@ export const getData =
   }
 
 /**
- * Returns an event for the user's download. The address and user agent of an administrator who acted on the
- * user are left out. An unknown actor's address and user agent, such as after a wrong password, are included.
+ * Returns an event for the user's download. When another user or client caused the event, its address and
+ * user agent are left out. They are included when nobody was authenticated, such as in a failed login.
  */
 const eventOf = (
   { id }: Viewer['user'],
@@ -83,7 +83,10 @@ const eventOf = (
   timestamp: iso(timestamp),
 })
 
-/** Downloads all data stored about the user, except secrets that would allow a login. */
+/**
+ * Downloads the data stored about the user: all except secrets that would allow a login, and events before
+ * the latest 10,000.
+ */
 export const postDownload =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -18,13 +18,13 @@ const shown = ({ events }: Queries['tables']) => ({
   metadata: events.metadata,
 })
 
-/** Lists the events in which the user is actor or target, latest first, at most 10,000. */
+/** Lists the events that the user caused or that concern the user, latest first, at most 10,000. */
 export const listOwnEvents = (q: Queries, user_id: UserId) => {
   const { events } = q.tables
   return q
     .select(shown(q.tables))
     .from(events)
-    .where(or(eq(events.actor_id, user_id), eq(events.target_id, user_id)))
+    .where(or(eq(events.actor_id, user_id), eq(events.target_id, user_id), eq(events.subject_id, user_id)))
     .orderBy(desc(events.seq))
     .limit(MAX_EVENTS)
 }

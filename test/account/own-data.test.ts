@@ -205,6 +205,8 @@ describe('download', () => {
     await redeem(shop, answerOf(await browser.submit(consent, { decision: 'approve' })).code)
     const page = await shown(browser, '/account/data', 'Your data')
     const other = await addUser(app, 'eve')
+    const { body: group } = await app.admin('POST', '/groups', { name: 'Sales' })
+    for (const { id } of [user, other]) await app.admin('PUT', `/groups/${group.id}/members/${id}`)
     await app.events()
     const file = await browser.submit(page, {}, '/account/data/download')
     expect(await app.events()).toEqual([])
@@ -231,6 +233,9 @@ describe('download', () => {
     expect(data.events.map(({ type }: Json) => type)).toContain('user.mfa_enabled')
     const own = data.events.filter(({ type }: Json) => type === 'user.mfa_enabled')
     expect(own).toMatchObject([{ ip_address: '192.0.2.10', user_agent: expect.any(String) }])
+    // Events of other objects that concern this user are listed as well, and those of other users are not.
+    const joined = data.events.filter(({ type }: Json) => type === 'group.updated')
+    expect(joined).toMatchObject([{ metadata: { name: 'Sales', member_added: user.id } }])
     // An event that an administrator caused omits the administrator's id, address and user agent.
     const foreign = data.events.filter(({ type }: Json) => type === 'user.created')
     expect(foreign.map(Object.keys)).toEqual([
