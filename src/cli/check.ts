@@ -8,9 +8,10 @@ import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
 /**
- * Reads the whole database, opens every key and secret, and checks the audit log. A server may run meanwhile.
+ * Reads the whole database. When it is consistent, opens the signing keys and the stored secrets, and checks
+ * the events. A server may run meanwhile.
  *
- * @throws Error when anything is damaged
+ * @throws Error after any finding
  */
 export const check = async (options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)

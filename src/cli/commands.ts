@@ -140,7 +140,10 @@ export const commands: readonly CommandRow[] = [
         undefined,
         { choices: ['web', 'spa', 'native', 'service'], isMandatory: true },
       ],
-      ['--redirect <url...>', 'address of the application that a sign-in returns to; compared exactly'],
+      [
+        '--redirect <url...>',
+        'address of the application that a sign-in returns to; compared exactly, but http://127.0.0.1/… without a port matches any port',
+      ],
       [
         '--post-logout-redirect <url...>',
         'addresses that a logout may return to; default: the front page of each http(s) redirect URL',
@@ -203,7 +206,7 @@ export const commands: readonly CommandRow[] = [
     arguments: [
       [
         '<command...>',
-        'command after --; its environment has SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET and SERVICE_REALM',
+        'command after --; its environment has SERVICE_URL, SERVICE_REALM, SERVICE_CLIENT_ID and, for a client with a secret, SERVICE_CLIENT_SECRET',
       ],
     ],
     options: [
@@ -229,7 +232,7 @@ export const commands: readonly CommandRow[] = [
       ['--expires-in <duration>', 'lifetime, such as 15m'],
       [
         '--data-dir <dir>',
-        'directory of the instance; default: the running development server, else the settings',
+        'directory of the instance; default: the settings, else the running development server',
       ],
       ['-o, --output <form>', 'token, json or header', 'token'],
     ],
@@ -254,7 +257,10 @@ export const commands: readonly CommandRow[] = [
     about: 'write the instance as a seed file for `gatehouse apply`',
     arguments: [['[file]', 'file to write; default: standard output']],
     options: [
-      ['--secrets', 'include hashes of passwords and client secrets, and the secrets of identity providers'],
+      [
+        '--secrets',
+        'include hashes of passwords and client secrets, and the secrets of identity providers and webhooks',
+      ],
       ['--pictures', 'include the pictures of people, up to 350 kB each'],
     ],
     run: async (options, file) => (await import('./export.ts')).exportInstance(file, options),
@@ -304,7 +310,7 @@ export const commands: readonly CommandRow[] = [
   { name: 'events', about: 'read the audit log' },
   {
     name: 'events export',
-    about: 'print the audit events as JSON Lines, oldest first',
+    about: 'print the audit events of the database as JSON Lines, oldest first',
     options: [
       ['--since <time>', 'only events from this time on, such as 2026-01-31T08:00:00Z; default: all'],
     ],

@@ -5,7 +5,10 @@ type Options = Record<string, unknown>
 /** A parsed call of a command. */
 export interface CommandCall {
   options(): Options
-  /** Runs the command. Returns an exit code only when the parser has printed help or refused the call. */
+  /**
+   * Runs the command. Returns an exit code only when the parser has printed help or refused the call; a
+   * command with an exit code of its own sets `process.exitCode`.
+   */
   run(): Promise<number | undefined>
 }
 

@@ -73,7 +73,7 @@ const loop: Check = async ({ config: { url, metrics_token } }) => {
   )
 }
 
-/** Checks that are skipped when there is no instance, each with the text that the output shows for it. */
+/** Checks that are skipped while no database exists, each with the text that the output shows for it. */
 const needInstance: Record<string, string> = {
   modes: 'the modes of the files',
   themes: 'the themes in use',
@@ -84,7 +84,7 @@ const hasInstance = ({ database_url, data_dir }: Config): boolean =>
   Boolean(database_url) || existsSync(join(data_dir, DATABASE_FILE))
 
 /**
- * Checks every dependency of `serve` and prints a line for each check.
+ * Checks what a running server depends on, and prints a line for each check.
  *
  * @throws Error when a check fails
  */

@@ -7,7 +7,10 @@ import { openExisting } from './instance.ts'
 /** Events per read. A read of this size takes about 500 kB of memory, and a long log takes few reads. */
 const BATCH = 1_000
 
-/** Prints the audit log as JSON Lines, oldest first. */
+/**
+ * Prints the events of the database as JSON Lines, oldest first. Events that `event_retention` has moved to
+ * files are not printed.
+ */
 export const eventsExport = async (options: { config?: string; since?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const since = Date.parse(options.since ?? '1970-01-01')

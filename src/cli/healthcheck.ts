@@ -1,11 +1,16 @@
 import { loadServerConfig } from './last-start.ts'
 
-/** Requests /readyz on this machine. Container images without curl use it as their health check. */
+/**
+ * Requests /readyz of the server on this machine, or of `url`. Container images without curl use it as their
+ * health check.
+ *
+ * @throws Error when the server is not ready or does not answer
+ */
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
   const base = options.url ?? loadServerConfig(options).local_url
   try {
-    // The certificate is not verified, because it names the public host, and this request goes to a loopback
-    // address.
+    // The certificate is not verified, because it names the public host and not an address of this machine.
+    // The request and its answer contain no secret.
     const answer = await fetch(`${base}/readyz`, {
       signal: AbortSignal.timeout(5_000),
       tls: { rejectUnauthorized: false },

@@ -138,8 +138,9 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0. It first opens and closes the port without
- * sharing. The later sockets share the port, and would not notice that another program shares it too.
+ * Returns the port of the settings, or a free one for port 0. It opens the port once without sharing and
+ * closes it again, which fails when another program uses the port. The later sockets share the port, and
+ * would not notice that another program shares it too.
  *
  * @throws ConfigError when the port is in use
  */

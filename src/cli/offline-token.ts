@@ -18,8 +18,8 @@ export interface PrintedToken {
 }
 
 /**
- * Issues a token without a server: any token from the data directory of a development server (`file`), and
- * only a token of an existing user from a production instance.
+ * Issues a token without a server. With `file`, the data directory is that of a development server, and any
+ * token can be issued. A production instance issues only a token of an existing user.
  */
 export const issueOffline = async (
   config: Config,

@@ -12,7 +12,7 @@ import { hasInstance, openInstance } from './instance.ts'
  * Applies a seed to a temporary instance first, so that a refused seed leaves no half-made instance. Does
  * nothing when the instance exists.
  *
- * @throws SeedError with every mistake of the file
+ * @throws SeedError with the mistakes of the file
  */
 export const rehearseFirst = async (
   config: Config,

@@ -15,7 +15,8 @@ import { size, stage, sum } from './progress.ts'
 const SQLITE = 'SQLite format 3\0'
 
 /**
- * Replaces the database of either engine with a backup and migrates it to this version. No server may run.
+ * Replaces the database of either engine with a backup and migrates it to this version. The operator stops
+ * all servers first.
  */
 export const restore = async (file: string, options: { config?: string; force?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
@@ -54,7 +55,7 @@ const intoPostgres = (config: Config, file: string, force: boolean): Promise<str
   return withBackup(file, partial, copy, stage)
 }
 
-/** @throws StorageError unless a master key of the settings opens the backup */
+/** @throws StorageError unless the master key of the settings or of the data directory opens the backup */
 const requireKey = async (config: Config, path: string): Promise<void> => {
   const store = await openSqlite({ path, migrate: false })
   try {

@@ -28,7 +28,10 @@ interface Options {
 
 type Shown = ReturnType<typeof eventAnswer>
 
-/** The events of one server. `next` returns the events since the last call of `next`, oldest first. */
+/**
+ * The events of one server. `next` returns the events since its previous call, or since the source was
+ * opened, oldest first.
+ */
 interface Source {
   name: string
   next(): Promise<Shown[]>
@@ -42,7 +45,7 @@ const LATE = 10 * SECOND
 /** Milliseconds within which a receiver must answer, the same as for a webhook (webhooks/send.ts). */
 const TIMEOUT = 15 * SECOND
 
-/** Reads events of an instance or development server on this machine from its database. */
+/** Reads the events of an instance or a development server on this machine from the database. */
 const localSource = async (options: Options): Promise<Source> => {
   const { config } = loadServerConfig(options)
   const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, DATABASE_FILE))

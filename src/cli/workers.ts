@@ -10,17 +10,17 @@ import { announce, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
- * Milliseconds before a worker that has ended is started again: `first` when the worker ran longer than
- * `soon`, otherwise twice the wait before, at most `most`. A worker that cannot start thus takes little CPU
+ * Milliseconds before a worker that has ended is started again: `first` when the worker ran for `soon` or
+ * longer, otherwise twice the previous wait, at most `most`. A worker that cannot start thus takes little CPU
  * time.
  */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 
 /**
  * Runs `workers` servers that share the port (SO_REUSEPORT: the kernel gives each connection to one of them).
- * A worker that ends is started again. SIGHUP replaces the workers one by one, each after its successor
- * answers, so a changed settings file, certificate or executable takes effect without a pause. The process
- * ends with code 0 once all workers have stopped.
+ * A worker that ends is started again. SIGHUP replaces the workers one by one: a worker ends once its
+ * successor answers, so a changed settings file, certificate or executable takes effect without a pause. The
+ * process ends with code 0 once all workers have stopped.
  *
  * @throws ConfigError when the port cannot be shared
  */
@@ -66,7 +66,9 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
   const workers = new Map<number, WorkerProcess>()
   let isStopping = false
 
-  /** Starts the worker again whenever it ends, until `replace` has put another in its place. */
+  /**
+   * Starts the worker again whenever it ends, until `replace` puts another in its place or the pool stops.
+   */
   const keep = async (number: number, worker: WorkerProcess): Promise<void> => {
     workers.set(number, worker)
     let wait = RESTART.first
