@@ -49,8 +49,8 @@ export const getAccountPassword =
   }
 
 /**
- * Changes the password at the user's request: ends all other logins and sessions, and continues this login
- * unchanged.
+ * Changes the password at the user's request: ends all sessions and all other logins. This login continues
+ * with its authentication and its end, under a new cookie.
  */
 export const postAccountPassword =
   (context: Context) =>

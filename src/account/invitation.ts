@@ -43,7 +43,7 @@ import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
-/** An invitation as a page shows it. A new passkey contains `user_id` before the user is stored. */
+/** An invitation as a page shows it. `user_id` is chosen early, because a new passkey contains it. */
 interface Opened extends Found {
   token: string
   link_hash: SecretHash
@@ -249,8 +249,8 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // Records the first login here, even while a second factor is due. Until then an account at a provider
-    // could be linked by the unverified address alone, without the password.
+    // Records the first login here, even while a second factor is due. Before a user's first login an account
+    // at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
     // A person who chooses a password declines the passkey that the page offered.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())

@@ -10,7 +10,8 @@ import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Returns the invitation with this `link_hash`. When it exists and is refused, an event records the refusal.
+ * Returns the invitation with this `link_hash`. When it exists and is refused, an event may record the
+ * refusal ({@link recordRefusal}).
  *
  * @throws PageError 410
  */
@@ -24,8 +25,8 @@ export const openInvitation = async (context: Context, call: Call, link_hash: Se
 }
 
 /**
- * `not_allowed`: the creator of the invitation lost permissions, or the invited user got a credential or
- * another address.
+ * Returns why an invitation was refused. `not_allowed` means that the creator of the invitation lost
+ * permissions, or that the invited user got a credential or another address.
  */
 const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
   if (uses >= max_uses) return 'used_up'

@@ -40,7 +40,7 @@ const notices = [
   'email_code_on',
 ] as const
 
-/** Returns why the user may not remove a factor before adding another. */
+/** Returns why the user has to keep this factor until another is added; undefined when it may be removed. */
 const keptBecause = (
   { organization }: Viewer,
   { factors, ways }: { factors: readonly Factor[]; ways: readonly WayIn[] },

@@ -27,14 +27,14 @@ interface LinkUser {
   is_pending: boolean
 }
 
-/** True when the link is for the current or the pending address of this user. */
+/** True when the user is enabled, and the link is for the current or the pending address of the user. */
 const isAbout = (user: UserRow, { email }: Link): boolean =>
   user.enabled && email !== null && (user.email === email || user.pending_email === email)
 
 /**
  * Returns the user of the link.
  *
- * @throws PageError 410 when the address no longer belongs to the user
+ * @throws PageError 410 when the user is disabled or deleted, or the address is no longer the user's
  */
 const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => {
   const { user_id, organization_id } = link
