@@ -9,14 +9,15 @@ import { insertEvent } from './store.ts'
 import type { EventType, TargetType } from './types.ts'
 
 /**
- * The user or client that caused an event. Both fields are null for a failed login and for the server itself.
+ * The user or client that caused an event. Both fields are null for the server itself and when nobody was
+ * authenticated, such as in a failed login. `email` is null for a client.
  */
 export interface Actor {
   id: string | null
   email: string | null
 }
 
-/** The actor of events that no known user caused. */
+/** The actor of events that no authenticated user or client caused. */
 export const anonymousActor: Actor = { id: null, email: null }
 
 /** The actor of changes by the server or its command line: no user or client, and no address. */

@@ -19,16 +19,22 @@ export const AuditEvent = z
     actor_id: z
       .string()
       .nullable()
-      .describe('Id of the user or client that acted; null for the server itself.'),
+      .describe(
+        'Id of the user or client that acted; null for the server itself, and when nobody was authenticated, such as in a failed login.',
+      ),
     actor_email: z
       .string()
       .nullable()
-      .describe('E-mail address of the acting user at the time of the event.'),
+      .describe('E-mail address of the acting user at the time of the event; null when no user acted.'),
     target_id: z.string().describe('Id of the changed object.'),
     target_type: z.string().describe('Type of the changed object, such as `user`.'),
     organization_id: z.string().describe('Organization of the changed object.'),
-    ip_address: z.string().describe('Address that the request came from.'),
-    user_agent: z.string().describe('User agent that the request came from.'),
+    ip_address: z.string().describe('Address that the request came from; empty for the server itself.'),
+    user_agent: z
+      .string()
+      .describe(
+        'User agent that the request came from; empty when the request named none, and for the server itself.',
+      ),
     timestamp: z.iso.datetime().describe('Time of the change (ISO 8601, UTC).'),
     metadata: z.record(z.string(), z.unknown()).describe('Further facts, which depend on the event type.'),
   })
@@ -92,10 +98,12 @@ export const ListEvents = listQuery({
   ...filters,
   from: moment('00:00:00')
     .optional()
-    .describe('Only events at this time or later; a day begins at 00:00 UTC.'),
+    .describe(
+      'Only events at this time or later; a day without a time means the beginning of that day (UTC).',
+    ),
   to: moment('23:59:59.999')
     .optional()
-    .describe('Only events at this time or earlier; a day ends at 24:00 UTC.'),
+    .describe('Only events at this time or earlier; a day without a time means the end of that day (UTC).'),
 })
 export type ListEvents = z.output<typeof ListEvents>
 
