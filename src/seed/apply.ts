@@ -36,19 +36,17 @@ export interface SeedOptions {
 
 /** Maximum entries of a file that is applied in one transaction. */
 const SHORT = 25
-/**
- * Changes per transaction of a longer file. Other writes wait for the transaction (SQLite) or conflict with
- * it (PostgreSQL).
- */
+/** Changes per transaction of a longer file. Other writes wait (SQLite) or conflict with it (PostgreSQL). */
 const BATCH = 10
 
 /**
- * Makes the instance match the file, through the services of the admin API. A file of up to 25 entries is one
- * transaction. A longer file, or one that prunes, is rehearsed first, then applied in transactions of 10
- * changes, with other writes between them. When a concurrent change makes one transaction fail, the earlier
- * ones stay and the error gives their number. A plan is the rehearsal alone.
+ * Makes the instance match the file, through the services of the admin API. Up to 25 entries without `prune`
+ * are one transaction. Other files are rehearsed first, then applied in transactions of 10 changes, with other
+ * writes between them. When a concurrent change makes one of them fail, the earlier ones stay, and the error
+ * gives the number of their changes. A plan is the rehearsal alone.
  *
- * @throws SeedError with every mistake of the file; StorageError when another server applies a seed
+ * @throws SeedError with the mistakes of the file, without sections that refer to a section with mistakes;
+ * StorageError when another server goes on applying a seed
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
@@ -148,7 +146,7 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/** Runs the steps and collects all mistakes. `applied` counts the changes of earlier transactions. */
+/** Runs all steps, then refuses all their mistakes. `applied` counts the changes of earlier transactions. */
 const runSteps = async (
   base: Core,
   tx: Transaction,

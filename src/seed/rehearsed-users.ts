@@ -3,7 +3,8 @@ import type { RehearsedUsers } from '#src/storage/store.ts'
 import type { ReadSeed } from './read.ts'
 
 /**
- * Returns the stored users that an apply may read: those that the file names, and the members of its groups.
+ * Returns the stored users that an apply may read: those that the file names and the members of its groups,
+ * or all users when it prunes users.
  */
 export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
   if (prune && present.has('users')) return 'all'
