@@ -35,7 +35,8 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
  * Reads the certificate and the key of the settings; undefined when the settings name none. The expiry of the
  * certificate is not checked.
  *
- * @throws ConfigError when a file cannot be read, or the key does not belong to the certificate
+ * @throws ConfigError when a file cannot be read or has other content, or the key does not belong to the
+ * certificate
  */
 export const readCertificate = ({
   tls_cert,

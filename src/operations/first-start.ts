@@ -58,9 +58,9 @@ const isComplete = async ({ config }: Core, q: Queries, known: string[]): Promis
 }
 
 /**
- * Checks that no stored client has the id of the console's client.
+ * Checks that no stored client has the id of the console's client, unless the console is off.
  *
- * @throws ConfigError when one has it
+ * @throws ConfigError when one has it and the console is on
  */
 const checkConsole = async ({ config, store }: Core): Promise<void> => {
   if (config.console === 'off') return
@@ -70,7 +70,7 @@ const checkConsole = async ({ config, store }: Core): Promise<void> => {
     )
 }
 
-/** True when no user has the role `admin` of the default organization. */
+/** True when no user has the role `admin` of the default organization, directly or through a group. */
 export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await store.read(countAdmins)) === 0
 
 /** Checks the names in the settings by the rules of the admin API. */

@@ -159,7 +159,8 @@ export const checks = { files, modes, database, themes, disk, sockets, scheme, m
 const LONG_HOLD = 0.5
 
 /**
- * Returns the finding about the event loop from the text of the metrics; undefined when they lack its gauge.
+ * Returns the finding about the event loop from the text of the metrics; undefined when the text lacks the
+ * gauge of the event loop.
  */
 export const judgeLoop = (metrics: string): Finding | undefined => {
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]
