@@ -60,7 +60,8 @@ const isFreshCaller = async (
 }
 
 /**
- * Splits the permissions of the caller: the token's scopes name `permissions`, and do not name `withheld`.
+ * Splits the caller's permissions: `permissions` are those that the token's scopes name, `withheld` the
+ * others.
  */
 const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   const named = expand(scopes)

@@ -18,7 +18,8 @@ export const tags: Record<string, string> = {
   apis: 'Services that accept tokens of their own (RFC 8707).',
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
   sessions: 'Sessions of users at clients.',
-  events: 'The audit log. No route changes or deletes an event.',
+  events:
+    'The audit log. No route changes an event, and an event is deleted only with its user or organization.',
   webhooks: 'Addresses that get the audit events of an organization (Standard Webhooks 1.0).',
   statistics: 'Counts of logins, users and tokens.',
   me: 'The caller.',

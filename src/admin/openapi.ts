@@ -21,7 +21,7 @@ const statusesOf = (route: AdminRoute, isConditional: boolean): number[] => [
   503,
 ]
 
-/** Parameters of every list. */
+/** Parameters that the lists share. */
 const listParameters = ['limit', 'cursor', 'order']
 
 const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] =>
@@ -127,7 +127,8 @@ const shared = (routes: AdminRoute[], { answers, queries }: Components, url: str
       bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'An access token.' },
       oauth2: {
         type: 'oauth2',
-        description: 'The scopes of a token are permissions; its holder must have them too.',
+        description:
+          'The scopes of a token are permissions. A call needs a permission that the scopes name and that the user or client of the token has.',
         flows: Object.fromEntries(
           ['clientCredentials', 'authorizationCode'].map(flow => [
             flow,
