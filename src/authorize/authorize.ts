@@ -76,8 +76,8 @@ export const getStoredPost =
   }
 
 /**
- * Handles an authorization request. Errors are pages until the redirect URI is verified; afterwards the
- * client gets them by a redirect. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+ * Handles an authorization request. Errors are pages until the redirect URI is verified. Afterwards
+ * {@link redirectingErrors} sends them to the client.
  */
 export const handleAuthorizationRequest = async (
   context: Context,
@@ -145,7 +145,8 @@ const hintedUser = async (
 }
 
 /**
- * Runs `body` and sends its errors to the client, server errors included:
+ * Runs `body` and sends its errors to the client, server errors included. A PageError, a spent budget and the
+ * errors of a dynamic client are thrown, so that they become pages.
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 const redirectingErrors = async (

@@ -78,7 +78,8 @@ const waitOf = (context: Context, call: Call, organization_id: OrganizationId): 
   })
 
 /**
- * Records the failure and notifies the owner of a copied passkey. The page shows the same error in each case.
+ * Records the failure and, when the passkey was copied, notifies its owner. The page shows the same error for
+ * every failure.
  */
 const refusePasskey = async (
   context: Context,
