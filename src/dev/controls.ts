@@ -133,7 +133,10 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
   }
 }
 
-/** Resets data, clock, faults, records and mail to their state after the seed. The signing keys stay. */
+/**
+ * Resets data, clock, faults, records and mail to their state after the seed. The signing keys and the
+ * settings of the server stay.
+ */
 export const resetAll = async ({
   context,
   snapshot,

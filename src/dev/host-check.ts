@@ -5,10 +5,10 @@ import { isIP } from '#src/lib/ip.ts'
 /** Host names that resolve to this machine (RFC 6761 section 6.3), as `URL` writes them. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** True when a URL's host resolves to this machine. */
+/** True when the host of a URL is a loopback name or address, which means this machine. */
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
 
-/** True for an IP address of this machine. */
+/** True for a loopback address. */
 export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
 /** Returns the host of a URL; an IPv6 address loses its brackets. */

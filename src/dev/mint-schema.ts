@@ -31,7 +31,7 @@ export const Mint = z.strictObject({
   /** Client of the token (`aud`); default: the first confidential client. */
   client_id: line(128, 1).optional(),
   scope: lines(2_000).optional(),
-  /** Replaces the roles of the user. */
+  /** Claim `roles` of an access token, in place of the user's roles. The stored user stays as it is. */
   roles: set(line(128), 100).optional(),
   /** Claims that replace those of the token; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
