@@ -39,7 +39,7 @@ const samplers = [
 ] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
-/** All settings by their names in the file. In the environment a name is `GATEHOUSE_` and upper case. */
+/** All settings by their names in the file. In the environment `url` is `GATEHOUSE_URL`; also `OTEL_…`. */
 export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
   internal_url: setting(baseUrl, 'address for server-to-server calls when it differs from url (containers)'),
@@ -139,10 +139,7 @@ export interface LoadedConfig {
 }
 
 const PREFIX = 'GATEHOUSE_'
-/**
- * Maximum bytes of the settings file. The parser compares map keys in quadratic time and takes 3 s for this
- * size.
- */
+/** Maximum bytes of the settings file: the parser compares map keys in quadratic time, 3 s for this size. */
 const MAX_BYTES = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 
@@ -244,7 +241,8 @@ const labelOf = (name: Name, source = ''): string =>
 /**
  * Loads all settings.
  *
- * @throws ConfigError naming the setting, the given value, the allowed values and the source
+ * @throws ConfigError for the first mistake. For a wrong value it names the setting, the allowed values, the
+ * source and, unless the setting is secret, the value.
  */
 export const loadConfig = (
   env: Record<string, string | undefined>,

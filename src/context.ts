@@ -143,7 +143,7 @@ export interface CookieNames {
   readonly browser: string
   /** Marks a browser in which a user has signed in before. */
   readonly device: string
-  /** Marks a browser in which users need no second factor; each user who chooses this sets a new value. */
+  /** Marks a browser for users who need no second factor in it; gets a new value with each such choice. */
   readonly remembered: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
@@ -209,7 +209,7 @@ export interface Core {
   readonly log: Logger
   readonly fetch: Outbound
   readonly xml: XmlReader
-  /** Undefined when no mail server is set; features that need mail are then disabled. */
+  /** Undefined unless `smtp_url` and `mail_from` are set; features that need mail are then disabled. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
   readonly cookies: CookieNames

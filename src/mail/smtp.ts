@@ -4,7 +4,8 @@ import type { MailTransport } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 
 /**
- * Milliseconds to wait for the connection, for the greeting and for each answer. No request waits for mail.
+ * Milliseconds to wait for the connection, for the greeting and for each answer. Only the checks of the
+ * server wait for a mail server; no other request does.
  */
 const TIMEOUT = 10 * SECOND
 
