@@ -104,7 +104,8 @@ export const chooseNewPassword = async (
   const lane = { work: 'change', organization: user.organization_id } as const
   // The holder of a link has proven neither the password nor the second factor. The answer `unchanged` would
   // confirm a guess of the current password, and no throttle counts these guesses.
-  // The comparison takes the same time for every user, so it tells nothing about the stored hash either.
+  // With a link the comparison takes the same time for every user, so it tells nothing about the stored hash
+  // either.
   const costs = by_link ? await findCosts(context.store, '') : []
   const compares = by_link || user.password_hash !== null
   const isSame = compares && (await verifyPassword(context, user.password_hash, password, lane, costs))

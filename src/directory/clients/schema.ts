@@ -89,7 +89,7 @@ export const writable = {
   description: lines(1000).describe('Shown to administrators, and to people who are asked for consent.'),
   kind: oneOf(kindNames).nullable().describe('Kind of the application; null when none was chosen.'),
   redirect_uris: set(uri, 100).describe(
-    'URIs that authorization responses may be sent to, compared exactly, except for the port of a loopback address.',
+    'URIs that authorization responses may be sent to. They are compared exactly, except that `http://127.0.0.1` and `http://[::1]` without a port match any port. For a dynamic client, the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` is ignored.',
   ),
   post_logout_redirect_uris: set(uri, 100).describe('URIs that a logout may redirect to.'),
   web_origins: set(web_origin, 100).describe(

@@ -60,8 +60,8 @@ export const acceptsTerms = (
 }
 
 /**
- * Stores that the user has accepted a version, and records the event. Does nothing when the user accepted the
- * version before.
+ * Stores that the user has accepted a version, and records the event. Does nothing when the user has already
+ * accepted this version.
  */
 export const acceptTerms = async (
   context: Core,
