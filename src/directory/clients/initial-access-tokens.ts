@@ -84,6 +84,7 @@ export const initialAccessTokenRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/initial-access-tokens',
     permission: 'clients:create',
+    fresh: true,
     summary: 'Create a token with which clients register themselves',
     body: CreateInitialAccessToken,
     status: 201,

@@ -147,7 +147,9 @@ export const Settings = z
       session_ttl: nullable(session_ttl).describe(
         'Lifetime of a login (default: a day), and maximum lifetime of a session (default: no limit).',
       ),
-      mfa_required: nullable(flag).describe('Whether each user needs a second factor.'),
+      mfa_required: nullable(flag).describe(
+        'Whether each login needs a second factor or a passkey. `remember_browser_days` states the exception.',
+      ),
       passkey_required: nullable(flag).describe(
         'Whether each user needs a passkey at every login, alone or after another way in; authenticator apps do not suffice. Needs https and a host name.',
       ),
@@ -169,15 +171,17 @@ export const Settings = z
         'Terms of use that each user accepts at the next login, before an application gets a code; by default none.',
       ),
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
-      allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
+      allowed_domains: nullable(set(domain, 100)).describe(
+        'Domains that new e-mail addresses must have; by default any domain.',
+      ),
       registration: nullable(oneOf(['off', 'open', 'domains', 'approval'])).describe(
-        'Whether people may register themselves: `open`: with any address; `domains`: with an address of `allowed_domains`, which must not be empty; `approval`: an administrator approves each person; default `off`. Needs a mail server. `allowed_domains` applies in each case.',
+        'Whether people may register themselves. `open`: they may; `domains`: they may, and `allowed_domains` must not be empty; `approval`: they may, and an administrator approves each person; default `off`. Each of them needs an address of `allowed_domains`, unless that list is empty. Needs a mail server.',
       ),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
-        'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can set it.',
+        'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
-        '`all`: calls of the admin API that delete objects or show secrets need an authentication within the last five minutes in all applications; by default only in the console.',
+        '`all`: calls of the admin API that delete objects or show secrets need an authentication within the last five minutes in all applications; by default only in the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
         'Authentication context class that a login to the console needs: `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
