@@ -70,6 +70,23 @@ test('the programs of "Connect an application" equal those that the command prin
   expect(text.some(script => script.endsWith(codeFor(orders) ?? '-'))).toBe(true)
 })
 
+test('the shell command of a service passes each scope as it is, with quotes and other special characters', async () => {
+  const scopes = ["it's&$(id)", 'orders:read']
+  const orders = {
+    kind: 'service' as const,
+    client_id: 'orders',
+    redirect_uris: [],
+    post_logout_redirect_uris: [],
+    web_origins: [],
+    scopes,
+    token_endpoint_auth_method: 'client_secret_basic',
+  }
+  await using server = Bun.serve({ port: 0, fetch: async request => new Response(await request.text()) })
+  const [curl] = snippets(applicationOf(server.url.origin, orders, 'default'))
+  const sent = await Bun.$`sh -c ${curl?.code}`.env({ ...process.env, CLIENT_SECRET: SECRET }).text()
+  expect(new URLSearchParams(sent).get('scope')).toBe(scopes.join(' '))
+})
+
 test('each client of "Connect an application" is registered by its command', async () => {
   await using server = await serveExecutable()
   const env = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_URL: server.url }

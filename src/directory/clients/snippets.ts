@@ -70,9 +70,7 @@ const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 /** Returns the last line of a program, which exports the names. */
 const exporting = (names: string): string => `export { ${names} }`
 
-/**
- * Returns JavaScript text in single quotes. The schema of clients allows no quote in ids, scopes and URIs.
- */
+/** Returns a JavaScript string in single quotes. Scopes and URIs may contain such quotes. */
 const quoted = (text = ''): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 const web = (application: Application): Snippet => ({
@@ -203,13 +201,16 @@ const native = (application: Application): Snippet => {
   }
 }
 
+/** Returns a text as one word of a shell command. Scopes may contain single quotes. */
+const word = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
 const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Snippet[] => [
   {
     title: 'curl, with the secret in the environment variable CLIENT_SECRET:',
     language: 'sh',
     code: [
       `curl -s ${token_endpoint} -u "${client_id}:$CLIENT_SECRET" \\`,
-      `  -d grant_type=client_credentials${scopes.length > 0 ? ` -d scope='${scopes.join(' ')}'` : ''}`,
+      `  -d grant_type=client_credentials${scopes.length > 0 ? ` --data-urlencode scope=${word(scopes.join(' '))}` : ''}`,
     ].join('\n'),
   },
   {
