@@ -9,9 +9,10 @@ const MAPPING_BYTES = 4096
 const ALLOWED = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES / 1024} KiB as JSON.`
 
 /**
- * Returns the schema of a claim mapping. `rule` is the schema of one claim: a path, or an object with `from`.
+ * Returns the schema of a claim mapping.
  *
- * @param texts `rule`: why a rule is refused; `about`: what the field means
+ * @param rule schema of one claim: a path, or an object with `from`
+ * @param texts `about` describes the field; `rule` is the message for a claim that the schema `rule` refuses
  */
 export const mappingOf = (
   rule: z.ZodType<string | { from: string }>,

@@ -48,8 +48,8 @@ export const beyond = ({ order, after }: Range, created_at: Column, id: Column):
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
- * Returns the number of rows of a kind, in one organization or in all, from counters. With `filtered` the
- * number is at most 10,001, which means more than 10,000, as in every filtered total.
+ * Returns the number of rows of a kind, in one organization or in all, from counters. With `filtered` a
+ * number above 10,000 is returned as 10,001, as in the totals of filtered lists.
  */
 export const countAll = async (
   q: Queries,

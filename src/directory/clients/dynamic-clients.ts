@@ -93,7 +93,8 @@ export const dynamicClientRoutes = (context: Context): AdminRoute[] => [
     method: 'GET',
     path: '/dynamic-clients',
     permission: 'clients:read',
-    summary: 'List clients that no administrator registered and that people of the organization allow',
+    summary:
+      'List clients that no administrator registered: those that people of the organization allow, or that registered with its initial access tokens',
     query: ListDynamicClients,
     status: 200,
     answer: listOf('DynamicClientList', DynamicClientAnswer),

@@ -27,8 +27,8 @@ export const recordDynamic = (
 }
 
 /**
- * Returns the client that a metadata document describes. Updates the stored client when the document differs.
- * The copy in the executable never updates it.
+ * Returns the client that a metadata document describes. Updates the stored client when the document differs,
+ * unless the document is the copy in the executable.
  */
 export const noteDocument = async (
   context: Core,

@@ -65,7 +65,8 @@ export const ListClientLogouts = listQuery({})
 export const ClientLogoutList = listOf('ClientLogoutList', LogoutItem)
 
 /**
- * Lists the logouts that were sent to a client in the last days.
+ * Lists the logouts of a client: those that wait, and the delivered and failed ones until they are deleted
+ * some days later.
  *
  * @throws AppError 404
  */

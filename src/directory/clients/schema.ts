@@ -36,9 +36,10 @@ export const clientTypes = ['confidential', 'public'] as const
 const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
- * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. A
- * client with the id prefix of clients that registered themselves would never be found. The characters need
- * no escape in a form or in Basic credentials, except `:` and `/`, which an id that is a URL contains.
+ * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Nor
+ * may it have the prefix of clients that registered themselves, because such an id is looked up only among
+ * them. The characters need no escape in a form or in Basic credentials, except `:` and `/`, which an id that
+ * is a URL contains.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -93,7 +94,7 @@ export const writable = {
   ),
   post_logout_redirect_uris: set(uri, 100).describe('URIs that a logout may redirect to.'),
   web_origins: set(web_origin, 100).describe(
-    'Origins whose scripts may read the answers of the token endpoint.',
+    'Origins whose scripts may read the answers of the token, userinfo and revocation endpoints.',
   ),
   grant_types: set(oneOf(grantTypes), 3).describe('Grant types that the client may use.'),
   scopes: set(scope, 200).describe('Scopes that the client may ask for.'),

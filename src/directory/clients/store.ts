@@ -43,7 +43,7 @@ export const readClient = async (
 
 const cachedClient = cached('clients', (q, client_id) => readClient(q, client_id))
 
-/** The console: a public client of the default organization, which no row stores and no call changes. */
+/** The console: a public client of the default organization. No row stores it, and no call can change it. */
 const consoleClient = ({ url }: Config): Client => ({
   client_id: CONSOLE_CLIENT,
   organization_id: DEFAULT_ORGANIZATION,
@@ -59,7 +59,8 @@ const consoleClient = ({ url }: Config): Client => ({
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
   // Eight hours, a working day. A token may live this long here: the console keeps it in memory, each call
-  // looks up its session and permissions, and calls that delete something need a fresh authentication.
+  // looks up its session and permissions, and calls that delete objects or show secrets need a fresh
+  // authentication.
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,

@@ -124,7 +124,10 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
   return removed.length > 0
 }
 
-/** Returns members in the order of their ids, which is the order of their creation. The keyset is the id. */
+/**
+ * Returns members in the order of their ids. This is the order in which the users were created, unless a seed
+ * file chose ids. The keyset is the id.
+ */
 export const listMembers = async (
   q: Queries,
   group_id: GroupId,

@@ -36,10 +36,12 @@ export const oauth2Settings = {
   preset: oneOf(['', 'github', 'gitlab', 'discord']).describe(PRESET),
   authorization_endpoint: address.describe('Authorization endpoint (RFC 6749 section 3.1).'),
   token_endpoint: address.describe('Token endpoint (RFC 6749 section 3.2).'),
-  userinfo_endpoint: address.describe('Returns the profile of the user as JSON.'),
+  userinfo_endpoint: address.describe('Endpoint that returns the profile of the user as JSON.'),
   emails_endpoint: z
     .union([z.literal(''), address], 'An https address, or an empty text.')
-    .describe('Returns the e-mail addresses of the user, as GitHub does; empty for none.'),
+    .describe(
+      'Endpoint that returns the e-mail addresses of the user, as that of GitHub does; empty for none.',
+    ),
 }
 
 const parseCertificate = (pem: string): X509Certificate | undefined => {

@@ -84,7 +84,7 @@ export const withContents = async (q: Queries, settings: Settings): Promise<Sett
   return whole
 }
 
-/** Returns the content at the URL of an asset: the text of a stylesheet, a picture as a data URI. */
+/** Returns the content at the URL of an asset: the text of a stylesheet, or a picture as a data URI. */
 export const contentOf = async (
   q: Queries,
   address: string | null | undefined,

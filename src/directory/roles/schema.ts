@@ -29,7 +29,9 @@ export const CreateRole = z
     name,
     description: description.default(''),
     organization_id: owner,
-    permissions: set(Permission, 100).describe('Permissions, all of which the caller must hold.'),
+    permissions: set(Permission, 100).describe(
+      'Permissions that the role grants. The caller must hold all of them.',
+    ),
   })
   .meta({ id: 'CreateRole', description: 'A new role.', example: editor })
 export type CreateRole = z.output<typeof CreateRole>
@@ -40,7 +42,7 @@ export const writable = {
   permissions: set(
     oneOf(['*', ...permissions]).meta({
       id: 'RolePermission',
-      description: 'A permission, or `*` for every permission, which only the built-in role `admin` has.',
+      description: 'A permission, or `*` for every permission. Only the built-in role `admin` has `*`.',
     }),
     100,
   ).describe(PERMISSIONS),

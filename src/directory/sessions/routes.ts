@@ -85,7 +85,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/sessions/:session_id',
     permission: 'sessions:revoke',
-    summary: 'Revoke a session: its tokens become invalid at once, and the login that it came from ends',
+    summary: 'Revoke a session: Gatehouse refuses its tokens at once, and the login that it came from ends',
     status: 204,
     errors: [404],
     handle: ({ caller, params, client_info }) =>

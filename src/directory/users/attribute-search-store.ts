@@ -30,7 +30,10 @@ interface AttributePlan extends Plan {
   values: Values
 }
 
-/** Selects the users who match, by the index of the first attribute. */
+/**
+ * Returns a query for the users who match. It finds them by the first attribute in the index, and checks the
+ * other filters for each of them.
+ */
 const holders = (q: Queries, plan: AttributePlan, condition?: SQL) => {
   const { user_attributes: t, users } = q.tables
   const { organization_id } = plan.facets

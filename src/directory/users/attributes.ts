@@ -21,7 +21,7 @@ const schemas: Record<UserAttribute['type'], z.ZodType> = {
   ),
 }
 
-/** Returns why a value does not have the type of the attribute. */
+/** Returns why a value does not have the type of the attribute; undefined when it has that type. */
 export const attributeProblem = ({ type }: UserAttribute, value: unknown): string | undefined =>
   schemas[type].safeParse(value).error?.issues[0]?.message
 

@@ -152,7 +152,8 @@ export const verifyPassword = async (
   return hashed(context, lane, async () => {
     let matches = false
     for (const cost of all) {
-      // bcrypt reads 72 bytes. Bun would first hash longer passwords, which other implementations do not.
+      // bcrypt reads only the first 72 bytes. Bun would first hash a longer password; other implementations
+      // cut it off.
       const given = cost.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
       const isRight = await Bun.password.verify(given, cost === own && stored ? stored : dummyOf(cost))
       if (isRight && cost === own) matches = true

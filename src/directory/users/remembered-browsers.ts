@@ -38,11 +38,14 @@ const RememberedBrowser = z
     ip_address: z.string().describe('IP address from which the user chose to remember the browser.'),
     user_agent: z.string().describe('`User-Agent` of the browser.'),
     created_at: stored.created_at,
-    expires_at: time.describe('Time at which the second factor is asked for again.'),
+    expires_at: time.describe(
+      'Time from which the second factor is asked for again; earlier when `remember_browser_days` has been reduced since.',
+    ),
   })
   .meta({
     id: 'RememberedBrowser',
-    description: 'A browser in which a user needs no second factor.',
+    description:
+      'A browser in which a login of the user needs no second factor; `remember_browser_days` of the organization states the exceptions.',
     example: {
       id: 'brw_019c1310-e406-7d8b-b1f4-2e6a09c75d35',
       ip_address: '203.0.113.7',

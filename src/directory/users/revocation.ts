@@ -17,7 +17,8 @@ const BATCH = 500
 
 /**
  * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
- * address. Every change of the user's credentials or access calls this.
+ * address. Runs when the user's address or `enabled` changes, and whenever {@link revokeUser} ends the user's
+ * logins.
  */
 export const revokePendingLinks = async (
   tx: Transaction,

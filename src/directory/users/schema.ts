@@ -45,7 +45,9 @@ const Password = z
 
 const RoleNames = set(line(128), 100)
   .overwrite(names => names.sort())
-  .describe('Names of the roles that the user holds directly, sorted; roles of groups come in addition.')
+  .describe(
+    'Names of the roles that the user holds directly, sorted. Roles of groups apply too, but are not listed here.',
+  )
 
 /**
  * Maximum bytes of attributes as JSON. They are read with their user, so a page of 100 users has at most 6.25
@@ -53,8 +55,8 @@ const RoleNames = set(line(128), 100)
  */
 const ATTRIBUTES_BYTES = 64 * 1024
 /**
- * Maximum levels of nesting in attributes. A request body may have 64 levels, so a client can send a user
- * back in one.
+ * Maximum levels of nesting in attributes. This is below the 64 levels of a request body, so a client can
+ * send back each user that it has read.
  */
 const ATTRIBUTES_DEPTH = 16
 /** Maximum values in attributes: each takes at least two bytes, including its comma. */
@@ -106,7 +108,7 @@ export const writable = {
   email: Email.describe('E-mail address, unique in the organization, ignoring case.'),
   first_name: line(255).describe('Given name.'),
   last_name: line(255).describe('Family name.'),
-  enabled: flag.describe('Whether the user may sign in. Tokens of a disabled user are refused.'),
+  enabled: flag.describe('Whether the user may sign in. Gatehouse refuses the tokens of a disabled user.'),
   email_verified: flag.describe('Whether the address is verified.'),
   email_code: flag.describe(
     'Whether the user may sign in with a code by mail where `settings.email_code` of the organization offers it. `false` is accepted even for a user without another way in, who then needs a sign-in link.',
@@ -193,7 +195,7 @@ export const UserAnswer = z
       .string()
       .optional()
       .describe(
-        'Path of the uploaded picture; absent without one. Its URL is the claim `picture` of userinfo.',
+        'Path of the uploaded picture; absent when the user has none. Its URL is the claim `picture` of userinfo.',
       ),
   })
   .meta({

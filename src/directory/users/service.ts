@@ -224,7 +224,7 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
   })
 
 /**
- * Revokes the user's sessions and returns their number.
+ * Revokes the user's sessions, logins and pending links, and returns the number of sessions.
  *
  * @throws AppError 404 when the user is unknown or of another organization
  */

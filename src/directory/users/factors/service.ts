@@ -62,8 +62,8 @@ export const addFactor = async (
 }
 
 /**
- * Ends all logins and sessions of the user, except the login `login_id` and its sessions, because they may
- * have begun with the removed factor.
+ * Ends the logins and sessions of the user, because they may have begun with the removed factor. The login
+ * `login_id` and its sessions continue.
  */
 const endSessions = async (
   context: Core,
