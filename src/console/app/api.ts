@@ -117,8 +117,8 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 }
 
 /**
- * Calls the admin API. When the API demands a newer authentication, or confirmation of a change that leaves
- * an organization without an administrator, the person is asked and the call is repeated once.
+ * Calls the admin API. The person is asked when the API demands a newer authentication, or confirmation of a
+ * change that leaves an organization without an administrator. If the person agrees, the call is repeated.
  *
  * @throws ApiError
  */

@@ -15,7 +15,7 @@ const FOOT = 24
 /** Fewest days that are shown, so that a few bars do not fill the chart. */
 const FEWEST = 7
 
-/** Returns the next round number: 1, 2, 5, 10, 20, … */
+/** Returns the smallest of the numbers 1, 2, 5, 10, 20, … that is at least `value`. */
 const ceiling = (value: number): number => {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)))
   return ([1, 2, 5, 10].find(step => step * power >= value) ?? 10) * power

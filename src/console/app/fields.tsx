@@ -22,8 +22,8 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
 )
 
 /**
- * Returns the message for a text or a list of texts that the API would refuse; undefined when the API would
- * accept it.
+ * Returns the message for a text, or for a list of texts, that exceeds the limits of the API; undefined when
+ * it keeps to them or is empty.
  */
 const complaintOf = (text: string, limit: Limit): string | undefined => {
   const { maxLength = Infinity, pattern, message, maxItems, item = {} } = limit

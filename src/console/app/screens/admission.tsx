@@ -83,7 +83,10 @@ export const Claims = (props: {
   )
 }
 
-/** Edits the roles and groups that may sign in to the application. A user needs one of them. */
+/**
+ * Edits the roles and groups of which a user needs one to sign in to the application. If none is chosen,
+ * every user may sign in.
+ */
 export const Admission = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { allowed_roles, allowed_groups, organization_id } = props.client
   const text = words.admission

@@ -109,9 +109,7 @@ interface RememberedBrowser {
   expires_at: string
 }
 
-/**
- * Shows the browsers in which the user needs no second factor; shows nothing when there are no such browsers.
- */
+/** Shows the remembered browsers of a user; shows nothing when there are none. */
 export const Remembered = ({ id }: { id: string }) => {
   const path = `/users/${id}/remembered-browsers`
   const list = useObject<PageOf<RememberedBrowser>>(path)
