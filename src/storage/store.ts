@@ -109,8 +109,9 @@ export interface Store {
    */
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
   /**
-   * Calls `listener` after each commit with topics, before its writer gets the result. The listener is called
-   * without topics when another process has committed, because anything may have changed then.
+   * Calls `listener` with the topics of each commit that has topics, before its writer gets the result, and
+   * with the topics that another copy has notified. The listener is called without topics when anything may
+   * have changed: on SQLite after a commit of another process, on PostgreSQL when notices may be lost.
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
@@ -120,7 +121,10 @@ export interface Store {
    * correct without it.
    */
   exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
-  /** Resolves to true when reads and writes work, for /readyz. */
+  /**
+   * Resolves to true when a read succeeds and the database accepts writes, for /readyz. SQLite tries a write
+   * only after a failed commit; PostgreSQL is asked whether it is a standby.
+   */
   ready(): Promise<boolean>
   close(): Promise<void>
 }

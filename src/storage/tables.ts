@@ -47,10 +47,11 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
   ) as { readonly [Name in keyof T]: ReturnType<T[Name]> }
 
 /**
- * The data model, once for both engines. Columns are named like the fields of the admin API. Rows belong to
- * an organization. A query for a caller who is limited to one organization has a condition on that
- * organization. Secrets are stored as their SHA-256 (`*_hash`). Triggers maintain counts (`user_count`,
- * `member_count`, `counters`) and the search index.
+ * The data model, once for both engines. Columns are named like the fields of the admin API. Most rows belong
+ * to an organization. A query for a caller who is limited to one organization has a condition on that
+ * organization. A random secret that the server only has to recognize is stored as its SHA-256 (`*_hash`); a
+ * secret that the server has to use is sealed. Triggers maintain counts (`user_count`, `member_count`,
+ * `counters`) and the search index.
  *
  * Rows that mean nothing without their parent are deleted with it (`cascade`). No foreign key refers to
  * `organizations`: a deleted organization is hidden at once, and its rows are removed in batches (`purges`).
@@ -563,8 +564,8 @@ export const tables = (kit: Kit) => {
         last_active_at: ms('last_active_at').notNull(),
         expires_at: ms('expires_at').notNull(),
         /**
-         * Time at which the sweep checks the session, at most `expires_at`. `expires_at` changes with each
-         * refresh, so `due_at` has the index instead.
+         * Time at which the sweep next checks the session, never after `expires_at`. `expires_at` changes with
+         * each refresh, so `due_at` has the index instead.
          */
         due_at: ms('due_at').notNull(),
         /**
@@ -918,7 +919,7 @@ export const tables = (kit: Kit) => {
         expires_at: ms('expires_at').notNull(),
         /** null while the logout waits for delivery. */
         done_at: ms('done_at'),
-        /** Reason of the last failed attempt; null after a delivery. */
+        /** Reason of the last failed attempt; null before the first one and after a delivery. */
         failure: text('failure'),
       },
       t => [
@@ -1017,7 +1018,7 @@ export const tables = (kit: Kit) => {
         email: text('email'),
         /**
          * Permissions of the administrator who made the link; null when the server made it. The link is
-         * refused once its user has further permissions.
+         * refused once its user has a permission that is not among them.
          */
         permissions: json('permissions').$type<string[]>(),
         organization_id: organization_id(),

@@ -28,7 +28,7 @@ test('R-09 refuses a database from before the first release with one line', () =
   applyMigrations(db, [['0000_tables.sql', 'CREATE TABLE users (x)']])
   expect(() => migrate(db)).toThrow(
     new StorageError(
-      ':memory: was made before the first release and cannot be upgraded: export it with that version and apply the file to a new instance.',
+      ':memory: was made before the first release and cannot be upgraded: export it with the version that made it, and apply the file to a new instance.',
     ),
   )
 })

@@ -82,8 +82,8 @@ export const parseUrl = (text: string): Parsed => {
   return {
     url: text,
     database,
-    // TLS is used when the server supports it, as in PostgreSQL's own tools. `?sslmode=verify-full` requires
-    // TLS and a valid certificate.
+    // TLS is used when a server on another machine supports it, as in PostgreSQL's own tools.
+    // `?sslmode=verify-full` requires TLS and a valid certificate.
     tls: isLocal || url.searchParams.has('sslmode') ? undefined : 'prefer',
     where: `PostgreSQL at ${url.host || 'its socket'}, database ${database}`,
   }

@@ -57,7 +57,7 @@ export const isBeforeFirstRelease = (name: string): boolean =>
   ['0000_tables.sql', '0001_triggers.sql'].includes(name)
 
 export const BEFORE_FIRST_RELEASE =
-  'was made before the first release and cannot be upgraded: export it with that version and apply the file to a new instance.'
+  'was made before the first release and cannot be upgraded: export it with the version that made it, and apply the file to a new instance.'
 
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const applied = appliedWithHash(db)
