@@ -147,9 +147,7 @@ export const Settings = z
       session_ttl: nullable(session_ttl).describe(
         'Lifetime of a login (default: a day), and maximum lifetime of a session (default: no limit).',
       ),
-      mfa_required: nullable(flag).describe(
-        'Whether each login needs a second factor or a passkey. `remember_browser_days` states the exception.',
-      ),
+      mfa_required: nullable(flag).describe('Whether a login outside remembered browsers needs two factors.'),
       passkey_required: nullable(flag).describe(
         'Whether each user needs a passkey at every login, alone or after another way in; authenticator apps do not suffice. Needs https and a host name.',
       ),
@@ -171,9 +169,7 @@ export const Settings = z
         'Terms of use that each user accepts at the next login, before an application gets a code; by default none.',
       ),
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
-      allowed_domains: nullable(set(domain, 100)).describe(
-        'Domains that new e-mail addresses must have; by default any domain.',
-      ),
+      allowed_domains: nullable(set(domain, 100)).describe('Domains of new e-mail addresses; default: any.'),
       registration: nullable(oneOf(['off', 'open', 'domains', 'approval'])).describe(
         'Whether people may register themselves. `open`: they may; `domains`: they may, and `allowed_domains` must not be empty; `approval`: they may, and an administrator approves each person; default `off`. Each of them needs an address of `allowed_domains`, unless that list is empty. Needs a mail server.',
       ),

@@ -125,11 +125,12 @@ const isHash = (text: string): boolean =>
   /^\$2[aby]\$\d\d\$[\w./]{53}$/.test(text)
 
 /**
- * Verifies a password. Returns false without a hash: for an unknown user or a user without a password. `costs`
- * are the costs of all stored hashes. The function computes one hash of each of them, and one of the configured
- * cost. The time thus reveals nothing about the stored hash, even when stored hashes have different costs after
- * a change of the settings or an import. One hash of the highest cost would not suffice, because the times of argon2 and bcrypt cannot
- * be equalized exactly.
+ * Verifies a password. Returns false without a hash: for an unknown user or a user without a password.
+ *
+ * `costs` are the costs of all stored hashes. The function computes one hash of each of them, and one of the
+ * configured cost. The time thus reveals nothing about the stored hash, even when stored hashes have
+ * different costs after a change of the settings or an import. One hash of the highest cost would not
+ * suffice, because the times of argon2 and bcrypt cannot be equalized exactly.
  *
  * @throws AppError 503 `temporarily_unavailable` when too many jobs wait
  */
@@ -145,8 +146,8 @@ export const verifyPassword = async (
   const stored = hash && isKnownHash(hash) ? hash : undefined
   const own = stored && costOf(stored)
   const all = new Set([configuredCost(context), ...costs])
-  // Callers omit `costs` only for a user who is already signed in. The time may then depend on that user's own
-  // hash.
+  // Callers omit `costs` only for a user who is already signed in. The time may then depend on that user's
+  // own hash.
   if (own && costs.length === 0) all.clear()
   if (own) all.add(own)
   return hashed(context, lane, async () => {
