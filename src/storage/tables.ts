@@ -564,8 +564,8 @@ export const tables = (kit: Kit) => {
         last_active_at: ms('last_active_at').notNull(),
         expires_at: ms('expires_at').notNull(),
         /**
-         * Time at which the sweep next checks the session, never after `expires_at`. `expires_at` changes with
-         * each refresh, so `due_at` has the index instead.
+         * Time at which the sweep next checks the session, never after `expires_at`. `expires_at` changes
+         * with each refresh, so `due_at` has the index instead.
          */
         due_at: ms('due_at').notNull(),
         /**

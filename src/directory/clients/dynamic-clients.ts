@@ -29,13 +29,15 @@ const DynamicClientAnswer = z
       .string()
       .describe('Name that the client gave itself, otherwise a host. Gatehouse does not check the name.'),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
-    created_at: time.describe('Time of the registration, or of the first consent.'),
+    created_at: time.describe('Time of the registration; with `document`, of the first consent.'),
     changed_at: time
       .nullable()
       .describe('Time of the last change of redirect URIs or keys; null when there was none.'),
     last_used_at: time
       .nullable()
-      .describe('Time of the last login, exact to the day; null when nobody has allowed the client.'),
+      .describe(
+        'Time of the last consent or login, or of one less than a day before it; null until a user allows the client.',
+      ),
   })
   .meta({
     id: 'DynamicClient',

@@ -109,7 +109,7 @@ interface RememberedBrowser {
   expires_at: string
 }
 
-/** Shows the remembered browsers of a user; shows nothing when there are none. */
+/** Shows the remembered browsers of a user, if there are any. */
 export const Remembered = ({ id }: { id: string }) => {
   const path = `/users/${id}/remembered-browsers`
   const list = useObject<PageOf<RememberedBrowser>>(path)
