@@ -68,6 +68,11 @@ const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
  * machine.
  */
 const TIMEOUT = '30000'
+/**
+ * Two files run at once, each in a process that keeps its modules, because many tests wait for a browser, a
+ * server or a disk.
+ */
+const PARALLEL = ['--parallel=2', '--no-isolate']
 const reportFolder = mkdtempSync(join(tmpdir(), 'gatehouse-reports-'))
 const reports: string[] = []
 const test = async (args: string[], env?: Record<string, string>): Promise<number> => {
@@ -75,9 +80,13 @@ const test = async (args: string[], env?: Record<string, string>): Promise<numbe
   const report = join(reportFolder, `${reports.length}.xml`)
   reports.push(report)
   const reporter = ['--reporter=junit', `--reporter-outfile=${report}`]
-  const code = await run(['bun', 'test', '--timeout', TIMEOUT, ...reporter, ...args], env, text => {
-    output += text
-  })
+  const code = await run(
+    ['bun', 'test', '--timeout', TIMEOUT, ...PARALLEL, ...reporter, ...args],
+    env,
+    text => {
+      output += text
+    },
+  )
   // The runner lists failed tests again at the end.
   const [told = ''] = output.split(/^\d+ tests? failed:$/m)
   failures.push(...(told.match(FAILURE) ?? []))
