@@ -204,7 +204,8 @@ const queue: Queue<Webhook> = {
   at_once_each: 4,
   lease: LEASE,
   due: listDueWebhooks,
-  claim: (tx, hook, until) => saveTurn(tx, hook, { next_attempt_at: until, idle: false }),
+  // A webhook may be due again in the same millisecond, after a turn that moved its cursor.
+  claim: (tx, hook, until) => saveTurn(tx, hook, { next_attempt_at: until, idle: false }, hook.cursor),
   release: releaseWebhooks,
   attempt: takeTurn,
 }

@@ -1,17 +1,4 @@
-import {
-  and,
-  asc,
-  between,
-  desc,
-  eq,
-  inArray,
-  isNotNull,
-  lte,
-  notInArray,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm'
+import { and, asc, between, desc, eq, inArray, isNotNull, lte, notInArray, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
@@ -170,21 +157,23 @@ export const listDueWebhooks = (
     .limit(limit)
 }
 
-const turnOf = (tx: Transaction, { id, next_attempt_at }: Pick<Webhook, 'id' | 'next_attempt_at'>): SQL =>
-  sql`${tx.tables.webhooks.id} = ${id} AND ${tx.tables.webhooks.next_attempt_at} = ${next_attempt_at}`
-
 /**
  * Stores the state of a webhook during its turn. Returns false when the turn has ended: the webhook was
- * deleted, or its `next_attempt_at` has changed.
+ * deleted, its `next_attempt_at` has changed, or its cursor is not `cursor`.
  */
 export const saveTurn = async (
   tx: Transaction,
-  turn: Pick<Webhook, 'id' | 'next_attempt_at'>,
+  { id, next_attempt_at }: Pick<Webhook, 'id' | 'next_attempt_at'>,
   state: Partial<Webhook>,
+  cursor?: number,
 ): Promise<boolean> => {
   const { webhooks } = tx.tables
-  const rows = await tx.update(webhooks).set(state).where(turnOf(tx, turn)).returning({ id: webhooks.id })
-  return rows.length > 0
+  const isTurn = and(
+    eq(webhooks.id, id),
+    eq(webhooks.next_attempt_at, next_attempt_at),
+    cursor === undefined ? undefined : eq(webhooks.cursor, cursor),
+  )
+  return (await tx.update(webhooks).set(state).where(isTurn).returning({ id: webhooks.id })).length > 0
 }
 
 /** Makes due each webhook whose next attempt is between `now` and `until`. */

@@ -2,7 +2,9 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { MINUTE } from '#src/lib/duration.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
+import type { Store } from '#src/storage/store.ts'
 import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
+import { wakeAll } from '#src/webhooks/store.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
@@ -58,6 +60,29 @@ test('WHK-19 a killed sender loses no event, keeps the order, and repeats an eve
   const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
   const ids = body.data.map(({ id }: { id: string }) => id)
   expect(receiver.received.map(({ id }) => id)).toEqual([...ids.slice(0, 3), ...ids.slice(2)])
+  receiver.stop()
+})
+
+test('WHK-18 a webhook that was read before the turn of another sender is not claimed after it', async () => {
+  const receiver = startReceiver()
+  const app = await startApp({ outbound_allow: [receiver.target] })
+  const { context } = app
+  await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+  await addUser(app, 'ada')
+  const { store, clock } = context
+  let turns = 0
+  /** Another sender takes a whole turn after the first read of the due webhooks, in the same millisecond. */
+  const read: Store['read'] = async body => {
+    const found = await store.read(body)
+    if (Array.isArray(found) && found[0]?.url === receiver.url && turns++ === 0) {
+      await deliverWebhooks(context)
+      await store.write(tx => wakeAll(tx, clock.now()))
+    }
+    return found
+  }
+  await deliverWebhooks({ ...context, store: Object.assign(Object.create(store), { read }) })
+  expect(turns).toBeGreaterThan(0)
+  expect(receiver.received).toHaveLength(1)
   receiver.stop()
 })
 
