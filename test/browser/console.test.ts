@@ -94,6 +94,8 @@ testInChromium(
 
     await open('Audit log')
     await page.getByLabel('Event').selectOption('client.created')
+    // The list without the filter has the row too, until the filter takes effect.
+    await page.waitForURL(/type=client\.created/)
     await page.getByRole('button', { name: /Application registered.*Pet clinic/ }).click()
     await page.getByText('gatehouse-console').or(page.getByText('pet-clinic')).first().waitFor()
     await page.getByLabel('Event').selectOption('user.login')
