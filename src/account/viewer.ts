@@ -166,7 +166,8 @@ interface FreshForm {
 
 /**
  * Maximum characters of a form that is stored until the user has confirmed who they are. A longer form is not
- * stored: the user has to fill it in again.
+ * stored: the user has to fill it in again. It is stored in the row of its pending request, which each step
+ * reads.
  */
 const MAX_INTENT = 4_096
 

@@ -43,9 +43,9 @@ export const authenticate = async (context: Context, request: Request): Promise<
 
 /**
  * True when the token may make a call that needs a fresh authentication. A client's own token always may make
- * one. A user's token may make one for five minutes after its `auth_time`; a later authentication in the
- * browser does not extend this time. The limit applies to tokens of the console, and to tokens of all clients
- * when the organization sets `step_up` to `all`.
+ * one, because no browser is left open with it. A user's token may make one for five minutes after its
+ * `auth_time`; a later authentication in the browser does not extend this time. The limit applies to tokens
+ * of the console, and to tokens of all clients when the organization sets `step_up` to `all`.
  */
 const isFreshCaller = async (
   context: Context,

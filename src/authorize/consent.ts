@@ -8,7 +8,7 @@ import type { FlowRequest } from './store.ts'
 
 /**
  * Handles the user's decision. The stored request is granted; the posted fields only have to agree with it
- * (O-65).
+ * (O-65), so a changed form grants nothing that the user did not see.
  */
 export const postConsent =
   (context: Context) =>

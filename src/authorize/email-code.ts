@@ -53,7 +53,7 @@ const page = (
 
 /**
  * Answers 404 when the server sends no mail, when the organization does not offer codes, and when a user has
- * to confirm their identity.
+ * to confirm their identity. A mailbox alone must not suffice for a change of the account.
  */
 const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFlow): void => {
   if (!mail || request.confirm || settingsOf(organization).email_code === 'off')

@@ -70,7 +70,7 @@ export const continueAt = async (
 }
 
 const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({
-  // A request that names an API never moves to another organization.
+  // A request that names an API never moves to another organization, because an API belongs to one.
   apis: [],
   client,
   organization,

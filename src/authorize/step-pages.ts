@@ -57,7 +57,7 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/** Returns the client's name as pages before the login show it; for a dynamic client, the host of its URI. */
+/** Returns the client's name, or the host of a dynamic client's URI, because nobody has checked its name. */
 export const clientName = ({ client, request }: StoredFlow) =>
   client && {
     client_name: client.from_document

@@ -57,7 +57,10 @@ const mintOffline = async (
   )
 }
 
-/** Issues a token of a production instance. Its claims come from stored data only. */
+/**
+ * Issues a token of a production instance. Its claims come from stored data only, so the token gives no more
+ * than a login would.
+ */
 const issueReal = async (context: Issuer, options: TokenOptions): Promise<PrintedToken> => {
   for (const name of ['role', 'claim', 'bad'] as const)
     if (options[name]) throw new ConfigError(`--${name}: only in development.`)

@@ -6,7 +6,10 @@ import type { FromWorker, ToWorker } from './worker.ts'
 
 /** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
-/** Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default. */
+/**
+ * Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default. A
+ * worker that hangs thus does not hide the metrics of the others.
+ */
 const METRICS_WAIT = SECOND
 
 /** A running worker, as its supervisor sees it. */

@@ -113,7 +113,10 @@ const page = (step: LoginStep, brand: Brand, users: readonly UserWithRoles[], se
   })
 }
 
-/** Signs in the picked user. Only the browser that was shown the picker may pick. */
+/**
+ * Signs in the picked user. Only the browser that was shown the picker may pick, so that no other site signs
+ * a user in.
+ */
 export const pick =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

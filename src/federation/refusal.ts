@@ -48,7 +48,8 @@ const describe = (error: Error): string => {
 }
 
 /**
- * Returns the throttle key for refused callbacks of a network, which are counted apart from wrong passwords.
+ * Returns the throttle key for refused callbacks of a network, which are counted apart from wrong passwords,
+ * so that neither blocks the other.
  */
 const callbacksFrom = (ip_address: string): ThrottleKey => ({
   key: `callbacks:${networkOf(ip_address)}`,

@@ -36,8 +36,8 @@ export const normalizeAddress = (text: string): string | undefined => {
 
 /**
  * Returns the client's address: that of the socket, or, behind trusted proxies, the rightmost entry of
- * `X-Forwarded-For` that is not a trusted proxy. The header is ignored when the socket is not a trusted
- * proxy.
+ * `X-Forwarded-For` that is not a trusted proxy, because clients can write the entries to its left. The
+ * header is ignored when the socket is not a trusted proxy.
  */
 export const clientAddress = (
   socket: string,

@@ -1,4 +1,4 @@
-/** One refused field of a body or query. It never carries the refused value. */
+/** One refused field of a body or query. It never carries the refused value, which may be a secret. */
 export interface Detail {
   field: string
   code: string

@@ -82,6 +82,9 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** True for a UUID in its usual form of 36 characters, in upper or lower case. */
 export const isUuid = (text: string): boolean => uuid.test(text)
 
-/** True when a slug or client id that a person chose looks like a generated id. Such names are refused. */
+/**
+ * True when a slug or client id that a person chose looks like a generated id. Such names are refused,
+ * because a lookup takes an id or a slug, and `sub` is the id of a user or of a client.
+ */
 export const looksLikeId = (text: string): boolean =>
   isUuid(text) || idPrefixes.some(prefix => text.startsWith(`${prefix}_`))

@@ -49,8 +49,8 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
   })
 
 /**
- * Returns the token of the Authorization header; undefined without the header, or with another scheme. This
- * server accepts a token in no other place.
+ * Returns the token of the Authorization header; undefined without the header, or with another scheme. The
+ * query is never read for a token, because it would end up in logs.
  */
 const readBearer = (request: Request): string | undefined => {
   const header = request.headers.get('authorization')

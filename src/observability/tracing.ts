@@ -93,7 +93,7 @@ const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
   }
 }
 
-/** Traces calls to other servers. No trace context is sent to them. */
+/** Traces calls to other servers. No trace context is sent to them, because they belong to others. */
 const traceOutbound =
   ({ within }: Tracer, fetch: Core['fetch']): Core['fetch'] =>
   (url, init) => {

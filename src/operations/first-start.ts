@@ -58,7 +58,8 @@ const isComplete = async ({ config }: Core, q: Queries, known: string[]): Promis
 }
 
 /**
- * Checks that no stored client has the id of the console's client, unless the console is off.
+ * Checks that no stored client has the id of the console's client, unless the console is off. The built-in
+ * client would hide it.
  *
  * @throws ConfigError when one has it and the console is on
  */

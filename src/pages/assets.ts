@@ -35,6 +35,6 @@ export const asset = (pathname: string): Response | undefined => {
   return found && assetAnswer(found.body, found.type)
 }
 
-/** Returns the icon for home screens. Caches keep it for a day. */
+/** Returns the icon for home screens. Caches keep it for a day only, because its address has no hash. */
 export const touchIcon = (): Response =>
   assetAnswer(Uint8Array.fromBase64(icon), 'png', { 'cache-control': 'public, max-age=86400' })

@@ -55,7 +55,7 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
 /**
  * Returns the bearer token of the Authorization header, or undefined when the header is missing or has
- * another scheme. The query and the body are never read.
+ * another scheme. The query and the body are never read; a query would end up in logs.
  *
  * @throws TokenMalformedError when the header is not one well-formed bearer token
  */

@@ -34,7 +34,7 @@ export interface SeedOptions {
   any_password?: boolean
 }
 
-/** Maximum entries of a file that is applied in one transaction. */
+/** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
 /** Changes per transaction of a longer file. Other writes wait (SQLite) or conflict with it (PostgreSQL). */
 const BATCH = 10

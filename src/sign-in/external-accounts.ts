@@ -56,7 +56,7 @@ export const unlinkAccounts = async (
 
 /**
  * Records `user.updated` for a link that was created or removed, and forgets the remembered browsers of the
- * user.
+ * user, as each change of the credentials does (RMB-04).
  */
 export const recordLink = async (
   context: Context,

@@ -18,7 +18,7 @@ interface FailedLogin {
 
 /**
  * Counts a failed login against the keys and records it with the count of the first key. Only the audit log
- * has the reason.
+ * has the reason, which would tell a stranger who exists.
  */
 export const failLogin = async (
   context: Context,

@@ -5,7 +5,8 @@ import { accountName } from './password.ts'
 import { removeThrottle, removeThrottles } from './store.ts'
 
 /**
- * Deletes all failures counted against a user, by name, address and second factor. Counts of networks stay.
+ * Deletes all failures counted against a user, by name, address and second factor. Counts of networks stay,
+ * because they also count attempts at other accounts.
  */
 export const forgetFailures = async (
   tx: Transaction,

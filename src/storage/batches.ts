@@ -2,7 +2,7 @@ import { and, desc, inArray, type SQL } from 'drizzle-orm'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Store, Transaction } from './store.ts'
 
-/** Maximum number of rows that one write removes. */
+/** Maximum number of rows that one write removes. A larger write would delay others or conflict with them. */
 export const DELETE_BATCH = 250
 /** On SQLite, the minimum number of rows in a batch, and the number in the first batch. */
 const SMALLEST = 10

@@ -24,7 +24,10 @@ export const isPurging = async (q: Queries, id: string): Promise<boolean> => {
   return (await q.select({ id: purges.id }).from(purges).where(eq(purges.id, id))).length > 0
 }
 
-/** Hides the rows of a deleted object from all reads until the purge has removed them. */
+/**
+ * Hides the rows of a deleted object from all reads until the purge has removed them, which may take many
+ * writes.
+ */
 export const beginPurge = async (
   tx: Transaction,
   kind: PurgeKind,

@@ -25,7 +25,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
         [t.logins, t.logins.id, isOf(t.logins.user_id)],
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
-        // A deleted user keeps only the event `user.deleted`.
+        // A deleted user keeps only the event `user.deleted`: administrators must be able to see who deleted
+        // an account.
         [t.events, seq, isOf(subject_id)],
         [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],
         [t.events, seq, and(isOf(target_id), ne(type, 'user.deleted'))],

@@ -7,7 +7,7 @@ type Member = readonly [href: string, label: string]
 
 /**
  * Related lists that need the same permission. The menu shows the first list of each family, and links on its
- * screen lead to the other lists.
+ * screen lead to the other lists. The menu thus stays short.
  */
 const families: readonly (readonly Member[])[] = [
   [

@@ -11,7 +11,10 @@ import { say, words } from './words.ts'
 type Values = Record<string, unknown>
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-/** Returns the state of a form that changes an object. Its PUT has the changed fields only. */
+/**
+ * Returns the state of a form that changes an object. Its PUT has the changed fields only, so that it leaves
+ * other people's changes of the other fields.
+ */
 export const useEdit = <T extends object>(
   path: string,
   stored: T,

@@ -34,8 +34,8 @@ const pathOf = (type: string, id: string): string | undefined =>
   lists[type] && `/${lists[type]}/${encodeURIComponent(id)}`
 
 /**
- * Names of objects by path. Each name is read once; it is undefined when the object is deleted or the caller
- * may not see it.
+ * Names of objects by path. Each name is read once, so that a list needs few calls. A name is undefined when
+ * the object is deleted or the caller may not see it.
  */
 const known = new Map<string, Promise<string | undefined>>()
 

@@ -6,7 +6,10 @@ import { Dialog } from './dialogs.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { words } from './words.ts'
 
-/** Returns the body with variables of the shell in place of its secrets. */
+/**
+ * Returns the body with variables of the shell in place of its secrets, so that a shown call can be copied
+ * and kept.
+ */
 const withoutSecrets = (body: object): object =>
   Object.fromEntries(
     Object.entries(body).map(([name, value]) => [

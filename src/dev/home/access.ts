@@ -47,7 +47,7 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
     },
     /**
      * Refuses a form without an `Origin` header. A header that is present was checked before
-     * (dev/host-check.ts).
+     * (dev/host-check.ts). Browsers send the header with each form.
      *
      * @throws AppError 403
      */

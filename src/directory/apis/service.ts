@@ -34,7 +34,8 @@ const problem = (field: string, code: string, message: string): Detail => ({ fie
 type Parts = Partial<Pick<Api, 'scopes' | 'clients' | 'served_by'>>
 
 /**
- * Returns the problems of scopes, roles and clients. Roles and clients must belong to the API's organization.
+ * Returns the problems of scopes, roles and clients. Roles and clients must belong to the API's organization,
+ * so that no tenant grants rights at another tenant's API.
  */
 const partProblems = async (
   q: Queries,
@@ -145,7 +146,10 @@ export const updateApi = (context: Core, id: string, change: UpdateApi, by: Chan
     return changed
   })
 
-/** Deletes an API. No further token is issued for it; its existing tokens are valid until they expire. */
+/**
+ * Deletes an API. No further token is issued for it; its existing tokens are valid until they expire, because
+ * services verify them without a call to this server.
+ */
 export const deleteApi = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const api = await getApi(tx, by.caller, id)

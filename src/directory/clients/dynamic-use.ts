@@ -28,7 +28,8 @@ export const recordDynamic = (
 
 /**
  * Returns the client that a metadata document describes. Updates the stored client when the document differs,
- * unless the document is the copy in the executable.
+ * unless the document is the copy in the executable: a call that sometimes fails would otherwise make users
+ * consent again each time.
  */
 export const noteDocument = async (
   context: Core,

@@ -11,9 +11,9 @@ import { noLogouts, plainPresentation } from './plain-fields.ts'
 export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
- * Returns a dynamic client in the form of a stored client. Users are always asked for consent. A client that
- * belongs to no organization gets the default one. Its requests use another organization when they name it,
- * or name one of its APIs.
+ * Returns a dynamic client in the form of a stored client. Users are always asked for consent, because no
+ * administrator has checked the client. A client that belongs to no organization gets the default one. Its
+ * requests use another organization when they name it, or name one of its APIs.
  */
 export const asClientRow = ({
   client_id,

@@ -6,7 +6,10 @@ import { shareOf } from '#src/lib/share.ts'
 
 /** Maximum number of documents in memory. The oldest is dropped, and read again when it is needed. */
 const MAX_KNOWN = 1_000
-/** Maximum number of concurrent calls: of the server, and to one origin. */
+/**
+ * Maximum number of concurrent calls: of the server, and to one origin. One slow origin thus leaves calls for
+ * the others.
+ */
 const PARALLEL = { all: 16, origin: 4 }
 /** Milliseconds after a failed read before the document is requested again. */
 const FAILED_FOR = MINUTE

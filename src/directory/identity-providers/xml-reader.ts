@@ -140,7 +140,7 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
   const start = (): void => {
     isReady = false
     worker = Bun.spawn(command ?? [runningExecutable(), entry ?? 'xml-worker'], {
-      // The worker must not get the secrets in the environment.
+      // The worker must not get the secrets in the environment, because it parses text of strangers.
       env: {},
       stdio: ['ignore', 'ignore', 'ignore'],
       ipc: (message, from) => from === worker && heard(message),

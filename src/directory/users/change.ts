@@ -111,7 +111,8 @@ export const judgeChange = async (
   const judged =
     attributes && judgeAttributes(user_attributes, user.attributes, attributes, by.caller !== undefined)
   const change = {
-    // A new address is unverified unless the same change says otherwise.
+    // A new address is unverified unless the same change says otherwise: only the former address was
+    // verified.
     ...(isChangedAddress && { email_verified: false }),
     ...fields,
     ...(judged && { attributes: judged.attributes }),

@@ -7,7 +7,7 @@ import type { Tables } from '#src/storage/tables.ts'
 /** Wrong tries after which a code becomes invalid. Five guesses hit one of 200,000 codes of six digits. */
 const MAX_TRIES = 5
 
-/** Stores the code of a user and replaces an earlier one. */
+/** Stores the code of a user and replaces an earlier one. One valid code for each user bounds the guesses. */
 export const replaceEmailCode = async (
   tx: Transaction,
   { user_id, ...code }: Omit<Tables['email_codes']['$inferSelect'], 'tries'>,

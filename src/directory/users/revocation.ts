@@ -18,7 +18,7 @@ const BATCH = 500
 /**
  * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
  * address. Runs when the user's address or `enabled` changes, and whenever {@link revokeUser} ends the user's
- * logins.
+ * logins. Links and codes from before the change must not work after it.
  */
 export const revokePendingLinks = async (
   tx: Transaction,

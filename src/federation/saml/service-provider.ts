@@ -152,7 +152,7 @@ const decryptionKey = async (context: Context): Promise<string> =>
 
 /**
  * Returns the public keys of the pinned certificates. Only the keys are trusted: an expired certificate still
- * works, and its use is logged.
+ * works, and its use is logged. A refusal would lock out all users of the provider at once.
  */
 const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
   settings.certificates.map(pem => {

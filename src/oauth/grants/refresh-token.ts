@@ -53,7 +53,8 @@ export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
 const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
   const { client, request, client_info } = call
   const grant = await findRefreshGrant(context, tx, request.refresh_token)
-  // A token that another client presents is refused and stays valid for its owner.
+  // A token that another client presents is refused and stays valid for its owner: another client's attempt
+  // must not end a session.
   if (grant?.client_id !== client.client_id) return new CredentialError('invalid_grant')
   const now = context.clock.now()
   if (grant.ended_at !== null || grant.expires_at <= now)

@@ -27,7 +27,10 @@ export interface TargetApi {
   readonly open_to_dynamic_clients: boolean
 }
 
-/** Returns the form in which identifiers are compared: one trailing slash is ignored. */
+/**
+ * Returns the form in which identifiers are compared: one trailing slash is ignored, because libraries that
+ * normalize URLs add it.
+ */
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
 /**
@@ -52,7 +55,8 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 
 /**
  * Returns the API of a token request: the requested one, or the only authorized one when none is requested.
- * Returns undefined when no API is authorized. `authorized` and `requested` are identifiers of APIs.
+ * Returns undefined when no API is authorized. `authorized` and `requested` are identifiers of APIs. A token
+ * is for one API, so that it cannot be replayed at another.
  *
  * @throws OAuthError `invalid_target` for an API that was not authorized, and when several were authorized
  * and none is requested

@@ -18,7 +18,7 @@ export const levelWith = (type: FactorType): number => (type === 'passkey' ? 3 :
 
 /**
  * Returns the level that `acr_values` requests: the weakest of the supported values, or 0 when no value is
- * supported.
+ * supported. Any one of them satisfies the client.
  */
 export const wantedLevel = (acr_values: readonly string[], supported: readonly string[]): number => {
   const levels = acr_values.filter(value => supported.includes(value)).map(levelOf)

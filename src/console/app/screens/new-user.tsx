@@ -12,7 +12,7 @@ import { Grants, join, type Membership, type NotJoined, useGrants } from './gran
 
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
-/** Generates a temporary password that has each kind of character. */
+/** Generates a temporary password that has each kind of character. An organization may require each. */
 const newPassword = (): string =>
   `${[...crypto.getRandomValues(new Uint32Array(16))].map(n => letters[n % letters.length]).join('')}-Aa7`
 

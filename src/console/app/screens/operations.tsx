@@ -87,7 +87,10 @@ const useProgress = (loaded: Loaded<Backups>): void => {
   }, [loaded.data])
 }
 
-/** Starts and lists backups on the server. Their content is never sent to the browser. */
+/**
+ * Starts and lists backups on the server. Their content is never sent to the browser, because a stolen token
+ * must not give away the database.
+ */
 export const Backups = () => {
   const text = words.backups
   const loaded = useObject<Backups>('/backups')

@@ -78,8 +78,8 @@ const endSessions = async (
 
 /**
  * Removes a factor and returns it; undefined when the user has no factor with this id. Removing the last
- * factor also deletes the recovery codes. `login_id` is the login in which the user removes the factor; it
- * does not end.
+ * factor also deletes the recovery codes, which only stand in for a factor. `login_id` is the login in which
+ * the user removes the factor; it does not end.
  */
 export const removeFactor = async (
   context: Core,
