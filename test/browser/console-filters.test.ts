@@ -72,6 +72,20 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-47 the filters of the audit log stand in even rows',
+  async () => {
+    await addOrganization(at.served.app, 'acme')
+    await enterConsole(at.page, at.served.url, '/console/events')
+    await at.page.getByRole('combobox', { name: 'Organization' }).waitFor()
+    const margins = await at.page
+      .locator('.filters > :is(.choice, .field)')
+      .evaluateAll(all => all.map(each => getComputedStyle(each).marginBlockStart))
+    expect(margins).toEqual(Array(7).fill('0px'))
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-47 events are found by the names of their actor and organization',
   async () => {
     const { id } = await addOrganization(at.served.app, 'acme')
