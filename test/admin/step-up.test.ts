@@ -110,3 +110,25 @@ test('API-29 the OpenAPI document names the age at each marked route', async () 
     .flatMap(operation => operation['x-max-authentication-age'] ?? [])
   expect(ages).toEqual(app.routes.flatMap(route => (route.fresh ? [300] : [])))
 })
+
+/** Withdrawals, which delete nothing that an administrator has made. */
+const WITHDRAWALS = ['DELETE /sessions/{session_id}', 'DELETE /invitations/{invitation_id}']
+
+test('API-29 each route that deletes an object or shows a secret is marked', async () => {
+  const document = (await (await app.call('/api/v1/openapi.json')).json()) as Json
+  const showsSecret = (operation: Json): boolean => {
+    const { $ref = '' } = operation.responses[200]?.content?.['application/json']?.schema ?? {}
+    const created = operation.responses[201]?.content?.['application/json']?.schema?.$ref ?? $ref
+    const { properties = {} } = document.components.schemas[created.split('/').at(-1)] ?? {}
+    return ['client_secret', 'secret', 'token', 'link'].some(name => name in properties)
+  }
+  const unmarked = Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
+    Object.entries<Json>(methods).flatMap(([method, operation]) => {
+      const key = `${method.toUpperCase()} ${path.replace('/api/v1/admin', '')}`
+      const deletes = /^DELETE \/[a-z-]+\/\{\w+\}$/.test(key) && !WITHDRAWALS.includes(key)
+      const isMarked = operation['x-max-authentication-age'] === 300
+      return (deletes || showsSecret(operation)) && !isMarked ? [key] : []
+    }),
+  )
+  expect(unmarked).toEqual([])
+})
