@@ -97,8 +97,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
       `resource must be an absolute URI without fragment, the identifier of an API; got ${JSON.stringify(resource)}`,
     )
     check(options.audience === undefined, 'audience must not be given with resource')
-    // An administrator of any organization may register the same API identifier, so `resource` alone does not
-    // tell whose token it is.
+    // An identifier belongs to one API of the instance, but an administrator of any organization may be the
+    // first to register it. `resource` alone therefore does not tell whose token it is.
     check(realm !== undefined, 'realm is required with resource')
   }
   check(realm !== '' && realm !== 'org_', 'realm must be the id of an organization')
