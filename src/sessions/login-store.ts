@@ -77,7 +77,7 @@ const selectSubject = prepared((q, { logins, users, organizations }) =>
 
 /**
  * Returns the enabled user of a code's login, with the organization's settings; undefined when the login has
- * ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which all of that may
+ * ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each of these may
  * happen.
  */
 export const findSubject = async (q: Queries, code: AuthorizationCode) => {

@@ -106,8 +106,8 @@ export const revokeSession = async (
 }
 
 /**
- * Ends sessions. Their logins continue, and their access tokens stay valid until they expire. /oauth/revoke
- * and the deletion of clients and users end sessions in this way.
+ * Ends sessions. Their logins continue, and the access tokens of an existing user stay valid until they
+ * expire. /oauth/revoke and the deletion of clients and users end sessions in this way.
  */
 export const releaseSessions = async (
   context: Core,

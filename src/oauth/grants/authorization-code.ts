@@ -208,7 +208,7 @@ const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, cod
   await endSessionOf(context, tx, call, code)
   return new OAuthError(
     'invalid_grant',
-    'The code was used or revoked, or the login that it came from has ended.',
+    'The code was used or revoked, the login that it came from has ended, or the user is disabled.',
   )
 }
 
