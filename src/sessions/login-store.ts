@@ -77,8 +77,8 @@ const selectSubject = prepared((q, { logins, users, organizations }) =>
 
 /**
  * Returns the enabled user of a code's login, with the organization's settings; undefined when the login has
- * ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each of these may
- * happen.
+ * ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each of these
+ * may happen.
  */
 export const findSubject = async (q: Queries, code: AuthorizationCode) => {
   const [subject] = await selectSubject(q, { login_id: code.login_id })
