@@ -194,8 +194,8 @@ export const tables = (kit: Kit) => {
         updated_at: updated_at(),
         last_login: ms('last_login'),
         /**
-         * Time of the first login or refresh in the latest hour in which the user was active, so that the
-         * statistics count the user once in each hour.
+         * Time at which the statistics last counted the user as active: at the first login or refresh of an
+         * hour, so they count the user once in each hour.
          */
         active_at: ms('active_at'),
         /** Last time that the user declined the offer of a passkey. */

@@ -49,8 +49,8 @@ export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: st
 })
 
 /**
- * The body of POST /users. In addition, `password_hash` may replace the password (null: no password), and the
- * caller may choose the `id`.
+ * The body of POST /users. Other parts of the server may pass `password_hash` in place of the password (null:
+ * no password), and an `id`.
  */
 export type NewUser = Omit<CreateUser, 'password' | 'email_code'> & { id?: UserId; email_code?: boolean } & (
     | { password: string }
@@ -156,8 +156,8 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // A new user name is indexed too: a rebuild of the index reads users in the order of their names, and may
-    // already have passed the new name.
+    // A user with a new name is indexed again: a rebuild of the index reads users in the order of names, and
+    // may already have passed the place of the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
