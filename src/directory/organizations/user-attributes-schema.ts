@@ -7,7 +7,7 @@ import { attributeReaders, attributeTypes, type UserAttribute, withDefaults } fr
  * all of them.
  */
 const MAX_ATTRIBUTES = 50
-/** Maximum searchable attributes: each adds a row of the index for each user. */
+/** Maximum searchable attributes: each value that a user has is a row of the index. */
 const MAX_SEARCHABLE = 10
 const NAME = 'A letter, then at most 63 letters, digits, hyphens and underscores.'
 
