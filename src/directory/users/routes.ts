@@ -179,7 +179,8 @@ export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute
     path: '/users/:user_id',
     permission: 'users:delete',
     fresh: true,
-    summary: 'Delete a user with the sessions, tokens and events that name the user; the event `user.deleted` is kept',
+    summary:
+      'Delete a user with the sessions, tokens and events that name the user; the event `user.deleted` is kept',
     query: ConfirmQuery,
     status: 204,
     errors: [404, 409],
