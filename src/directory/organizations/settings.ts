@@ -26,7 +26,10 @@ const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolea
   }
 }
 
-/** Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. */
+/**
+ * Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. A setting that lets
+ * more people or applications in, or makes a login weaker, is off by default.
+ */
 export const settingsOf = ({ settings }: Pick<Tables['organizations']['$inferSelect'], 'settings'>) => {
   const {
     theme,

@@ -55,7 +55,7 @@ export const pictureContent = async (q: Queries, path: string): Promise<string |
 
 /**
  * Returns the response for the path of a picture; undefined for an unknown path. Pages of other origins may
- * show the picture.
+ * show the picture, because applications get its address (claim `picture`).
  */
 export const userPicture = async ({ store }: Core, path: string): Promise<Response | undefined> => {
   if (!address.test(path)) return undefined

@@ -45,6 +45,7 @@ export const openStoredKey = ({ master }: Core, { private_key, certificate }: St
   }
 }
 
+/** RSA of 3072 bits: the certificate lasts beyond 2030, until when NIST SP 800-57 accepts 2048 bits. */
 const algorithm = {
   name: 'RSASSA-PKCS1-v1_5',
   hash: 'SHA-256',
