@@ -189,6 +189,14 @@ testInChromium(
       .evaluateAll(all => all.map(each => each.getBoundingClientRect().top))
     expect(tops).toHaveLength(2)
     expect(tops[0]).toBe(tops[1])
+
+    await served.app.admin('PUT', '/clients/shop', { allowed_roles: ['admin'] })
+    await at.walk('clients/shop#admission')
+    await page.getByRole('button', { name: 'Remove admin' }).waitFor()
+    const [roles, groups] = await page
+      .locator('.pair select:visible')
+      .evaluateAll(all => all.map(each => each.getBoundingClientRect()).map(({ y, height }) => [y, height]))
+    expect(roles).toEqual(groups)
   },
   60_000,
 )
