@@ -77,13 +77,13 @@ export const settings = {
     DEFAULT_ADMIN_CLIENT,
     'id of the first admin client; default gatehouse-admin',
   ),
-  admin_client_secret: secret(text, 'secret of the first admin client, set at each start'),
+  admin_client_secret: secret(text, 'secret of the first admin client, applied at each start'),
   admin_username: setting(text, 'user name of the first admin (first start only)'),
   admin_email: setting(text, 'e-mail address of the first admin'),
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; default: only this machine may read it, and no one if url or host is public',
+    'bearer token for /metrics; default: only this machine may read it, and no one if url or host is public or a proxy is trusted',
   ),
   access_token_alg: withDefault(
     choice(signingAlgs),

@@ -19,6 +19,7 @@ import { troubledWebhooks } from '#src/webhooks/store.ts'
 import { readCertificate } from './certificate.ts'
 import { EVENT_LOOP_HOLD } from './event-loop.ts'
 import { checkFiles } from './files.ts'
+import { isLoopback } from './metrics.ts'
 
 /**
  * Result of a check. `warn` is for facts that the operator should know, `skip` for a check that was not made.
@@ -36,7 +37,7 @@ export const fail = (text: string): Finding => ({ state: 'fail', text })
 /**
  * Returns the finding of a check that was not made.
  *
- * @param text what the operator can do so that the check is made
+ * @param text what was not checked, and what the operator can do
  */
 export const skip = (text: string): Finding => ({ state: 'skip', text })
 
@@ -95,16 +96,21 @@ const disk: Check = ({ config: { data_dir } }) => {
 }
 
 const sockets: Check = () => {
+  // Only Linux has /proc.
+  if (process.platform !== 'linux') return skip('the limit of open files: `ulimit -n` shows it')
   const limit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
   return (limit < 4_096 ? warn : ok)(`${limit} files and connections can be open at once`)
 }
 
 const scheme: Check = ({ config, now }) => {
   const { hostname, protocol } = new URL(config.url)
-  if (protocol === 'http:')
-    return ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
+  if (protocol === 'http:') {
+    if (!isLoopback(hostname))
+      return warn(`${config.url}: without https, passwords and tokens are sent unencrypted`)
+    return isLoopback(config.host)
       ? ok('plain http, reachable from this machine only')
-      : warn(`${config.url}: without https, passwords and tokens are sent unencrypted`)
+      : warn(`plain http, and other machines may connect to ${config.host}: set url to an https address`)
+  }
   const certificate = readCertificate(config)
   if (certificate) {
     const left = certificate.expires_at - now

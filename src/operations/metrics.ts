@@ -58,7 +58,7 @@ export const observe = (metrics: Metrics, path: string, status: number, ms: numb
 }
 
 /** True for a loopback address or name, as settings, URLs and `Host` spell it. */
-const isLoopback = (host: string): boolean =>
+export const isLoopback = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)(?::\d+)?$/i.test(host)
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
 

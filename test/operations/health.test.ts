@@ -51,6 +51,29 @@ test('RUN-38 a mail server that is out of reach is a failure with its reason', a
   })
 })
 
+test('RUN-38 plain http on localhost is safe only while no other machine can connect', async () => {
+  const schemeAt = async (host: string) =>
+    findingOf((await (await startApp({ host })).admin('GET', '/health')).body, 'scheme')
+  expect(await schemeAt('127.0.0.1')).toMatchObject({ state: 'ok' })
+  expect(await schemeAt('0.0.0.0')).toEqual({
+    name: 'scheme',
+    state: 'warn',
+    text: 'plain http, and other machines may connect to 0.0.0.0: set url to an https address',
+  })
+})
+
+test('RUN-38 the limit of open files is not checked where the system does not show it', async () => {
+  const platform = Object.getOwnPropertyDescriptor(process, 'platform') ?? {}
+  const app = await startApp()
+  Object.defineProperty(process, 'platform', { ...platform, value: 'darwin' })
+  try {
+    const { body } = await app.admin('GET', '/health')
+    expect(findingOf(body, 'sockets')).toMatchObject({ state: 'skip' })
+  } finally {
+    Object.defineProperty(process, 'platform', platform)
+  }
+})
+
 test('RUN-38 administrators of a tenant learn nothing about the server', async () => {
   const app = await startApp()
   const { id } = await addOrganization(app, 'acme')
