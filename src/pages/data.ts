@@ -563,7 +563,10 @@ export interface AccountProfilePage extends AccountFrame {
    * verified.
    */
   fixed_email?: string
-  /** Requests the verification mail. Present while the address is unverified and a mail server is set. */
+  /**
+   * Requests the verification mail. Present while the address is unverified or a new one waits, and mail can
+   * be sent.
+   */
   verify_action?: string
   /** New address that waits for verification. Posting `discard` cancels the change. */
   pending_email?: string
@@ -637,11 +640,11 @@ export interface AccountPage extends AccountFrame {
   now: number
   login_action: string
   session_action: string
-  /** Absent when no other browser has a login of the user. */
+  /** Absent when the user has no login in another browser, and no session whose login has ended. */
   others_action?: string
-  /** Present for a user with permissions beyond their own profile. */
+  /** Present while the console is on, for a user with permissions beyond their own profile. */
   console_url?: string
-  /** Absent for a user who may not change the profile. */
+  /** Absent for a user who has no password, or may not change the profile. */
   change_password_url?: string
   /**
    * Linked accounts at upstream providers. `link_action` takes `provider`, `unlink_action` takes `provider`
