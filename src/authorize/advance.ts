@@ -149,10 +149,10 @@ export const decideAmong = (
 }
 
 /**
- * True when the login may count as proven in this flow: its authentication is recent, or newer than the flow.
- * After single sign-on at a provider the authentication may be older. An older login counts all the same for
- * a user who has to add the first factor: some providers never report the time of the authentication, and
- * their users could not log in otherwise.
+ * True when the login may count as proven in this flow: its authentication is recent, or newer than the
+ * stored request. A provider with single sign-on may report an older authentication, or no time. Such a login
+ * still counts for a user who has to add the first factor and owes no new password, because the user could
+ * not log in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login

@@ -174,9 +174,9 @@ const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean>
 const OFFER_AGAIN = 30 * DAY
 
 /**
- * True when a passkey may be offered: the user typed a password, has proven the factors that they have, has
- * no passkey, has not declined lately, and the browser has an authenticator. False in development mode, so
- * that tests see the same pages on each device.
+ * True when a passkey may be offered: the server and the browser support passkeys, and the user typed a
+ * password, has proven their factors, has no passkey, may add a factor and has not declined lately. False in
+ * flows that confirm the user or add a factor, and in development mode: tests see the same on each device.
  */
 const isOfferDue = async (
   { config, store, clock, loginPage }: Context,
@@ -232,8 +232,9 @@ export const owedBy = (
   })
 
 /**
- * Returns the days for which this browser may be remembered in this flow. Returns undefined where the second
- * factor is always asked for: for requests that name a permission, changes of the account, and the console.
+ * Returns the days for which this browser may be remembered in this flow. Returns undefined when the
+ * organization remembers no browsers, and where the second factor is always asked for: for requests that name
+ * a permission, changes of the account, and the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =
