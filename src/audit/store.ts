@@ -68,7 +68,7 @@ const selectPurges = prepared((q, { purges }) =>
 
 /**
  * Excludes events of deleted organizations and events that name a deleted user, until a purge has removed
- * them. The condition is undefined while no purge is pending.
+ * them. The event `user.deleted` stays. The condition is undefined while no purge is pending.
  */
 export const visibleEvents = async (q: Queries): Promise<SQL | undefined> => {
   if ((await selectPurges(q, {})).length === 0) return undefined
@@ -112,7 +112,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Returns the time of the match after the SAMPLE newest ones. The older it is, the fewer events match. */
+/** Returns the time of the match after the SAMPLE newest ones, or -Infinity. An older time: fewer matches. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q
