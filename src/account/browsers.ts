@@ -15,7 +15,10 @@ type SignedIn = Pick<
   'logins' | 'sessions' | 'now' | 'login_action' | 'session_action' | 'others_action'
 >
 
-/** Lists the browsers in which the user is signed in, each with its sessions at clients. */
+/**
+ * Lists the browsers in which the user is signed in, each with its sessions at clients, and the sessions
+ * whose login has ended.
+ */
 export const listSignedIn = async (
   context: Context,
   call: Call,

@@ -28,8 +28,8 @@ interface LinkUser {
   user: UserRow
   organization: Organization
   /**
-   * True when the user may choose a passkey instead of a password: a user without a factor who has an
-   * administrator's link or no password.
+   * True when the server offers passkeys and the user may choose one instead of a password: a user without a
+   * factor who has an administrator's link or no password.
    */
   takes_passkey: boolean
 }

@@ -128,7 +128,7 @@ export const permit = ({ permissions }: Viewer, permission: 'profile:read' | 'pr
   if (!permissions.has(permission)) throw new PageError('not_allowed', 403)
 }
 
-/** Returns a CSRF token that names the login shown on the page. It becomes invalid with the login cookie. */
+/** Returns a CSRF token that names the login shown on the page. A new login cookie makes it invalid. */
 export const accountToken = (context: Context, { login_hash, login }: Viewer): string =>
   issueCsrf(context, 'account', login_hash, login.id)
 
