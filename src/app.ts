@@ -118,9 +118,9 @@ const isDecodable = (path: string): boolean => {
 const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
- * True when a page loads the URL as an image, font or stylesheet. Paths with effects refuse such a request,
- * because a tenant's CSS may load URLs of this origin: its attribute selectors could cause effects that the
- * tenant observes, such as a request to its identity provider.
+ * True when a page loads the URL as a part of itself, such as an image, font or stylesheet. Paths with
+ * effects refuse such a request, because a tenant's CSS may load URLs of this origin: its attribute selectors
+ * could cause effects that the tenant observes, such as a request to its identity provider.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
 const isSubresource = ({ headers }: Request): boolean =>

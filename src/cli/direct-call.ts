@@ -19,8 +19,8 @@ export const ABOUT_ALL = ['completion', 'man']
 const PLAIN = /^(?:-\w, )?(--[a-z][a-z-]*)( <[\w-]+>)?$/
 
 /**
- * Returns the call of a command of one word with plain options, and with a command after `--` for `exec`.
- * Returns undefined for all other calls and for wrong ones; commander then parses the call. Loading commander
+ * Returns the call of a one-word command with plain options; `exec` also takes a command after `--`. Returns
+ * undefined for all other calls and for wrong ones; commander then parses the call. Loading commander
  * takes 2 ms of CPU time, half of a bare start.
  */
 export const directCall = ([name = '', ...args]: readonly string[]): CommandCall | undefined => {

@@ -11,7 +11,7 @@ export const readSeedFile = (file: string): ReadSeed => parseSeed(readSeedText(f
 
 const signs = { create: '+', update: '~', delete: '-' }
 
-/** Returns a line for each change, and the number of changes. */
+/** Renders a line for each change, then the number of new, changed and deleted entries. */
 export const renderChanges = (changes: Change[], done: boolean): string => {
   const lines = changes.map(({ action, section, name, fields }) =>
     [`${signs[action]} ${section.replaceAll('_', ' ').replace(/s$/, '')} ${name}`, fields?.join(', ')]

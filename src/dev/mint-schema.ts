@@ -33,7 +33,7 @@ export const Mint = z.strictObject({
   scope: lines(2_000).optional(),
   /** Claim `roles` of an access token, in place of the user's roles. The stored user stays as it is. */
   roles: set(line(128), 100).optional(),
-  /** Claims that replace those of the token; null removes a claim. */
+  /** Claims to add to the token, or in place of its own; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
   /**
    * Seconds; default: the client's lifetime. The maximum is a year, so that a token in a test fixture seldom

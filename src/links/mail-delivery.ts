@@ -38,8 +38,9 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 }
 
 /**
- * True when the address still has to be verified. No mail goes to an address that another user has, but the
- * page looks the same, so it does not reveal that the address is taken.
+ * True when the address is the current or pending one of the user, and still has to be verified. No mail goes
+ * to a pending address that another user has. The page looks the same then, so it does not reveal that the
+ * address is taken.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false

@@ -40,10 +40,7 @@ export interface NewMail {
 
 type NoticeOrigin = { [Key in keyof ClientInfo]?: ClientInfo[Key] | undefined }
 
-/**
- * Puts a mail into the outbox, in the write of the change that it reports. Does nothing without a mail
- * server.
- */
+/** Puts a mail into the outbox, in the write that causes it. Does nothing without a mail server. */
 export const enqueueMail = async (
   context: Core,
   tx: Transaction,
