@@ -19,7 +19,7 @@ import { troubledWebhooks } from '#src/webhooks/store.ts'
 import { readCertificate } from './certificate.ts'
 import { EVENT_LOOP_HOLD } from './event-loop.ts'
 import { checkFiles } from './files.ts'
-import { isLoopback } from './metrics.ts'
+import { isLocalHost } from './metrics.ts'
 
 /**
  * Result of a check. `warn` is for facts that the operator should know, `skip` for a check that was not made.
@@ -105,9 +105,9 @@ const sockets: Check = () => {
 const scheme: Check = ({ config, now }) => {
   const { hostname, protocol } = new URL(config.url)
   if (protocol === 'http:') {
-    if (!isLoopback(hostname))
+    if (!isLocalHost(hostname))
       return warn(`${config.url}: without https, passwords and tokens are sent unencrypted`)
-    return isLoopback(config.host)
+    return isLocalHost(config.host)
       ? ok('plain http, reachable from this machine only')
       : warn(`plain http, and other machines may connect to ${config.host}: set url to an https address`)
   }

@@ -58,7 +58,7 @@ export const observe = (metrics: Metrics, path: string, status: number, ms: numb
 }
 
 /** True for a loopback address or name, as settings, URLs and `Host` spell it. */
-export const isLoopback = (host: string): boolean =>
+export const isLocalHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)(?::\d+)?$/i.test(host)
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
 
@@ -69,7 +69,7 @@ const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forward
 const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Request): boolean =>
   trusted_proxies.length === 0 &&
   [host, new URL(url).host, request.headers.get('host') ?? '', callOf(request).ip_address].every(
-    isLoopback,
+    isLocalHost,
   ) &&
   !forwarding.some(name => request.headers.has(name))
 
