@@ -142,3 +142,16 @@ test('RES-10 a seed creates, exports and prunes APIs', async () => {
   await apply('apis: []', true)
   expect((await own.admin('GET', '/apis')).body.data).toEqual([])
 })
+
+test('RES-01 the key set has the signing key of an API before its first token', async () => {
+  const algorithms = async (): Promise<string[]> => {
+    const { keys } = await (await app.call('/.well-known/jwks.json')).json()
+    return keys.map(({ alg }: { alg: string }) => alg)
+  }
+  expect(await algorithms()).not.toContain('ES384')
+  const input = { identifier: 'https://keyed.example/', name: 'Keyed', access_token_alg: 'ES384' }
+  const { body } = await app.admin('POST', '/apis', input)
+  expect(await algorithms()).toContain('ES384')
+  expect((await app.admin('PUT', `/apis/${body.id}`, { access_token_alg: 'ES512' })).status).toBe(200)
+  expect(await algorithms()).toContain('ES512')
+})

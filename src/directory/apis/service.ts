@@ -15,6 +15,7 @@ import { type Detail, notFound } from '#src/lib/app-error.ts'
 import { type ApiId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { resourceKey } from '#src/protocol/oauth/resource.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
+import { ensureKey } from '#src/tokens/rotation.ts'
 import { apiAnswer, type CreateApi, type UpdateApi, writable } from './schema.ts'
 import { type Api, clientsAmong, findApiById, insertApi, removeApi, saveApi } from './store.ts'
 
@@ -92,9 +93,19 @@ export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateA
   return { organization_id: id, problems: [...problems, ...(await partProblems(q, id, input))] }
 }
 
+/** Generates the signing key of the API's tokens before the first token. */
+const publishKey = async (context: Core, api: Api): Promise<Api> => {
+  if (api.access_token_alg) await ensureKey(context, api.access_token_alg)
+  return api
+}
+
 /** Creates an API. */
-export const createApi = (context: Core, input: CreateApi & { id?: ApiId }, by: ChangedBy): Promise<Api> =>
-  writeAs(context, by.caller, async tx => {
+export const createApi = async (
+  context: Core,
+  input: CreateApi & { id?: ApiId },
+  by: ChangedBy,
+): Promise<Api> => {
+  const created = await writeAs(context, by.caller, async tx => {
     const { organization_id, problems } = await judgeNew(context, tx, input, by)
     throwProblems(problems)
     const now = context.clock.now()
@@ -110,6 +121,8 @@ export const createApi = (context: Core, input: CreateApi & { id?: ApiId }, by: 
     await recordApi(context, tx, by, 'api.created', api, {})
     return api
   })
+  return publishKey(context, created)
+}
 
 /**
  * Returns the API as the change would leave it, and the problems of the change. Stores nothing.
@@ -135,8 +148,13 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateApi, by:
  *
  * @throws AppError 404 when unknown or of another organization, 422
  */
-export const updateApi = (context: Core, id: string, change: UpdateApi, by: ChangedBy): Promise<Api> =>
-  writeAs(context, by.caller, async tx => {
+export const updateApi = async (
+  context: Core,
+  id: string,
+  change: UpdateApi,
+  by: ChangedBy,
+): Promise<Api> => {
+  const updated = await writeAs(context, by.caller, async tx => {
     const { api, fields, problems } = await judgeChange(tx, id, change, by)
     throwProblems(problems)
     if (fields.length === 0) return api
@@ -145,6 +163,8 @@ export const updateApi = (context: Core, id: string, change: UpdateApi, by: Chan
     await recordApi(context, tx, by, 'api.updated', changed, { fields })
     return changed
   })
+  return publishKey(context, updated)
+}
 
 /**
  * Deletes an API. No further token is issued for it; its existing tokens are valid until they expire, because
