@@ -48,8 +48,8 @@ export interface AdminRoute {
   status: 200 | 201 | 202 | 204
   answer?: z.ZodType
   /**
-   * Error statuses in addition to those that every route has (400, 401, 403, 408, 413, 415, 422, 503 as they
-   * apply).
+   * Error statuses in addition to those that every route has (400, 401, 403, 408, 412, 413, 415, 422, 503 as
+   * they apply).
    */
   errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */

@@ -139,7 +139,7 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
 /**
  * Opens the signing keys. The ES256 key is available at once. The keys of RS256 and of the algorithms in the
  * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
- * generated when a client is registered with it, or by the first token that needs it.
+ * generated when a client or an API is registered with the algorithm.
  *
  * @param isLate leaves the RS256 key to the first call that needs it, for servers and commands that end soon:
  *   generating the key takes as much CPU time as the rest of their start

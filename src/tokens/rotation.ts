@@ -51,9 +51,9 @@ const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
   (await listKeys(tx)).filter(key => key.alg === alg)
 
 /**
- * Generates the first key of an algorithm. It signs at once, because no client has used the algorithm and no
- * cached key set needs to contain the key. Called when a client is registered with the algorithm, before its
- * first token.
+ * Generates the first key of an algorithm. The key signs at once: no token of the algorithm exists, so no
+ * verifier needs to have read the key. Called before the first token of a client or API that is registered
+ * with the algorithm.
  */
 export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
