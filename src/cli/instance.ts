@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { accessSync, existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
@@ -178,7 +187,7 @@ const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageEr
 export const requireDatabase = ({ data_dir }: Config): string => {
   const path = join(data_dir, DATABASE_FILE)
   try {
-    accessSync(path)
+    accessSync(path, constants.R_OK)
     return path
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EACCES')

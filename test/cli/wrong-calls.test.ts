@@ -164,12 +164,15 @@ test('RUN-14, RUN-30, RUN-34 a wrong call of any command leaves an empty directo
   }
 }, 120_000)
 
-test('RUN-30 a command of a user without rights says so, not that there is no instance', async () => {
-  const data_dir = join(folder, 'closed')
+test.each([
+  ['directory', 0o000, 0o600],
+  ['file', 0o755, 0o000],
+])('RUN-30 a command of a user who may not read the %s says so', async (name, directory, file) => {
+  const data_dir = join(folder, `closed-${name}`)
   mkdirSync(data_dir)
-  writeFileSync(join(data_dir, 'gatehouse.db'), '')
+  writeFileSync(join(data_dir, 'gatehouse.db'), '', { mode: file })
   chmodSync(folder, 0o755)
-  chmodSync(data_dir, 0)
+  chmodSync(data_dir, directory)
   const isRoot = process.getuid?.() === 0
   const other = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
   const env = { PATH: process.env.PATH ?? '', GATEHOUSE_DATA_DIR: data_dir }
