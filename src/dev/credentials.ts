@@ -26,8 +26,9 @@ export const isExposed = (server: {
   )
 
 /**
- * Returns the credentials of a server: the documented ones when only this machine can reach it, random ones
- * otherwise. A data directory that is used again keeps its credentials.
+ * Returns the credentials of a server: the documented ones when only this machine can reach it, otherwise
+ * random ones, apart from an admin secret in the settings. A data directory that is used again keeps its
+ * credentials.
  *
  * @throws ConfigError for a directory with documented credentials, when other machines can reach the server
  */

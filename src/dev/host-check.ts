@@ -46,7 +46,8 @@ export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
     /**
      * Returns the URL of the request.
      *
-     * @throws AppError 421 unless the host is the server's own, loopback or one of `dev_hosts`
+     * @throws AppError 421 unless the host is the server's own, loopback, one of `dev_hosts` or, on a server
+     * that listens on all addresses, an IP address
      */
     admit: (request: Request): URL => {
       const url = URL.parse(request.url)
@@ -56,7 +57,7 @@ export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
         'The server does not answer to the host of this request. `gatehouse dev --dev-host NAME` adds a host.',
       )
     },
-    /** @throws AppError 403 for a request from a page of another origin */
+    /** @throws AppError 403 for a foreign Origin header, and for a cross-site request that may change data */
     requireOwnOrigin: ({ method, headers }: Request, url: URL): void => {
       const origin = headers.get('origin')
       const isForeign = origin !== null && origin !== url.origin && origin !== config.url
