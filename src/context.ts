@@ -286,7 +286,7 @@ export interface Context extends Issuer {
   /**
    * Authenticates the caller of the admin API.
    *
-   * @throws AppError 401 `invalid_token`
+   * @throws AppError 401 without a valid token, 400 when a token is sent in two ways
    */
   authenticate(request: Request): Promise<Caller>
   /** Resolves to true when this client has registered this web origin. */

@@ -101,7 +101,7 @@ const wantedOrganization = async (
 /**
  * Loads the user of a login with organization and permissions.
  *
- * @throws PageError 400 `expired` when the user is disabled or deleted
+ * @throws PageError 400 `expired` when the user is disabled, or the user or the organization is deleted
  */
 export const viewerOf = async (
   context: Context,

@@ -210,7 +210,8 @@ export const storeFlow = async (
 /**
  * Returns the stored flow of a handle (O-29).
  *
- * @throws PageError 400 `expired` when the flow was not stored for this browser, or has expired
+ * @throws PageError 400 `expired` when the flow was not stored for this browser, or has expired; otherwise as
+ * {@link flowOf}
  */
 export const findFlow = async (
   context: Context,

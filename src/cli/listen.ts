@@ -142,7 +142,7 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
  * closes it again, which fails when another program uses the port. The later sockets share the port, and
  * would not notice that another program shares it too.
  *
- * @throws ConfigError when the port is in use
+ * @throws ConfigError when the port is in use, or the address cannot be used
  */
 export const freePort = (config: Config): number =>
   explainError(config, () => {
