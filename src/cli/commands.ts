@@ -304,7 +304,7 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'check',
-    about: 'read the whole database and open every key; exit 1 when anything is damaged',
+    about: 'read the whole database and open every key; exit 1 when damage is found',
     run: async options => (await import('./check.ts')).check(options),
   },
   { name: 'events', about: 'read the audit log' },
@@ -332,8 +332,7 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'doctor',
-    about:
-      'check settings, files, database, clock, address, mail and webhooks; exit 1 when something is wrong',
+    about: 'check settings, files, database, clock, address, mail and webhooks; exit 1 when a check fails',
     run: async options => (await import('./doctor.ts')).doctor(options),
   },
   { name: 'keys', about: 'manage signing keys and master key; works beside a running server' },
