@@ -16,8 +16,9 @@ import type { Transaction } from '#src/storage/store.ts'
 const USER = 25
 
 /**
- * Removes at most `limit` rows of a deleted organization. Users go first with all rows that refer to them;
- * the remaining rows have an index by organization, or expire within minutes. Returns the number of rows.
+ * Removes at most `limit` rows of a deleted organization: first the users, with the rows that refer to them,
+ * then the rows that an index finds by organization. Other rows expire within minutes. Returns the number of
+ * rows.
  */
 const removeOrganizationRows = async (
   context: Context,
@@ -51,7 +52,8 @@ const removeRows = async (
 
 /**
  * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
- * behind, and rebuilds indexes of attributes, in writes of bounded size. Returns the number of rows.
+ * behind, and rebuilds indexes of attributes, in writes of bounded size. Returns the number of rows, without
+ * those of clients and of indexes.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0
