@@ -6,12 +6,12 @@ Each call carries an access token of a client (\`client_credentials\`) or of a u
 
 export const tags: Record<string, string> = {
   users: 'The users of an organization, their second factors, and help for locked-out users.',
-  invitations: 'People who have no user yet.',
+  invitations: 'Links by which a person gets a user, or a user a first credential.',
   registrations: 'Users who have registered themselves and wait for approval.',
   organizations: 'The tenants of the instance and their settings.',
   roles: 'Named lists of permissions.',
   groups: 'Users that share roles.',
-  clients: 'Applications that are registered with Gatehouse.',
+  clients: 'Applications that are registered by administrators.',
   'dynamic-clients':
     'Applications that no administrator registered (RFC 7591, client ID metadata documents).',
   'initial-access-tokens': 'Tokens with which applications register themselves (RFC 7591).',
