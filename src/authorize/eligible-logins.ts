@@ -74,8 +74,8 @@ export type BrowserLogin = StepUser &
   }
 
 /**
- * Lists the logins of this browser whose user belongs to the requested organization, and no others (M-03). A
- * first factor that was proven in this flow is listed too, until the second one is proven (O-69).
+ * Lists the logins of this browser whose user belongs to the requested organization (M-03) and, until the
+ * second factor is proven, a first factor that was proven in this flow (O-69).
  */
 export const listBrowserLogins = async (
   context: Context,

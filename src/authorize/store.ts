@@ -34,9 +34,9 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
 }
 
 /**
- * An authorization that waits for the user, bound to one browser. `login_id` is the chosen login, which the
- * user has proven in this flow or has only selected (`selected`). `selected` without a login means that the
- * user wants another account. `proof` is a proven first factor whose user owes a second one.
+ * An authorization that waits for the user, bound to one browser. `login_id` is the chosen login. With
+ * `selected` the user has only selected it, without proving it in this flow; `selected` without a login means
+ * that the user wants another account. `proof` is a proven first factor whose user owes a second one.
  */
 export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request'> & {
   request: FlowRequest
