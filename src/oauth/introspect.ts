@@ -47,8 +47,8 @@ export const postIntrospect = (context: Context) =>
 
 /**
  * True when the client may read the token. Both must belong to the same organization. For a token of an API,
- * the API's `served_by` must also name the client. The answer contains claims about the user, so no client reads
- * a token of another organization or of an API that it does not serve.
+ * the API's `served_by` must also name the client. The answer contains claims about the user, so no client
+ * reads a token of another organization or of an API that it does not serve.
  */
 const maySee = async (
   { store }: Context,
