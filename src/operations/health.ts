@@ -171,7 +171,7 @@ const LONG_HOLD = 0.5
 export const judgeLoop = (metrics: string): Finding | undefined => {
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]
   if (held === undefined) return undefined
-  const found = `the event loop was held for at most ${Number(held).toFixed(3)} s in the last minute`
+  const found = `the longest hold of the event loop in the last minute was ${Number(held).toFixed(3)} s`
   return Number(held) > LONG_HOLD ? warn(`${found}, and all requests waited`) : ok(found)
 }
 
