@@ -90,8 +90,8 @@ const startOf = (
 }
 
 /**
- * Withdraws the consent and ends the sessions at the application. The next login there asks for consent
- * again.
+ * Withdraws the consent and ends the sessions at the application, because a refresh reads no consent: its
+ * refresh tokens would otherwise keep the access. The next login there asks for consent again.
  */
 export const postDisconnect =
   (context: Context) =>

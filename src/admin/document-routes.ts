@@ -5,7 +5,10 @@ import { openApiDocument } from './openapi.ts'
 import type { ReferencePage } from './reference.ts'
 import { adminRoutes } from './routes.ts'
 
-/** Returns the routes of the OpenAPI document and of its page. */
+/**
+ * Returns the routes of the OpenAPI document and of its page. Both need no login, because they describe the
+ * program and hold no data of the instance except its URL.
+ */
 export const documentRoutes = (context: Context) => {
   let document: string | undefined
   const describeApi = () =>

@@ -102,7 +102,7 @@ export const listGrants = (q: Queries, user_id: UserId) => {
     .orderBy(desc(consents.updated_at), consents.client_id)
 }
 
-/** Removes the consent of a user to a client. Sessions stay. */
+/** Removes the consent of a user to a client. The caller ends the sessions (`postDisconnect`). */
 export const removeGrant = async (tx: Transaction, user_id: UserId, client_id: string): Promise<void> => {
   const { consents } = tx.tables
   await tx.delete(consents).where(and(eq(consents.user_id, user_id), eq(consents.client_id, client_id)))

@@ -66,8 +66,8 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
 }
 
 /**
- * Adds a suggestion to the error of an unknown option or command: the setting with the name of the option, or
- * `serve` for a command such as `start`.
+ * Adds a suggestion to the error of an unknown option or command: the setting with the name of the option,
+ * because settings have no options and newcomers try `--port`, or `serve` for a command such as `start`.
  */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []

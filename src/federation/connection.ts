@@ -41,7 +41,11 @@ const checksOf = (
   }
 }
 
-/** Returns the route that tests the connection to an identity provider, even to a disabled one. */
+/**
+ * Returns the route that tests the connection to an identity provider, even to a disabled one, so that it can
+ * be tested before users see it. It needs the permission for changes, because the server calls other servers,
+ * also at an address that the caller names.
+ */
 export const connectionRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'testIdentityProvider',

@@ -217,7 +217,7 @@ export const chargeKeySet = (
   )
 
 /** Limit on tests of connections to identity providers by administrators of one organization. */
-const PER_TESTER: Allowance = { burst: 20, per_second: 20 / 600 }
+const CONNECTION_TESTS: Allowance = { burst: 20, per_second: 20 / 600 }
 
 /**
  * Charges a test of a connection to the organization. Each test calls another server a few times.
@@ -229,7 +229,7 @@ export const chargeConnectionTest = (
   organization_id: OrganizationId,
 ): void =>
   takeAll(
-    [[charges.organizations, `connection-test:${organization_id}`, PER_TESTER]],
+    [[charges.organizations, `connection-test:${organization_id}`, CONNECTION_TESTS]],
     1,
     clock.now(),
     'Too many connections were tested in this organization.',

@@ -64,7 +64,8 @@ export type Transaction = Queries & {
   add(sum: Sum, key: string, amounts: Amounts): void
   /**
    * Runs part of the body in a savepoint: if it throws, its writes are undone and the transaction may
-   * continue.
+   * continue. On PostgreSQL it cannot after a conflict or a lost connection, because only the whole body can
+   * then succeed, in a new transaction.
    */
   nested<T>(body: () => Promise<T>): Promise<T>
 }

@@ -40,8 +40,9 @@ export const retireKeys = async (
 }
 
 /**
- * Retires the active keys of an algorithm now, and publishes them until `expires_at`. Keys that begin to sign
- * later stay unchanged.
+ * Retires the active keys of an algorithm now, and publishes them until `expires_at`. Only the controls of
+ * development mode do so (`manual-keys.ts`). Keys that begin to sign later stay unchanged, because the new
+ * key replaces the active one and not a planned rotation.
  */
 export const supersede = async (
   tx: Transaction,

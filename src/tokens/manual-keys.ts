@@ -66,7 +66,8 @@ export const activateKey = async (base: Core, kid: string): Promise<void> => {
 }
 
 /**
- * Removes a key from the key set: tokens that it signed are refused.
+ * Removes a key from the key set: tokens that it signed are refused. The signing key cannot be removed,
+ * because an older key would sign again, or no key at all.
  *
  * @throws AppError 404 when there is no such key, 409 while it signs
  */

@@ -5,8 +5,8 @@ import { settingsOf } from './settings.ts'
 import type { Organization } from './store.ts'
 
 /**
- * Returns the brand of an organization. The accent colour overrides the theme, and the custom CSS overrides
- * both.
+ * Returns the brand of an organization. The accent colour overrides the theme, because organizations share
+ * themes and the colour is its own; the custom CSS overrides both, so that it can change everything.
  */
 export const brandOf = (
   { themes }: Core,

@@ -189,7 +189,8 @@ const Defined = (props: { definition: Definition; value: unknown; onValue(value:
 }
 
 /**
- * Edits attributes without a definition. A changed value becomes a text; an unchanged value keeps its type.
+ * Edits attributes without a definition. A changed value becomes a text, because nothing defines its type; an
+ * unchanged value keeps its type.
  */
 const Others = (props: { title: string; empty: string; values: Values; onValues(values: Values): void }) => {
   const [rows, setRows] = useState(() =>
