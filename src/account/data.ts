@@ -66,7 +66,8 @@ export const getData =
 
 /**
  * Returns an event for the user's download. When another user or client caused the event, its address and
- * user agent are left out. They are included when nobody was authenticated, such as in a failed login.
+ * user agent are left out, because they are data about that other person. They are included when nobody was
+ * authenticated, such as in a failed login.
  */
 const eventOf = (
   { id }: Viewer['user'],

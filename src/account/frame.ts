@@ -19,7 +19,10 @@ export const loginUrlOf = ({ request }: Call): string => {
   return /^[a-z0-9-]{1,64}$/.test(slug) ? `/account?organization=${slug}` : '/account'
 }
 
-/** Returns the notice named in the URL if it is one of `names`; any other text is ignored. */
+/**
+ * Returns the notice named in the URL if it is one of `names`; any other text is ignored, so that no link can
+ * put words on the page.
+ */
 export const noticeOf = <Name extends string>(
   { request }: Call,
   names: readonly Name[],

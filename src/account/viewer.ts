@@ -197,7 +197,10 @@ export const openFreshForm = async (
   )
 }
 
-/** Like {@link openForm}, for a user who only signs out: accepts a login that owes a step. */
+/**
+ * Like {@link openForm}, for a user who only signs out: accepts a login that owes a step, because no one has
+ * to prove a factor or change a password in order to leave.
+ */
 export const openAnyForm = async (
   context: Context,
   { request }: Call,

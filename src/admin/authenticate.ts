@@ -76,8 +76,8 @@ const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefine
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])
 
 /**
- * Reads the caller's permissions from the database instead of the cache, with two lookups by key that are
- * sent together.
+ * Reads the caller's permissions from the database instead of the cache, which may be stale after a
+ * dismissal, with two lookups by key that are sent together.
  */
 const currentPermissions = async (q: Queries, token: LiveToken): Promise<Set<Permission>> => {
   const { client_id, organization_id, user } = token

@@ -38,7 +38,7 @@ export const knownOwner = (
 
 /**
  * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. The answer does not
- * tell whether `recipient` has reached its limit.
+ * tell whether `recipient` has reached its limit, so that a stranger learns nothing about requests of others.
  *
  * @param owner the recipient, when one of their known browsers asks: the limit of the network then refuses
  *   nothing

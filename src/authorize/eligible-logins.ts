@@ -246,8 +246,8 @@ export const rememberDays = ({ request, client, organization }: Flow): number | 
 }
 
 /**
- * True for a first factor with which a browser may be remembered: a password or a provider. A code or link by
- * mail and a recovery code do not count.
+ * True for a first factor with which a browser may be remembered: a password or a provider. Mail and recovery
+ * codes do not count, because a mailbox or a printout would then be enough.
  */
 export const isFirstFactor = ({ amr }: Pick<StepUser, 'amr'>): boolean =>
   amr.includes('pwd') || amr.includes('fed')

@@ -23,7 +23,8 @@ import { consumeRound } from './store.ts'
 
 /**
  * Logs in with a passkey alone; `credential` is its assertion as JSON. The assertion names the user. It is
- * verified before the organization of the user is checked.
+ * verified before the organization of the user is checked, so that the time of the answer does not tell whose
+ * passkey it is.
  */
 export const postPasskey =
   (context: Context) =>

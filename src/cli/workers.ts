@@ -90,7 +90,10 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       void keep(number, worker)
       return worker
     },
-    /** Replaces the workers one by one. Stops at the first new worker that does not start. */
+    /**
+     * Replaces the workers one by one. Stops at the first new worker that does not start, so that the old
+     * ones go on answering.
+     */
     replace: async (): Promise<void> => {
       for (const [number, old] of [...workers]) {
         // No new worker upgrades the schema, because the old workers still need the old schema.

@@ -14,7 +14,8 @@ export const permissionsOf = (roles: { permissions: string[] }[]): Set<Permissio
   expand(roles.flatMap(role => role.permissions))
 
 /**
- * Refuses to grant permissions that the caller lacks.
+ * Refuses to grant permissions that the caller lacks: the caller could otherwise raise its own rights,
+ * directly or by a second account.
  *
  * @throws AppError 403
  */
@@ -25,7 +26,8 @@ export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
 }
 
 /**
- * Refuses a change of a user, role, group or client whose permissions exceed those of the caller.
+ * Refuses a change of a user, role, group or client whose permissions exceed those of the caller. The caller
+ * could otherwise take it over, for example by a new password or secret.
  *
  * @throws AppError 403
  */

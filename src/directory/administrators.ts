@@ -26,7 +26,7 @@ interface ConfirmedBy {
  * Begins a change that may take the role `admin` from users of the organization. The returned function runs
  * in the same write after the change. It refuses the change when the organization had an enabled
  * administrator and has none left, unless the caller confirmed it with `name`, the name of the changed
- * object.
+ * object. A mistake would otherwise lock everyone out of the administration.
  *
  * @throws AppError 409 `last_administrator`
  */

@@ -126,7 +126,7 @@ export const route = <
 
 /**
  * Runs a route with its checks in this order: 401, 403, then 408, 413, 415 and 400 of the body, 422, and the
- * handler's own refusals.
+ * handler's own refusals. A caller without the permission thus learns nothing, and its body is not read.
  */
 export const serveRoute =
   (context: Context, route: AdminRoute, object?: TaggedObject) =>

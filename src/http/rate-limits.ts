@@ -216,7 +216,10 @@ export const chargeKeySet = (
     'Too many keys of applications were looked up.',
   )
 
-/** Limit on tests of connections to identity providers by administrators of one organization. */
+/**
+ * Limit on tests of connections to identity providers by administrators of one organization, because each
+ * test calls other servers, at addresses that they choose.
+ */
 const CONNECTION_TESTS: Allowance = { burst: 20, per_second: 20 / 600 }
 
 /**

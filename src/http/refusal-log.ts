@@ -9,7 +9,10 @@ import { charge } from './rate-limits.ts'
  */
 const MAX_LENGTH = 200
 
-/** Escapes everything except printable ASCII, and truncates to 200 characters. */
+/**
+ * Escapes everything except printable ASCII, so that a stranger's text cannot look like log lines, and
+ * truncates to 200 characters.
+ */
 export const printable = (text: string): string =>
   text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
 

@@ -99,7 +99,8 @@ const report = (
 
 /**
  * Runs `attempt`, which verifies a secret, a code or a token. Counts wrong guesses per network and refuses
- * every attempt from a network that has made too many.
+ * every attempt from a network that has made too many, because one of them could be the right guess. Clients
+ * with their correct secret do not come here ({@link asClient}).
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`

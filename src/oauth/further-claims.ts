@@ -14,7 +14,7 @@ export interface FurtherClaims {
   memberships: Record<string, unknown>
   /**
    * Claims that the scopes of an API add to access tokens for this API. A claim of the client's mapping takes
-   * precedence.
+   * precedence, because it was chosen for this client alone.
    */
   ofApi: Record<string, unknown>
 }

@@ -94,7 +94,8 @@ const hintedSession = async ({ store }: Context, { sub, sid }: IdTokenHint) =>
 type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
 
 /**
- * Revokes the client's own session if it is still active; keeps the login and the sessions of other clients.
+ * Revokes the client's own session if it is still active; keeps the login and the sessions of other clients,
+ * because only the user's confirmation ends those.
  */
 const endSession = async (
   context: Context,

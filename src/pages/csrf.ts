@@ -4,7 +4,10 @@ import type { Core } from '#src/context.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from './error-page.ts'
 
-/** Purpose of a form. A token for one purpose is refused for every other purpose. */
+/**
+ * Purpose of a form. A token for one purpose is refused for every other purpose, so that a token from one
+ * page cannot post the form of another.
+ */
 export type CsrfPurpose =
   | 'login'
   | 'second_factor'

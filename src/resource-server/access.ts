@@ -8,7 +8,10 @@ import {
   TokenMissingError,
 } from './errors.ts'
 
-/** Requirements of a route beyond a valid token. An empty `anyRole` refuses every token. */
+/**
+ * Requirements of a route beyond a valid token. An empty `anyRole` refuses every token, because a computed
+ * list that came out empty must not open the route.
+ */
 export type Rules = {
   /** All of these roles are required, otherwise 403. */
   roles?: readonly string[]

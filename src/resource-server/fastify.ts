@@ -153,7 +153,8 @@ export function getClaims(request: FastifyRequest): Claims {
 const FORM = 'application/x-www-form-urlencoded'
 
 /**
- * Plugin that serves the application's logout URI. It parses the form itself, even if the app has a parser.
+ * Plugin that serves the application's logout URI. It parses the form itself, even if the app has a parser,
+ * because the receiver needs the raw text to refuse repeated fields.
  *
  * @example
  * app.register(logout, { receiver, path: '/backchannel-logout' })

@@ -7,9 +7,9 @@ const MAX_BYTES = 1024 * 1024
 export const MAX_FORM = 16_384
 
 /**
- * Sends a request without following redirects and reads at most 1 MiB. The timeout in milliseconds includes
- * the body. `body` is undefined when the answer is not JSON or is too long. Errors of `fetch` are thrown
- * unchanged.
+ * Sends a request without following redirects, which could take a secret to another server, and reads at most
+ * 1 MiB. The timeout in milliseconds includes the body. `body` is undefined when the answer is not JSON or is
+ * too long. Errors of `fetch` are thrown unchanged.
  */
 export async function fetchJson(
   fetch: Fetch,

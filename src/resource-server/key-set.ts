@@ -49,6 +49,10 @@ const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
  */
 const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 
+/**
+ * A failed refresh. After a `transient` failure the known keys stay in use, so that services outlast a short
+ * outage of the issuer.
+ */
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
 /**

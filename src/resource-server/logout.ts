@@ -62,7 +62,8 @@ export type LogoutOptions = Pick<
 /** Receives the logout tokens of one issuer for one application. */
 export type LogoutReceiver = {
   /**
-   * Returns the claims of a logout token. A token that was received before is refused.
+   * Returns the claims of a logout token. A token that was received before is refused, because someone may
+   * repeat a token that they have recorded.
    *
    * @throws LogoutTokenError
    */

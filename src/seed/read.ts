@@ -134,8 +134,9 @@ const isReference = (value: unknown): value is { env: string } =>
   isObject(value) && typeof value.env === 'string' && Object.keys(value).length === 1
 
 /**
- * Replaces `{ env: NAME }` by the value of the variable, in secret fields only. A reference to a variable
- * that is not set stays, and the schema refuses it later.
+ * Replaces `{ env: NAME }` by the value of the variable, in secret fields only, so that a reviewer can read
+ * everything else in the file. A reference to a variable that is not set stays, and the schema refuses it
+ * later.
  */
 const withSecrets = (input: unknown, env: Environment): unknown => {
   if (!isObject(input)) return input

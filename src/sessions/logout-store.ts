@@ -59,7 +59,8 @@ const selectHead = prepared((q, { logouts }) =>
 )
 
 /**
- * Returns the number of the oldest waiting logout of a client. Only this one is sent; the others wait for it.
+ * Returns the number of the oldest waiting logout of a client. Only this one is sent; the others wait for it,
+ * so that an application that is down gets one call at a time.
  */
 const headOf = async (q: Queries, client_id: string): Promise<number | undefined> =>
   (await selectHead(q, { client_id }))[0]?.number

@@ -67,8 +67,9 @@ const BUSY = 2 * SECOND
 /**
  * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
  * wrong passwords get the same refusal, with the same hashes computed and the same rows counted; only the
- * audit log has the reason. A user with too many failures, counted over all their names, gets this refusal
- * too, even for the correct password.
+ * audit log has the reason. The answer thus does not tell who has an account. A user with too many failures,
+ * counted over all their names, gets this refusal too, even for the correct password, because another answer
+ * would confirm the guess.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
   proveByName(context, credentials, {

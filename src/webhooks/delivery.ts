@@ -28,7 +28,10 @@ import {
 const BATCH = 200
 /** Range of `seq` that one query scans; a scan holds the event loop for about 1 ms. */
 const WINDOW = 1_000
-/** Milliseconds after which a webhook with more events yields to other webhooks. */
+/**
+ * Milliseconds after which a webhook with more events yields to other webhooks, so that one that catches up
+ * does not hold them up.
+ */
 const TURN = 5 * SECOND
 /** Milliseconds that a sender has for its turn: longer than `TURN` plus the timeout of the last attempt. */
 const LEASE = 2 * MINUTE

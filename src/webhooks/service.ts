@@ -149,7 +149,8 @@ export const judgeWebhookChange = async (
 }
 
 /**
- * Changes the given fields. An event whose delivery failed is tried again at once.
+ * Changes the given fields. An event whose delivery failed is tried again at once, because the change may
+ * have mended the cause.
  *
  * @throws AppError 404 for a webhook that is unknown or of another organization; 409; 422
  */
@@ -235,7 +236,8 @@ export const replayWebhook = (context: Core, id: string, from: number, by: Chang
   })
 
 /**
- * Sends one event now, even if the webhook is disabled or got it before. The outcome changes only the log.
+ * Sends one event now, even if the webhook is disabled or got it before. The outcome changes only the log, so
+ * that a test neither disables the webhook nor skips an event.
  *
  * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of another organization
  */

@@ -89,7 +89,10 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
   return path
 }
 
-/** Redirects to the login page. The person has to sign in even when this browser has a login. */
+/**
+ * Redirects to the login page. The person has to sign in even when this browser has a login, because that
+ * login would otherwise answer at once as the same person.
+ */
 export const logInAnew = (): Promise<never> => {
   sessionStorage.removeItem(ORGANIZATION)
   return begin('/console', { prompt: 'login' })
@@ -115,7 +118,10 @@ const accept = (access_token: string, claims: Record<string, unknown>): void => 
 const IDLE = 30 * 60_000
 let lastUsed = Date.now()
 
-/** Drops the token after half an hour without a key or click. The screen stays. */
+/**
+ * Drops the token after half an hour without a key or click. The screen stays, so that unsaved fields are not
+ * lost.
+ */
 export const watchIdleness = (): void => {
   for (const event of ['keydown', 'pointerdown'])
     addEventListener(event, () => {

@@ -161,7 +161,10 @@ export const createClient = async (
   return { client, secret }
 }
 
-/** Generates the signing keys that the client needs, before its first token. */
+/**
+ * Generates the signing keys that the client needs, before its first token: a first start makes only those of
+ * ES256, RS256 and the settings.
+ */
 const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
     if (alg) await ensureKey(context, alg)

@@ -75,7 +75,7 @@ export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<P
 }
 
 /**
- * Refuses an invitation into groups to which the caller may not add members.
+ * Refuses an invitation into groups to which the caller may not add members: its acceptance would add one.
  *
  * @throws AppError 403
  */
@@ -117,7 +117,8 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail.
+ * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail, so that nobody
+ * can accept it from a copy of the database.
  *
  * @throws AppError 403, 409 without a mail server or for the address of a user, 422, 429
  */
@@ -193,7 +194,8 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
   `${config.url}${INVITATION_PATH}?token=${token}`
 
 /**
- * Sends an invitation again and restarts its lifetime; the former link stops working.
+ * Sends an invitation again and restarts its lifetime; the former link stops working, because the database
+ * keeps one hash for an invitation and the former link may have reached the wrong person.
  *
  * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
  * withdrawn, 429

@@ -82,7 +82,7 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
 
 /**
  * Returns the routes of a user's remembered browsers. Administrators list and forget browsers; only the user
- * adds them.
+ * adds them, because the browser itself keeps the secret, as a cookie.
  */
 export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
   route({

@@ -131,7 +131,8 @@ export const createUser = async (
 /**
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
  * the same write, once the changed fields are known. Disabling a user (`enabled: false`) ends pending links
- * but keeps sessions on purpose: a separate call revokes them.
+ * but keeps sessions on purpose: they are refused meanwhile and work again once the user is enabled, and a
+ * separate call revokes them.
  *
  * @throws AppError 409 `last_administrator`
  */

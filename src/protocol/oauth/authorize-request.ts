@@ -224,12 +224,15 @@ const readMaxAge = (text: string | undefined) => {
 }
 
 /**
- * Returns the hint. An unusable hint is not an error. A hint is ignored when it is longer than any e-mail
- * address or has characters that no name has.
+ * Returns the hint. An unusable hint is not an error, because the user can type the name. A hint is ignored
+ * when it is longer than any e-mail address or has characters that no name has.
  */
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined
 
-/** Returns the first 16 entries of a list of preferences, without entries of more than 256 characters. */
+/**
+ * Returns the first 16 entries of a list of preferences, without entries of more than 256 characters. The
+ * rest is ignored, because preferences are optional and requests are stored.
+ */
 const readList = (text: string | undefined): readonly string[] =>
   text?.split(' ', 16).filter(item => item !== '' && item.length <= 256) ?? []

@@ -156,7 +156,10 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   return { step: isConsentDue(facts, login) ? 'consent' : 'issue', login }
 }
 
-/** Returns the change that is due. A temporary password is replaced before a factor is added. */
+/**
+ * Returns the change that is due. A temporary password is replaced before a factor is added, because someone
+ * else knows it and could return to the account.
+ */
 const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
   must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined
 

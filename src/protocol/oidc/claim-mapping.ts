@@ -27,7 +27,10 @@ const PATH =
   /^(?:user\.(?:username|email|email_verified|first_name|last_name)|(?:user|client)\.attributes(?:\.[A-Za-z_][A-Za-z0-9_-]{0,63}){1,8}|(?:groups|roles)\[\]\.name)$/
 const NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
 
-/** Claims that a mapping may not name. */
+/**
+ * Claims that a mapping may not name, because readers of tokens rely on what standards or Gatehouse say of
+ * them.
+ */
 const reserved = new Set([
   // https://www.rfc-editor.org/rfc/rfc7519#section-4.1
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'],
@@ -45,7 +48,10 @@ const reserved = new Set([
   '__proto__',
 ])
 
-/** Claims that come only from memberships, each with the only path that it may have. */
+/**
+ * Claims that come only from memberships, each with the only path that it may have: services decide by them
+ * what a user may do, and users may edit attributes.
+ */
 const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
 
 /** Returns the reason why a mapping may not take this claim from this path; undefined when it may. */

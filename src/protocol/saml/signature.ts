@@ -8,7 +8,10 @@ import { attributeOf, elementName, find, findAll, parseXml, textOf } from './xml
 
 /** Trusted keys and algorithms of a provider. */
 export interface Trust {
-  /** Keys of the provider's certificates. Keys in a message are ignored. */
+  /**
+   * Keys of the provider's certificates. Keys in a message are ignored, because anyone can sign with a key
+   * and add it.
+   */
   readonly keys: readonly KeyObject[]
   readonly allow_sha1: boolean
 }

@@ -84,7 +84,7 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
 
 /**
  * Returns the routes of a user's second factors. Administrators list and remove factors; only the user adds
- * them.
+ * them, because a factor is made with the user's device.
  */
 export const factorRoutes = (context: Context): AdminRoute[] => [
   route({

@@ -33,7 +33,10 @@ const bare = {
 
 const fields = ['factors']
 
-/** Returns the client info for a notice; only the language when an administrator made the change. */
+/**
+ * Returns the client info for a notice; only the language when an administrator made the change, because
+ * address and browser would be those of the administrator.
+ */
 const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>) =>
   actor.id === id ? client_info : { locale: client_info.locale }
 
