@@ -162,7 +162,10 @@ export const Choice = (props: {
   )
 }
 
-/** Shows a field for the search of a list. The API takes at most 256 characters. */
+/**
+ * Shows a field for the search of a list. The API takes at most 256 characters. Enter does not send a form
+ * around it, because the list is searched while the person types.
+ */
 export const SearchField = (props: {
   label?: string
   placeholder: string
@@ -178,6 +181,7 @@ export const SearchField = (props: {
       value={props.value}
       maxLength={256}
       onInput={event => props.onValue(event.currentTarget.value)}
+      onKeyDown={event => event.key === 'Enter' && event.preventDefault()}
     />
   </label>
 )

@@ -54,9 +54,15 @@ export interface Listed<T> {
   replace(items: T[]): void
 }
 
-/** Reads a list page by page. When a filter changes, it starts again with the first page. */
-export const useList = <T>(path: string, filters: Record<string, string | number | undefined>): Listed<T> => {
-  const first = withQuery(path, filters)
+/**
+ * Reads a list page by page; reads nothing while `path` is false. When a filter changes, it starts again with
+ * the first page.
+ */
+export const useList = <T>(
+  path: string | false,
+  filters: Record<string, string | number | undefined>,
+): Listed<T> => {
+  const first = withQuery(path || '', filters)
   const [turn, setTurn] = useState(0)
   const [pages, setPages] = useState<{ of: string; items: T[]; last?: PageOf<T>['pagination'] }>()
   const [problem, setProblem] = useState<Problem>()
@@ -64,7 +70,7 @@ export const useList = <T>(path: string, filters: Record<string, string | number
   wanted.current = first
   const load = async (cursor?: string, before: T[] = []): Promise<void> => {
     try {
-      const page = await read<PageOf<T>>(withQuery(path, { ...filters, cursor }))
+      const page = await read<PageOf<T>>(withQuery(path || '', { ...filters, cursor }))
       if (wanted.current !== first) return
       setProblem(undefined)
       setPages({ of: first, items: [...before, ...page.data], last: page.pagination })
@@ -72,7 +78,9 @@ export const useList = <T>(path: string, filters: Record<string, string | number
       if (wanted.current === first) setProblem(asProblem(error))
     }
   }
-  useEffect(() => void load(), [first, turn])
+  useEffect(() => {
+    if (path) void load()
+  }, [first, turn])
   const isCurrent = pages?.of === first
   const items = isCurrent ? pages.items : []
   return {

@@ -56,7 +56,7 @@ export const ShortList = <T,>(props: {
 
 /** Shows how many rows are loaded, and the button for the next page. */
 export const ListFoot = (props: { shown: number; total: number; hasMore: boolean; more(): void }) =>
-  props.shown === 0 ? null : (
+  props.shown === 0 && !props.hasMore ? null : (
     <p class="foot">
       <span>{shownOf(props.shown, props.total)}</span>
       {props.hasMore && (

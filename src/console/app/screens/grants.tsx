@@ -2,10 +2,12 @@ import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import type { RoleAnswer } from '#src/directory/roles/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
 import { Check, Refusals } from '../fields.tsx'
-import { type PageOf, useObject } from '../hooks.ts'
+import { useList } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { ListFoot } from '../list.tsx'
 import { may } from '../me.ts'
 import { Card } from '../parts.tsx'
+import { RoleChecks, useRoles } from '../role-checks.tsx'
 import { person } from '../session.ts'
 import { say, words } from '../words.ts'
 
@@ -30,16 +32,25 @@ const { permissions } = consoleLimits()
 const mayGive = (permission: string): boolean =>
   permission === '*' ? permissions.every(mayGive) : permission.startsWith('profile:') || may(permission)
 
-/** Reads the roles and groups of the caller's organization that the caller may grant. */
-export const useGrants = (): { roles: Role[] | undefined; groups: Group[] } => {
-  const list = (kind: string) => `/${kind}?limit=100&organization_id=${person.value?.organization_id}`
+const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
+
+/**
+ * Reads the roles and groups of the caller's organization. A group is offered unless the caller may not grant
+ * one of its roles. When the role is on a page that is not read yet, the server decides.
+ */
+export const useGrants = () => {
+  const organization_id = person.value?.organization_id
   const seesRoles = may('roles:read')
   const mayJoin = seesRoles && may('groups:read') && may('groups:update')
-  const all = useObject<PageOf<Role>>(seesRoles ? list('roles') : undefined).data?.data
-  const groups = useObject<PageOf<Group>>(mayJoin ? list('groups') : undefined).data?.data ?? []
-  const roles = all?.filter(role => role.permissions.every(mayGive))
-  const isGiven = (name: string) => roles?.some(role => role.name === name)
-  return { roles, groups: groups.filter(group => group.roles.every(isGiven)) }
+  const roles = useRoles(organization_id, seesRoles)
+  const list = useList<Group>(mayJoin && '/groups', { organization_id, limit: 50 })
+  const isOffered = (name: string) => {
+    const role = roles.known.get(name)
+    return !role || isGrantable(role)
+  }
+  // Roles come first, because they decide which groups are offered.
+  const groups = roles.known.size > 0 ? list.items.filter(group => group.roles.every(isOffered)) : []
+  return { seesRoles, roles, list, groups }
 }
 
 /** Adds a user to groups. Returns the groups that refused. */
@@ -63,25 +74,13 @@ export const Grants = (props: {
   const { grants, roles, groups } = props
   return (
     <>
-      {grants.roles && (
+      {grants.seesRoles && (
         <Card title={words.user.roles} lead={words.user.rolesLead}>
-          <div class="checks">
-            {grants.roles.map(({ name, description }) => (
-              <Check
-                key={name}
-                label={name}
-                hint={description}
-                checked={roles.includes(name)}
-                onChecked={isOn =>
-                  props.onRoles(isOn ? [...roles, name].sort() : roles.filter(each => each !== name))
-                }
-              />
-            ))}
-          </div>
+          <RoleChecks roles={grants.roles} chosen={roles} isOffered={isGrantable} onChosen={props.onRoles} />
           <Refusals name="roles" />
         </Card>
       )}
-      {grants.groups.length > 0 && (
+      {(grants.groups.length > 0 || grants.list.hasMore) && (
         <Card title={words.access.groups}>
           <div class="checks">
             {grants.groups.map(({ id, name, roles: given }) => (
@@ -100,6 +99,14 @@ export const Grants = (props: {
               />
             ))}
           </div>
+          {grants.list.hasMore && (
+            <ListFoot
+              shown={grants.list.items.length}
+              total={grants.list.total}
+              hasMore
+              more={grants.list.more}
+            />
+          )}
         </Card>
       )}
     </>

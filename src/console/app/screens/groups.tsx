@@ -4,7 +4,7 @@ import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
 import { Deletion } from '../deletion.tsx'
-import { Check, Field, SearchField } from '../fields.tsx'
+import { Field, SearchField } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
@@ -12,6 +12,7 @@ import { EmptyCard, ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Card, Empty, EventsLink, Heading, Refused, Value } from '../parts.tsx'
+import { RoleChecks, useRoles } from '../role-checks.tsx'
 import { go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { joined, say, words } from '../words.ts'
@@ -78,10 +79,7 @@ const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
   const path = `/groups/${group.id}`
   const edit = useEdit<Group>(path, group, loaded.etag, loaded)
   const { values, set } = edit
-  const roles = useObject<PageOf<{ name: string; description: string }>>(
-    `/roles?limit=100&organization_id=${group.organization_id}`,
-  ).data
-  const names = [...new Set([...(roles?.data.map(({ name }) => name) ?? []), ...group.roles])]
+  const roles = useRoles(group.organization_id)
   return (
     <EditForm edit={edit} path={path} stored={group}>
       <Card title={words.common.settings}>
@@ -95,19 +93,7 @@ const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
         />
       </Card>
       <Card title={words.groups.roles} lead={words.groups.rolesLead}>
-        {names.map(name => (
-          <Check
-            key={name}
-            label={name}
-            hint={joined([roles?.data.find(role => role.name === name)?.description])}
-            checked={values.roles.includes(name)}
-            onChecked={isOn =>
-              set({
-                roles: names.filter(each => (each === name ? isOn : values.roles.includes(each))).sort(),
-              })
-            }
-          />
-        ))}
+        <RoleChecks roles={roles} chosen={values.roles} onChosen={roles => set({ roles })} />
       </Card>
     </EditForm>
   )

@@ -93,7 +93,7 @@ export const NewUserScreen = () => {
         }
       />
     )
-  const body = { ...values, ...(grants.roles && { roles }) }
+  const body = { ...values, ...(grants.seesRoles && { roles }) }
   const field = (
     name: 'username' | 'email' | 'first_name' | 'last_name',
     label: string,

@@ -1,11 +1,11 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { RoleAnswer } from '#src/directory/roles/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { AsCode } from '../as-code.tsx'
 import { Deletion } from '../deletion.tsx'
-import { Check, Choice, Field } from '../fields.tsx'
+import { Check, Choice, Field, SearchField } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
-import { type Loaded, useList, useObject } from '../hooks.ts'
+import { type Loaded, useList, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { EmptyCard, ListCard } from '../list.tsx'
@@ -33,12 +33,18 @@ const resourceNames: Record<string, string> = {
 export const RolesScreen = () => {
   const organizationOf = useOrganizations(true)
   const [organization_id, setOrganization] = useState('')
-  const list = useList<Role>('/roles', { organization_id, limit: 100 })
+  const [search, setSearch] = useState('')
+  const list = useList<Role>('/roles', { search: useSettled(search.trim()), organization_id, limit: 100 })
   const [permission, setPermission] = useState('')
   const isForeign = (role: Role) => role.organization_id !== person.value?.organization_id
   const items = list.items
     .filter(role => permission === '' || role.permissions.some(name => name === permission || name === '*'))
     .sort((one, other) => Number(isForeign(one)) - Number(isForeign(other)))
+  // The API has no filter by permission. Pages without a fitting role are passed over.
+  const isPassedOver = items.length === 0 && list.hasMore && !list.problem
+  useEffect(() => {
+    if (isPassedOver) list.more()
+  }, [isPassedOver, list.items.length])
   const [draft, setDraft] = useState<{ name: string; description: string }>()
   return (
     <>
@@ -48,6 +54,7 @@ export const RolesScreen = () => {
         </button>
       </Heading>
       <div class="filters">
+        <SearchField placeholder={words.common.name} value={search} onValue={setSearch} />
         <Choice
           label={words.access.withPermission}
           value={permission}
@@ -60,9 +67,9 @@ export const RolesScreen = () => {
         <OrganizationField onValue={setOrganization} />
       </div>
       <ListCard
-        list={{ ...list, items }}
+        list={{ ...list, items, isLoading: list.isLoading || isPassedOver }}
         titleOf={({ organization_id }) => organizationOf(organization_id) ?? organization_id}
-        empty={<Empty title={words.access.noneWith} icon="roles" />}
+        empty={<Empty title={permission ? words.access.noneWith : words.palette.none} icon="roles" />}
         row={role => (
           <li key={role.id}>
             <a class="row link" href={`/console/roles/${role.id}`}>

@@ -6,13 +6,14 @@ import { ConfirmCall } from '../confirm-call.tsx'
 import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
-import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import { type Loaded, useObject } from '../hooks.ts'
 import { Once } from '../once.tsx'
 import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
+import { RoleChecks, useRoles } from '../role-checks.tsx'
 import { sendsMail } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { joined, say, words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { Attributes, type Organization } from './attributes.tsx'
 import { Applications, Groups, useGroups } from './user-access.tsx'
 import { Factors, Log, Remembered, Sessions } from './user-security.tsx'
@@ -24,9 +25,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
   const { values, set } = edit
   const organization = useObject<Organization>(`/organizations/${user.organization_id}`)
   const offers = organization.data?.settings.email_code ?? 'off'
-  const roles = useObject<PageOf<{ name: string; description: string }>>(
-    `/roles?limit=100&organization_id=${user.organization_id}`,
-  ).data
+  const roles = useRoles(user.organization_id)
   const field = (name: 'username' | 'email' | 'first_name' | 'last_name', label: string) => (
     <Field
       name={name}
@@ -36,7 +35,6 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
       onValue={value => set({ [name]: value })}
     />
   )
-  const names = [...new Set([...(roles?.data.map(({ name }) => name) ?? []), ...user.roles])]
   const through = (role: string): string => {
     const givers = groups.data?.data.filter(group => group.roles.includes(role)) ?? []
     return givers.length > 0
@@ -67,19 +65,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
         )}
       </Card>
       <Card title={words.user.roles} lead={words.user.rolesLead}>
-        <div class="checks">
-          {names.map(name => (
-            <Check
-              key={name}
-              label={name}
-              hint={joined([roles?.data.find(role => role.name === name)?.description, through(name)])}
-              checked={values.roles.includes(name)}
-              onChecked={isOn =>
-                set({ roles: names.filter(each => (each === name ? isOn : values.roles.includes(each))) })
-              }
-            />
-          ))}
-        </div>
+        <RoleChecks roles={roles} chosen={values.roles} about={through} onChosen={roles => set({ roles })} />
       </Card>
       <Attributes
         key={edit.version}

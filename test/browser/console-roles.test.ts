@@ -1,0 +1,109 @@
+/** Tests in a browser that each role can be reached in the console, also among more than a page of roles. */
+import { expect } from 'bun:test'
+import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+
+const at = inConsole()
+const { stored } = at
+const check = (name: string | RegExp) => at.page.getByRole('checkbox', { name })
+const search = () => at.page.getByRole('searchbox')
+const main = () => at.page.locator('main')
+
+/** Makes a role and then more roles than any list of the console reads at once. The newest come first. */
+const makeRoles = async (): Promise<void> => {
+  const { app } = at.served
+  await create(app, '/roles', { name: 'oldest', description: 'The first', permissions: ['webhooks:delete'] })
+  for (let n = 0; n < 110; n++)
+    await create(app, '/roles', { name: `role-${n}`, permissions: ['users:read'] })
+}
+
+testInChromium(
+  'CON-55 a user, a new user and a group get a role that is not on the first page of roles',
+  async () => {
+    await makeRoles()
+    const { app, url } = at.served
+    const [grace] = (await stored('/users?search=grace')).data
+    await enterConsole(at.page, url, `/console/users/${grace.id}`)
+    await check(/^role-109/).waitFor()
+    expect(await check(/^oldest/).count()).toBe(0)
+    expect(await check(/^user/).isChecked()).toBe(true)
+    await search().fill('OLD')
+    await check(/^oldest The first/).check()
+    await search().press('Enter')
+    expect((await stored(`/users/${grace.id}`)).roles).toEqual(['user'])
+    expect(await axeFindings(at.page)).toEqual([])
+    await search().fill('nothing like that')
+    await main().getByText('Nothing found.').waitFor()
+    await search().fill('')
+    await check(/^role-109/).waitFor()
+    expect(await check(/^oldest The first/).isChecked()).toBe(true)
+    await at.save()
+    expect((await stored(`/users/${grace.id}`)).roles).toEqual(['oldest', 'user'])
+    await check(/^oldest/).uncheck()
+    await at.save()
+    expect((await stored(`/users/${grace.id}`)).roles).toEqual(['user'])
+
+    await at.walk('users/new')
+    for (const name of ['Username', 'First name', 'Last name'])
+      await at.page.getByLabel(name, { exact: true }).fill('dorothy')
+    await at.page.getByLabel('Email', { exact: true }).fill('dorothy@example.com')
+    await search().fill('oldest')
+    await check(/^oldest/).check()
+    await at.button('Add the user').click()
+    await at.heading('dorothy dorothy')
+    expect((await stored('/users?search=dorothy')).data[0].roles).toEqual(['oldest', 'user'])
+
+    const group = await create(app, '/groups', { name: 'Warehouse', roles: [] })
+    await at.walk(`groups/${group.id}`)
+    await check(/^role-109/).waitFor()
+    for (let n = 0; n < 2; n++) await main().getByRole('button', { name: 'Show more' }).click()
+    await check(/^oldest The first/).check()
+    await at.save()
+    expect((await stored(`/groups/${group.id}`)).roles).toEqual(['oldest'])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-55 a new user joins a group that is not on the first page of groups',
+  async () => {
+    const { app, url } = at.served
+    const oldest = await create(app, '/groups', { name: 'Oldest', roles: ['user'] })
+    for (let n = 0; n < 55; n++) await create(app, '/groups', { name: `Group ${n}`, roles: [] })
+    await enterConsole(at.page, url, '/console/users/new')
+    for (const name of ['Username', 'First name', 'Last name'])
+      await at.page.getByLabel(name, { exact: true }).fill('dorothy')
+    await at.page.getByLabel('Email', { exact: true }).fill('dorothy@example.com')
+    await check(/^Group 54/).waitFor()
+    await main().getByRole('button', { name: 'Show more' }).click()
+    await check(/^Oldest/).check()
+    await at.button('Add the user').click()
+    await at.heading('dorothy dorothy')
+    expect((await stored(`/groups/${oldest.id}/members`)).data).toHaveLength(1)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-55 the list of roles is searched, and passes over pages without a role that has the permission',
+  async () => {
+    await makeRoles()
+    await enterConsole(at.page, at.served.url, '/console/roles')
+    const row = (name: string) => main().getByRole('link', { name: new RegExp(`^${name}`) })
+    await row('role-109').waitFor()
+    expect(await row('oldest').count()).toBe(0)
+    await search().fill('OLDEST')
+    await row('oldest').waitFor()
+    await at.page.waitForFunction(() => document.querySelectorAll('main a.row').length === 1)
+    await search().fill('nothing like that')
+    await main().getByText('Nothing found.').waitFor()
+    await search().fill('')
+    await at.page.getByRole('combobox', { name: 'With the permission' }).selectOption('webhooks:delete')
+    await row('oldest').waitFor()
+    await row('admin').waitFor()
+    expect(await axeFindings(at.page)).toEqual([])
+  },
+  60_000,
+)
