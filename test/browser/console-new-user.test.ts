@@ -109,6 +109,20 @@ testInChromium(
     expect(await stored('/clients/partner')).toMatchObject({ consent_required: true })
 
     await at.walk('clients/new')
+    const isAsked = () => at.page.getByText('another program on the device could use the address').count()
+    await label('Name').fill('Field tool')
+    expect(await isAsked()).toBe(0)
+    await at.page.getByRole('radio', { name: /^Mobile/ }).check()
+    expect(await isAsked()).toBe(1)
+    await label('Redirect URIs').fill('https://app.example.com/callback')
+    expect(await isAsked()).toBe(0)
+    await label('Redirect URIs').fill('https://app.example.com/callback\ncom.example.app:/callback')
+    expect(await isAsked()).toBe(1)
+    await at.button('Connect').click()
+    await at.heading('Field tool is connected')
+    expect(await stored('/clients/field-tool')).toMatchObject({ kind: 'native', consent_required: true })
+
+    await at.walk('clients/new')
     await at.page.getByRole('radio', { name: /^Service/ }).check()
     expect(await at.page.getByRole('radio', { name: /Someone else’s/ }).count()).toBe(0)
     await label('Name').fill('Robot')
@@ -123,6 +137,17 @@ testInChromium(
       redirect_uris: [],
       kind: 'service',
     })
+    await at.walk('clients/job')
+    await at.page.getByText('export CLIENT_SECRET=YOUR_SECRET').waitFor()
+    await at.button('Make a new secret').click()
+    const dialog = at.page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Make a new secret' }).click()
+    await dialog.getByText('Put it into the configuration of the application.').waitFor()
+    expect(await at.page.evaluate(() => document.activeElement?.textContent)).toBe('Copy')
+    const fresh = await dialog.locator('code').innerText()
+    await at.button('Close').click()
+    await at.page.getByText(`export CLIENT_SECRET=${fresh}`).waitFor()
+    await at.walk('clients')
     await at.walk('clients/job')
     await at.page.getByText('export CLIENT_SECRET=YOUR_SECRET').waitFor()
   },

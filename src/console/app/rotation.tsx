@@ -14,8 +14,9 @@ export const RotateButton = <T,>(props: {
   /** Title and text of the dialog that shows the new secret. */
   shown: { title: string; text: string }
   secretOf(answer: T): string
+  onSecret?(secret: string): void
 }) => {
-  const { text, path, body, shown, secretOf } = props
+  const { text, path, body, shown, secretOf, onSecret } = props
   const [isAsked, setAsked] = useState(false)
   const [secret, setSecret] = useState<string>()
   return (
@@ -33,7 +34,9 @@ export const RotateButton = <T,>(props: {
           body={body}
           onDone={answer => {
             setAsked(false)
-            setSecret(secretOf(answer))
+            const secret = secretOf(answer)
+            setSecret(secret)
+            onSecret?.(secret)
           }}
           onClose={() => setAsked(false)}
         />

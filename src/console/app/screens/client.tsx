@@ -142,6 +142,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
 export const ClientScreen = ({ id }: { id: string }) => {
   const path = `/clients/${encodeURIComponent(id)}`
   const loaded = useObject<Client>(path)
+  const [secret, setSecret] = useState<string>()
   const back = { href: '/console/clients', label: words.nav.clients }
   const client = loaded.data
   if (!client) return <UnloadedScreen title={words.client.one} back={back} loaded={loaded} />
@@ -158,15 +159,21 @@ export const ClientScreen = ({ id }: { id: string }) => {
           <RotateButton<{ client_secret: string }>
             text={words.client.rotateText}
             path={`${path}/secret`}
-            shown={{ title: words.client.newSecret, text: words.client.secretOnce }}
+            shown={{
+              title: words.client.newSecret,
+              text: client.kind
+                ? `${words.client.secretOnce} ${words.client.secretPlace}`
+                : words.client.secretOnce,
+            }}
             secretOf={({ client_secret }) => client_secret}
+            onSecret={setSecret}
           />
         )}
       </Heading>
       <div class="columns">
         <Settings client={client} loaded={loaded} />
         <div class="stack">
-          <Snippets client={client} />
+          <Snippets client={client} secret={secret} />
           {client.grant_types.includes('authorization_code') && <TestLogin client={client} />}
           <AsCode section="clients" path={path} object={client} />
         </div>

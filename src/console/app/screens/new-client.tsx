@@ -22,10 +22,12 @@ const kinds: [Kind, text: string, redirect: string][] = [
   ['service', words.newClient.service, ''],
 ]
 
-const owners: [isForeign: boolean, title: string, text: string][] = [
-  [false, words.newClient.own, words.newClient.ownText],
-  [true, words.newClient.foreign, words.newClient.foreignText],
-]
+/**
+ * True when another program on the device could receive the answer at one of the addresses: on loopback, or
+ * with a scheme of its own. People are then asked for consent: https://www.rfc-editor.org/rfc/rfc8252#section-8.6
+ */
+const isSharedAddress = (kind: Kind, redirect_uris: string[]): boolean =>
+  kind === 'native' && redirect_uris.some(uri => !/^https:/i.test(uri))
 
 const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
 
@@ -50,7 +52,7 @@ interface Values {
   name: string
   client_id?: string
   redirects?: string
-  /** True when another organization runs the application. Its users are asked for consent. */
+  /** True when another organization runs the application. Users are then asked for consent. */
   isForeign: boolean
 }
 
@@ -103,12 +105,17 @@ export const NewClientScreen = () => {
   if (made) return <Made client={made} />
   const redirect = kinds.find(([name]) => name === kind)?.[2] ?? ''
   const { name, client_id = idOf(name), redirects = redirect, isForeign } = values
+  const isShared = isSharedAddress(kind, lines(redirects))
   const body = {
     client_id,
     name,
     ...proposed(kind, lines(redirects)),
-    ...(kind !== 'service' && { consent_required: isForeign }),
+    ...(kind !== 'service' && { consent_required: isForeign || isShared }),
   }
+  const owners: [isForeign: boolean, title: string, text: string][] = [
+    [false, words.newClient.own, isShared ? words.newClient.ownNativeText : words.newClient.ownText],
+    [true, words.newClient.foreign, words.newClient.foreignText],
+  ]
   const set = (change: Partial<Values>) => setValues({ ...values, ...change })
   return (
     <>
