@@ -47,6 +47,18 @@ testInChromium(
       await option(name).waitFor()
       await at.page.waitForFunction(() => document.querySelectorAll('[role=option]').length === 1)
     }
+    await field.fill('a')
+    expect(await option(/Screen$/).allInnerTexts()).toEqual(
+      [
+        'Approvals',
+        'Applications',
+        'APIs',
+        'Audit log',
+        'Invitations',
+        'Dynamic applications',
+        'Organizations',
+      ].map(title => expect.stringContaining(title)),
+    )
     await field.fill('nothing like that')
     await at.page.getByText('Nothing found.').waitFor()
     expect(await axeFindings(at.page)).toEqual([])

@@ -173,6 +173,22 @@ for (const colorScheme of ['light', 'dark'] as const)
   )
 
 testInChromium(
+  'CON-53 on a phone the tabs take one line, in which the open one is in view',
+  async () => {
+    const { page, served } = at
+    await page.setViewportSize({ width: 390, height: 800 })
+    await enterConsole(page, served.url, '/console/organizations/default#attributes')
+    await isOpen('Attributes of users')
+    const places = await page
+      .getByRole('tab')
+      .evaluateAll(all => all.map(each => each.getBoundingClientRect()))
+    expect(new Set(places.map(({ top }) => top)).size).toBe(1)
+    expect(places.at(-1)?.right).toBeLessThanOrEqual(390)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-53 the inputs of a pair stand in one line, however long their labels are',
   async () => {
     const { page, served } = at

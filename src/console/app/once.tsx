@@ -2,7 +2,7 @@ import { Dialog } from './dialogs.tsx'
 import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
-/** Shows a value that the API returns once only. */
+/** Shows a value that the API returns once only. The main button copies it, because closing loses it. */
 export const Once = (props: { title: string; text: string; value: string; onClose(): void }) => (
   <Dialog title={props.title} onClose={props.onClose}>
     <p>{props.text}</p>
@@ -10,10 +10,10 @@ export const Once = (props: { title: string; text: string; value: string; onClos
       <code>{props.value}</code>
     </p>
     <div class="dialog-actions">
-      <Copy text={props.value} label={words.common.copy} />
-      <button type="button" class="primary" onClick={props.onClose}>
+      <button type="button" onClick={props.onClose}>
         {words.common.close}
       </button>
+      <Copy text={props.value} label={words.common.copy} isMain />
     </div>
   </Dialog>
 )

@@ -162,8 +162,11 @@ const Panel = (props: { opening: number }) => {
     }
   }, [term])
   const typed = text.trim().toLowerCase()
+  const begins = ({ title }: Found): boolean => title.toLowerCase().startsWith(typed)
   const shown = [
-    ...actions.filter(({ title }) => title.toLowerCase().includes(typed)),
+    ...actions
+      .filter(({ title }) => title.toLowerCase().includes(typed))
+      .sort((one, other) => Number(begins(other)) - Number(begins(one))),
     ...(typed === '' ? [] : found.items),
   ]
   const close = () => {

@@ -184,7 +184,7 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
 }
 
 /** Shows a button that copies a text. */
-export const Copy = ({ text, label }: { text: string; label?: string }) => {
+export const Copy = ({ text, label, isMain }: { text: string; label?: string; isMain?: boolean }) => {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     await navigator.clipboard.writeText(text)
@@ -192,7 +192,13 @@ export const Copy = ({ text, label }: { text: string; label?: string }) => {
     setTimeout(() => setCopied(false), 1_500)
   }
   return (
-    <button type="button" class="copy" onClick={() => void copy()} title={label ?? common.copy}>
+    <button
+      type="button"
+      class={isMain ? 'primary' : 'copy'}
+      autofocus={isMain}
+      onClick={() => void copy()}
+      title={label ?? common.copy}
+    >
       <Icon name={isCopied ? 'check' : 'copy'} />
       <span class={label ? '' : 'unseen'} aria-live="polite">
         {isCopied ? common.copied : (label ?? common.copy)}

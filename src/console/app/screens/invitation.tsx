@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { InvitationDetail } from '#src/directory/invitations/schema.ts'
 import { useAction } from '../action.ts'
+import { CodeCard } from '../as-code.tsx'
 import { ConfirmCall } from '../confirm-call.tsx'
 import { curlOf } from '../curl.ts'
 import { type Fact, Facts } from '../facts.tsx'
@@ -132,9 +133,9 @@ export const InvitationScreen = ({ id }: { id: string }) => {
               </ul>
             </Card>
           )}
-          <Card title={words.code.title}>
+          <CodeCard>
             <AsCurl text={curlOf('GET', path)} />
-          </Card>
+          </CodeCard>
         </div>
       </div>
     </>

@@ -65,7 +65,7 @@ export const DynamicPolicies = ({ settings, onChange }: Props) => {
     <Card
       title={words.nav.dynamicClients}
       lead={text.policiesLead}
-      aside={<a href="/console/dynamic-clients">{words.nav.dynamic}</a>}
+      aside={<a href="/console/dynamic-clients">{words.nav.dynamicClients}</a>}
     >
       <div class="pair">
         <Choice
