@@ -25,7 +25,7 @@ export interface App {
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
 
-/** Hooks of tracing and of development mode. */
+/** Parts of the application that tracing, development mode and several workers change. */
 export interface AppOptions {
   /** Wraps the signing keys, for tracing. */
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined

@@ -73,7 +73,11 @@ interface Refusal {
 
 /** Descriptions of refusals by status. */
 export const refusals: Record<number, Refusal> = {
-  400: { name: 'InvalidRequest', description: 'The body is not JSON, or the cursor is invalid.' },
+  400: {
+    name: 'InvalidRequest',
+    description:
+      'The body is not valid JSON of at most 64 levels, the cursor is invalid, or the access token was sent in two ways.',
+  },
   401: {
     name: 'InvalidToken',
     description:

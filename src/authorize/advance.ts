@@ -174,7 +174,10 @@ export const resume = async (
   { handle }: StoredFlow,
 ): Promise<Response> => advance(context, browser, await findFlow(context, browser, handle), 'post')
 
-/** Ends a flow: sends a code to the client, or redirects a flow without a client to its last page. */
+/**
+ * Ends a flow: sends a code to the client, or redirects a flow without a client to its last page. A flow that
+ * confirms a form goes on at /account/continue, which ends it.
+ */
 const issue = async (
   context: Context,
   { call }: BrowserSession,

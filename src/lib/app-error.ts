@@ -26,7 +26,7 @@ const statuses = {
   temporarily_unavailable: 503,
 } as const
 
-/** Error codes of JSON endpoints outside OAuth; each code has one HTTP status. */
+/** Error codes of all endpoints except those of `OAuthError`; each code has one HTTP status. */
 export type AppErrorCode = keyof typeof statuses
 
 interface AppErrorOptions {
@@ -40,7 +40,10 @@ interface AppErrorOptions {
   cause?: unknown
 }
 
-/** A refusal outside the OAuth endpoints. The answer is JSON, or a page that pages/error-page.ts renders. */
+/**
+ * A refusal at any endpoint, with a code that is not one of `OAuthError`. The answer is JSON, or a page that
+ * pages/error-page.ts renders.
+ */
 export class AppError extends Error {
   readonly code: AppErrorCode
   readonly status: number

@@ -42,8 +42,8 @@ export const expand = (granted: Iterable<string>): Set<Permission> => {
 const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
 
 /**
- * Returns the permissions of `wanted` that `held` lacks. Callers must not grant a permission that they lack,
- * and must not act on a user who has a permission that they lack.
+ * Returns the permissions of `wanted` that `held` lacks, without those that every user has. Callers must not
+ * grant a permission that they lack, and must not act on a user who has a permission that they lack.
  */
 export const exceeding = (held: ReadonlySet<string>, wanted: Iterable<string>): Permission[] =>
   [...expand(wanted)].filter(permission => !held.has(permission) && !free.has(permission))

@@ -34,7 +34,7 @@ const organizationCode = (id: OrganizationId): string => {
   return String.fromCharCode(...[0, 2, 4].map(i => 0xe000 + (digest.readUInt16BE(i) % 6400)))
 }
 
-/** First character of each field. No field contains it, so no term spans two fields. */
+/** Character before each field in `search_text`. No value contains one, so no term spans two fields. */
 const starts = { username: '\x01', email: '\x02', first_name: '\x03', last_name: '\x04' } as const
 
 /**

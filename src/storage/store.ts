@@ -92,8 +92,9 @@ export interface Store {
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**
    * Runs one isolated transaction. The body does no I/O except through `tx`, and nothing is stored when it
-   * throws. The body runs again after a conflict with another copy of the server. A refusal that must store
-   * something is returned from the body and thrown after the commit.
+   * throws. On PostgreSQL the body may run again: after a conflict with another write, of this or another
+   * copy, or after a lost connection. A refusal that must store something is returned from the body and
+   * thrown after the commit.
    *
    * @throws AppError `temporarily_unavailable` when the store cannot write
    */

@@ -464,8 +464,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). Clients, roles and
-   * scopes are stored by name; all belong to the organization of the API.
+   * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). Clients are stored by
+   * `client_id`, roles and scopes by name; all belong to the organization of the API.
    */
   const apis = once(() =>
     table(
@@ -895,8 +895,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI. A row keeps
-   * the content of the logout token, because user, session and client may be deleted before the delivery.
+   * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI; for an
+   * expired session only if the client asks for it. A row keeps the content of the logout token, because
+   * user, session and client may be deleted before the delivery.
    */
   const logouts = once(() =>
     table(
@@ -919,7 +920,10 @@ export const tables = (kit: Kit) => {
         expires_at: ms('expires_at').notNull(),
         /** null while the logout waits for delivery. */
         done_at: ms('done_at'),
-        /** Reason of the last failed attempt; null before the first one and after a delivery. */
+        /**
+         * Reason of the last failed attempt, or of an end without an attempt; otherwise null, also after a
+         * delivery.
+         */
         failure: text('failure'),
       },
       t => [

@@ -29,7 +29,7 @@ export interface StartOptions {
   port?: number | undefined
   /** Address to listen on; default 127.0.0.1. */
   host?: string | undefined
-  /** Issuer; default `http://localhost:<port>`. */
+  /** Issuer; default `http://localhost:<port>`, with `tls` `https://localhost:<port>`. */
   url?: string | undefined
   /** Address for server-to-server calls when it differs from the issuer (containers). */
   internal_url?: string | undefined

@@ -324,7 +324,7 @@ export interface GatehouseOptions {
   seed?: Seed
   /** Default: a free port. */
   port?: number
-  /** Issuer; default `http://localhost:<port>`. */
+  /** Issuer; default `http://localhost:<port>`, with `tls` `https://localhost:<port>`. */
   url?: string
   /** Address for server-to-server calls when it differs from the issuer (containers). */
   internal_url?: string

@@ -20,7 +20,7 @@ const secondsOf = (text: string): number => {
 }
 
 /**
- * Edits a duration, which the API keeps as a number of seconds or days, as a text such as `12h`. The
+ * Edits a duration as a text such as `12h`. The API keeps the duration as a number of seconds or days. The
  * component keeps the text as its state; another `key` resets it.
  */
 export const DurationField = (props: {

@@ -45,9 +45,10 @@ export interface RequiredFactor {
 }
 
 /**
- * Returns what a login still requires. A user with a second factor proves it at every login, except in a
- * remembered browser; a user without one enrols it when the organization or the client's `acr_values` require
- * it. Existing factors are proven before one is added, unless a recovery code stood in for a lost passkey.
+ * Returns what a login still requires. A user with a second factor proves it at every login. A remembered
+ * browser replaces the proof, unless the organization requires a passkey or the client's `acr_values` ask for
+ * a level. A user whose factors do not reach the required level enrols one that does. Existing factors are
+ * proven before one is added, unless a recovery code stood in for a lost passkey.
  */
 export const requiredFactor = (login: {
   readonly acr: string

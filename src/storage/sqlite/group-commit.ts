@@ -171,7 +171,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
     for (const answer of answers) answer()
   }
 
-  /** Waits until a turn of the event loop adds no further write. */
+  /** Waits until a turn of the event loop adds no further write, or the batch is full. */
   const gather = async (): Promise<void> => {
     for (let seen = 0; seen < queue.length && seen < BATCH; ) {
       seen = queue.length
