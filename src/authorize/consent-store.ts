@@ -79,7 +79,7 @@ export const hasConsents = async (
 
 /**
  * Returns the time in milliseconds before which consents to the client do not count: the last change of the
- * redirect URIs or keys of a dynamic client.
+ * redirect URIs or keys of a dynamic client, which may belong to another program since.
  */
 export const consentsSince = (client: Origin & { readonly updated_at: number }): number =>
   isDynamic(client) ? client.updated_at : 0

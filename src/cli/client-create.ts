@@ -27,7 +27,8 @@ const optionOf: Record<string, string> = {
 }
 
 /**
- * Registers an application and prints the values for its configuration. The secret cannot be shown again.
+ * Registers an application and prints the values for its configuration. The secret cannot be shown again,
+ * because only its hash is stored.
  *
  * @throws ConfigError for wrong arguments, before the instance is opened
  */

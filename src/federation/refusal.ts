@@ -16,7 +16,10 @@ interface CallbackErrorOptions extends ErrorOptions {
   email?: string | undefined
 }
 
-/** The reason why a callback is refused. The audit log records it; the page never shows it. */
+/**
+ * The reason why a callback is refused. The audit log records it; the page never shows it, because it may
+ * tell a stranger which users exist and how the provider is set up.
+ */
 export class CallbackError extends Error {
   override readonly name = 'CallbackError'
   readonly reason: string

@@ -2,7 +2,8 @@ import { isIP } from './ip.ts'
 
 /**
  * True when browsers support passkeys at this URL: https or localhost, with a host name and not an IP
- * address.
+ * address, because a passkey belongs to a domain
+ * (https://www.w3.org/TR/webauthn-3/#relying-party-identifier).
  */
 export const offersPasskeys = ({ url }: { readonly url: string }): boolean => {
   const host = new URL(url).hostname

@@ -62,6 +62,7 @@ export const createSignInLink = async (
   user: Holder & Pick<UserRow, 'enabled'>,
   { caller, ...by }: UserChangedBy,
 ): Promise<string> => {
+  // The holder of the link could not sign in.
   if (!user.enabled) throw conflict('The user is disabled.')
   const { id: user_id, organization_id } = user
   await recordUser(context, tx, by, 'user.updated', user, { fields: ['sign_in_link'] })
@@ -76,7 +77,10 @@ export const createResetLink = (
   { id: user_id, organization_id }: Holder,
 ): Promise<string> => createLink(context, { kind: 'reset_password', user_id, organization_id }, tx)
 
-/** Creates the link that verifies an e-mail address: single-use, valid for a day, for this address only. */
+/**
+ * Creates the link that verifies an e-mail address: single-use, valid for a day, for this address only,
+ * because the user may have another address by then.
+ */
 export const createVerifyLink = (
   context: Core,
   tx: Transaction,

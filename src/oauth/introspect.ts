@@ -27,7 +27,10 @@ interface Found {
   claims: Record<string, unknown>
 }
 
-/** Handles token introspection: https://www.rfc-editor.org/rfc/rfc7662#section-2 */
+/**
+ * Handles token introspection: https://www.rfc-editor.org/rfc/rfc7662#section-2. The client needs a
+ * capability, because the answer contains claims about users.
+ */
 export const postIntrospect = (context: Context) =>
   endpoint(context, async ({ call }) => {
     const form = parseForm(await readForm(call.request))

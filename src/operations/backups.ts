@@ -97,7 +97,7 @@ const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => 
 })
 
 /**
- * Checks that no backup is being made.
+ * Checks that no backup is being made, because another one would remove the unfinished file of the first.
  *
  * @throws AppError 409 while one is being made
  */

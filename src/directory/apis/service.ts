@@ -72,7 +72,10 @@ const partProblems = async (
 
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
-/** Returns a problem when the identifier names this server, in any spelling, or a client. */
+/**
+ * Returns a problem when the identifier names this server, in any spelling, or a client, so that the audience
+ * of a token names only one of them.
+ */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
   const isOwn = `${hrefOf(identifier)}/`.startsWith(`${hrefOf(config.url)}/`)

@@ -87,7 +87,10 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     : refuse('Registration needs a mail server: smtp_url and mail_from are not set.')
 }
 
-/** Returns a problem when the change turns on codes by mail and the server has no mail server. */
+/**
+ * Returns a problem when the change turns on codes by mail and the server has no mail server, because no code
+ * would arrive.
+ */
 const emailCodeProblems = (
   { mail }: Pick<Core, 'mail'>,
   { email_code = 'off' }: Settings,
@@ -103,7 +106,10 @@ const emailCodeProblems = (
         },
       ]
 
-/** Returns a problem for each setting that requires passkeys, if browsers offer none at the server's URL. */
+/**
+ * Returns a problem for each setting that requires passkeys, if browsers offer none at the server's URL,
+ * because nobody could then log in.
+ */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,
   { passkey_required, console_acr }: Settings,

@@ -1,4 +1,7 @@
-/** Reasons for refusing a SAML message, for the audit log and the server's log, never for the browser. */
+/**
+ * Reasons for refusing a SAML message, for the audit log and the server's log, never for the browser, because
+ * with each reason a sender could improve a forged message.
+ */
 export type SamlReason =
   | 'too_large'
   | 'too_costly'
