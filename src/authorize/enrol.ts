@@ -43,6 +43,7 @@ export const postEnrol =
         ? offerPasskeyPage(context, browser, flow, login, refused)
         : enrolPage(context, browser, flow, login, refused, using)
     }
+    // The page offers no such factor, so this form was changed.
     if (levelWith(using) < login.level || (isOffered && using === 'totp'))
       throw new PageError('bad_request', 400)
     const factor = await newFactor(context, flow, login, form, isOffered)

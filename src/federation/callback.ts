@@ -258,6 +258,7 @@ const endLinking = async (
   user: UserRow,
 ): Promise<Response> => {
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
+  // The user may have signed out of this browser, or someone else may use it by now.
   if (!logins.some(({ user_id }) => user_id === user.id))
     throw new CallbackError('not_logged_in', { user_id: user.id })
   const isLate = await context.store.write(async tx => {

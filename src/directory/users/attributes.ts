@@ -30,9 +30,9 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
 
 /**
- * Checks new attributes against the definitions of the organization. An unchanged value is always accepted.
- * Attributes that administrators cannot change keep their values when an administrator's change leaves them
- * out.
+ * Checks new attributes against the definitions of the organization. An unchanged value is always accepted,
+ * because the definition may be newer than the value. Attributes that administrators cannot change keep their
+ * values when an administrator's change leaves them out.
  *
  * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
  * the user

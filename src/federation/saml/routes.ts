@@ -105,6 +105,7 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   context.xml.check(provider.organization_id, call.ip_address)
   if (isAnswer) return storePost(context, call, provider, body, state)
   await checkCallbackLimit(context, call, provider)
+  // Without a request any site could sign a person in as the owner of its own account at the provider.
   if (!provider.settings.allow_idp_initiated) throw await refuse(new CallbackError('unknown_state'))
   const { id } = await checkResponse(context, call, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)

@@ -122,6 +122,7 @@ export const parseAuthorizeRequest = (
   const allowed = scopesWith(client, apis)
   const grant = isDynamic(client) ? grantKnownScopes : grantScopes
   const organization_id = readOrganization(values, client, apis)
+  // An API serves the users of its own organization only.
   if (apis.some(api => api.organization_id !== organization_id)) throw new OAuthError('invalid_target')
   return {
     response_type: 'code',
@@ -162,6 +163,7 @@ const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
   const mode = parameters.values.get('response_mode')
+  // Browsers post no form to another scheme, and change line breaks and NUL in its fields.
   if (mode === 'form_post' && !target.response_mode)
     throw new OAuthError(
       'invalid_request',
