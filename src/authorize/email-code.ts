@@ -60,7 +60,10 @@ const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFl
     throw new PageError('not_found', 404)
 }
 
-/** Shows the form for a code. The link in the mail leads here; in another browser it shows an error. */
+/**
+ * Shows the form for a code. The link in the mail leads here; in another browser it shows an error, because
+ * the code belongs to the browser that asked for it.
+ */
 export const getEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -140,7 +143,8 @@ const sendCode = async (
 const originFrom = ({ user_agent, ip_address, time_zone }: Call) => ({ user_agent, ip_address, time_zone })
 
 /**
- * Logs in with the code, which counts as one factor. Wrong codes use up the same attempts as wrong passwords.
+ * Logs in with the code, which counts as one factor. Wrong codes use up the same attempts as wrong passwords,
+ * so that a guesser gets no further ones.
  */
 const enterCode = async (
   context: Context,

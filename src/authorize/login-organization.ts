@@ -16,8 +16,8 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
   (request.any_organization && form.get('organization')?.trim().toLowerCase()) || undefined
 
 /**
- * Returns a name that no user has, for a typed organization that does not exist. User names contain no
- * backslash.
+ * Returns a name that no user has, for a typed organization that does not exist, so that the work and the
+ * answer are those of a wrong password. User names contain no backslash.
  */
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 

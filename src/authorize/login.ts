@@ -48,7 +48,10 @@ export const postLogin =
     return loginPage(context, browser, flow, undefined, { data: { ...typed, error }, status, headers })
   }
 
-/** Redirects to the login page of another organization, which asks for the password again. */
+/**
+ * Redirects to the login page of another organization, which asks for the password again, because a redirect
+ * must not carry it.
+ */
 export const continueAt = async (
   context: Context,
   browser: BrowserSession,

@@ -135,7 +135,8 @@ const SEPARATOR = '~'
 
 /**
  * Issues the token that lets a flow link the account with which the user returns from the provider. Only the
- * redirect after a form of the account page contains the token.
+ * redirect after a form of the account page contains the token, so that no other site can make a browser link
+ * an account.
  */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)

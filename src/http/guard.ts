@@ -41,7 +41,10 @@ export interface AdminRoute {
    * complete `Response`.
    */
   stream?: boolean
-  /** Refuses callers of every organization but the default one with 403. */
+  /**
+   * Refuses callers of every organization but the default one with 403, because the route concerns the whole
+   * instance.
+   */
   instance_only?: boolean
   query?: z.ZodType
   body?: z.ZodType

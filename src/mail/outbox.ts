@@ -69,7 +69,7 @@ export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: N
 /**
  * Puts a notice about a change of the user's account into the outbox. The notice names the browser, IP
  * address and application of `client_info`. For a change by an administrator, `client_info` has only the
- * language.
+ * language, because the browser is not the user's.
  */
 export const enqueueNotice = (
   context: Core,

@@ -94,7 +94,8 @@ const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery):
 }
 
 /**
- * Runs the jobs in sequence once a minute. Only one copy of the server runs the jobs of a schedule at a time.
+ * Runs the jobs in sequence once a minute. Only one copy of the server runs the jobs of a schedule at a time,
+ * because all copies would find the same work.
  */
 const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
   let running = false

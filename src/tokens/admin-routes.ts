@@ -36,7 +36,10 @@ const SigningKeys = z
   .object({ data: z.array(SigningKey).describe('Published keys, oldest first.') })
   .meta({ id: 'SigningKeys', description: 'The published keys of the server.', example: { data: [] } })
 
-/** Returns the routes of the signing keys. No answer contains a private key. */
+/**
+ * Returns the routes of the signing keys. No answer contains a private key, so that a stolen token of an
+ * administrator cannot take one.
+ */
 export const keyRoutes = (context: Core): AdminRoute[] => [
   route({
     id: 'listKeys',

@@ -26,7 +26,8 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
 
 /**
  * Imports a private key (PEM) as the next key of its algorithm. It is published now and signs after the same
- * time as a rotated key, or at once when the algorithm has no key. Returns its id.
+ * time as a rotated key, so that caches have read it, or at once when the algorithm has no key. Returns its
+ * id.
  *
  * @throws Error for a key that cannot be read, is of an unsupported kind or is already stored, and while a
  * next key is waiting

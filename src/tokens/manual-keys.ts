@@ -52,7 +52,8 @@ export const publishKey = async (base: Core, alg: SigningAlg): Promise<void> => 
 }
 
 /**
- * Makes the key sign from now on. The previous signing key stays published.
+ * Makes the key sign from now on. The previous signing key stays published, because its tokens are still
+ * valid.
  *
  * @throws AppError 404 when there is no such key
  */

@@ -123,7 +123,8 @@ export const rotateKeys = async (
 }
 
 /**
- * Removes and replaces a compromised key at once. Tokens that it signed are refused; sessions continue.
+ * Removes and replaces a compromised key at once, because its thief could sign tokens meanwhile. Tokens that
+ * it signed are refused; sessions continue, because refresh tokens are not signed with it.
  *
  * @throws AppError 404 when there is no such key
  */

@@ -61,8 +61,8 @@ export const verifyAccessToken = async (
 }
 
 /**
- * Reads an ID token of this server as a hint, even after it has expired; `client_id`, if present, must be its
- * audience.
+ * Reads an ID token of this server as a hint, even after it has expired, because applications keep it until
+ * the logout; `client_id`, if present, must be its audience.
  */
 export const verifyIdTokenHint = async (
   { config, keys }: Issuer,

@@ -190,8 +190,8 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
   })
 
 /**
- * Replaces the secret; for `overlap` seconds the old secret signs too. The returned secret is text; null for
- * Ed25519.
+ * Replaces the secret; for `overlap` seconds the old secret signs too, so that no event is refused before the
+ * receiver knows the new one. The returned secret is text; null for Ed25519.
  */
 export const rotateWebhookSecret = (
   context: Core,
@@ -222,7 +222,8 @@ export const rotateWebhookSecret = (
   })
 
 /**
- * Enables the webhook and delivers all events since `from` (ms) in order, even if they were delivered before.
+ * Enables the webhook and delivers all events since `from` (ms) in order, even if they were delivered before,
+ * so that a receiver can restore what it has lost.
  */
 export const replayWebhook = (context: Core, id: string, from: number, by: ChangedBy): Promise<Webhook> =>
   writeAs(context, by.caller, async tx => {

@@ -11,7 +11,10 @@ const MAX_KNOWN = 1_000
  * the others.
  */
 const PARALLEL = { all: 16, origin: 4 }
-/** Milliseconds after a failed read before the document is requested again. */
+/**
+ * Milliseconds after a failed read before the document is requested again, so that each login does not wait
+ * for a server that is down.
+ */
 const FAILED_FOR = MINUTE
 
 /** A JSON document that the owner of a client publishes. */

@@ -103,9 +103,9 @@ export const admissionProblems = async (
 }
 
 /**
- * Returns a problem for each redirect URI that the metadata document of the client_id lacks. The document is
- * the one that was last read for a login, or else the copy in the executable. Without either, no redirect URI
- * is refused.
+ * Returns a problem for each redirect URI that the metadata document of the client_id lacks, because a login
+ * with it would be refused. The document is the one that was last read for a login, or else the copy in the
+ * executable. Without either, no redirect URI is refused.
  */
 export const documentProblems = async (
   q: Queries,

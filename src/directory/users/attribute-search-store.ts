@@ -90,8 +90,9 @@ const planFor = async (
 }
 
 /**
- * Refuses an attribute that the organization does not index. A search in all organizations is not checked,
- * because each organization has its own list of indexed attributes.
+ * Refuses an attribute that the organization does not index, because such a search would read every user. A
+ * search in all organizations is not checked, because each organization has its own list of indexed
+ * attributes.
  *
  * @throws AppError 422
  */

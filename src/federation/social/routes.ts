@@ -32,7 +32,9 @@ export const socialRoutes = (context: Context) => {
 
 const isSocial = (provider: IdentityProvider): provider is SocialProvider => provider.type !== 'saml'
 
-/** Returns the parameter `state`; empty when it is missing or repeated. */
+/**
+ * Returns the parameter `state`; empty when it is missing or repeated, because no request has an empty one.
+ */
 const stateOf = (parameters: URLSearchParams): string => {
   const [state = '', ...more] = parameters.getAll('state')
   return more.length > 0 ? '' : state
