@@ -87,6 +87,47 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-55 an invitation, a scope and the admission of an application get a role of the second page',
+  async () => {
+    await makeRoles()
+    const { app, url } = at.served
+    const api = await create(app, '/apis', {
+      identifier: 'https://orders.example.com',
+      name: 'Orders',
+      scopes: [{ name: 'orders.read', texts: {} }],
+    })
+    const choose = async (name: string, label: string) => {
+      const choice = at.page.getByRole('combobox', { name, exact: true })
+      const hasOption = (label: string) =>
+        choice.locator('option', { hasText: label }).waitFor({ state: 'attached' })
+      await hasOption('Show more')
+      await choice.selectOption('Show more')
+      await hasOption(label)
+      expect(await choice.locator('option', { hasText: 'Show more' }).count()).toBe(0)
+      await choice.selectOption(label)
+    }
+    await enterConsole(at.page, url, '/console/invitations')
+    await at.button('Invite a person').click()
+    await choose('Roles', 'oldest')
+    await at.button('Make the link').click()
+    await at.button('Close').click()
+    expect((await stored('/invitations')).data[0].roles).toEqual(['oldest', 'user'])
+
+    await at.walk('clients/shop#admission')
+    await choose('Roles', 'oldest')
+    await at.save()
+    expect((await stored('/clients/shop')).allowed_roles).toEqual(['oldest'])
+
+    await at.walk(`apis/${api.id}#scopes`)
+    await choose('Who gets it', 'People with the role oldest')
+    await at.save()
+    expect((await stored(`/apis/${api.id}`)).scopes[0].role).toBe('oldest')
+    expect(await axeFindings(at.page)).toEqual([])
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-55 the list of roles is searched, and passes over pages without a role that has the permission',
   async () => {
     await makeRoles()

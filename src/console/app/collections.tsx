@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { useRefusals } from './api-form.tsx'
 import { Field, Refusals } from './fields.tsx'
 import { Icon } from './icons.tsx'
+import { MORE, type Options } from './options.ts'
 import { say, words } from './words.ts'
 
 const { common } = words
@@ -67,12 +68,13 @@ export const Picker = (props: {
   label: string
   hint?: string
   chosen: readonly string[]
-  options: readonly (readonly [value: string, label: string])[]
+  options: Options
   onChosen(chosen: string[]): void
 }) => {
-  const { name, chosen, options, onChosen } = props
-  const labelOf = (value: string) => options.find(([known]) => known === value)?.[1] ?? value
-  const left = options.filter(([value]) => !chosen.includes(value))
+  const { name, chosen, onChosen } = props
+  const { all, more } = props.options
+  const labelOf = (value: string) => all.find(([known]) => known === value)?.[1] ?? value
+  const left = all.filter(([value]) => !chosen.includes(value))
   const isRefused = useRefusals(name).length > 0
   return (
     <div class="field">
@@ -97,7 +99,9 @@ export const Picker = (props: {
           aria-describedby={`${name}-about`}
           aria-invalid={isRefused || undefined}
           disabled={left.length === 0}
-          onChange={event => onChosen([...chosen, event.currentTarget.value].sort())}
+          onChange={({ currentTarget: { value } }) =>
+            value === MORE ? more() : onChosen([...chosen, value].sort())
+          }
         >
           <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
           {left.map(([value, label]) => (

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { type Limit, useLimit, useRefusals } from './api-form.tsx'
 import { Icon } from './icons.tsx'
+import { MORE } from './options.ts'
 import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
@@ -131,6 +132,8 @@ export const Choice = (props: {
   value: string
   options: readonly (readonly [value: string, label: string])[]
   name?: string
+  /** Reads the next page of options. */
+  more?(): void
   onValue(value: string): void
 }) => {
   const { name } = props
@@ -144,7 +147,9 @@ export const Choice = (props: {
           value={props.value}
           aria-describedby={about}
           aria-invalid={isRefused || undefined}
-          onChange={event => props.onValue(event.currentTarget.value)}
+          onChange={({ currentTarget: { value } }) =>
+            value === MORE ? props.more?.() : props.onValue(value)
+          }
         >
           {props.options.map(([value, label]) => (
             <option key={value} value={value}>

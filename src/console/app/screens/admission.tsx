@@ -3,7 +3,8 @@ import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { Entries, Picker } from '../collections.tsx'
 import { Field } from '../fields.tsx'
-import { type PageOf, useObject } from '../hooks.ts'
+import { useObject } from '../hooks.ts'
+import { type Option, useOptions } from '../options.ts'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
@@ -90,11 +91,9 @@ export const Claims = (props: {
 export const Admission = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { allowed_roles, allowed_groups, organization_id } = props.client
   const text = words.admission
-  const within = `limit=100&organization_id=${organization_id}`
-  const roles = useObject<PageOf<{ name: string }>>(`/roles?${within}`).data
-  const groups = useObject<PageOf<{ name: string }>>(`/groups?${within}`).data
-  const options = (page: PageOf<{ name: string }> | undefined) =>
-    (page?.data ?? []).map(({ name }) => [name, name] as const)
+  const named = ({ name }: { name: string }): Option => [name, name]
+  const roles = useOptions('/roles', organization_id, named)
+  const groups = useOptions('/groups', organization_id, named)
   const isOpen = allowed_roles.length + allowed_groups.length === 0
   return (
     <Card title={text.title} lead={isOpen ? text.everyone : text.lead}>
@@ -103,14 +102,14 @@ export const Admission = (props: { client: Client; onChange(change: Partial<Clie
           name="allowed_roles"
           label={text.roles}
           chosen={allowed_roles}
-          options={options(roles)}
+          options={roles}
           onChosen={allowed_roles => props.onChange({ allowed_roles })}
         />
         <Picker
           name="allowed_groups"
           label={text.groups}
           chosen={allowed_groups}
-          options={options(groups)}
+          options={groups}
           onChosen={allowed_groups => props.onChange({ allowed_groups })}
         />
       </div>

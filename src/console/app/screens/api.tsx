@@ -6,8 +6,9 @@ import { Deletion } from '../deletion.tsx'
 import { DurationField } from '../duration-field.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
-import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import { type Loaded, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { type Options, useOptions } from '../options.ts'
 import { Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { Sections } from '../sections.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
@@ -16,7 +17,6 @@ import type { ListedClient } from './clients.tsx'
 
 export type Api = (typeof ApiAnswer)['_output']
 type Scope = Api['scopes'][number]
-type Options = (readonly [value: string, label: string])[]
 
 const { apis: text } = words
 const { signingAlgs } = consoleLimits()
@@ -62,7 +62,7 @@ const Texts = (props: { name: string; texts: Scope['texts']; onTexts(texts: Scop
   )
 }
 
-const Scopes = (props: { scopes: Scope[]; roles: readonly string[]; onScopes(scopes: Scope[]): void }) => (
+const Scopes = (props: { scopes: Scope[]; roles: Options; onScopes(scopes: Scope[]): void }) => (
   <Card title={text.scopes} lead={text.scopesLead}>
     <Entries
       items={props.scopes}
@@ -88,10 +88,12 @@ const Scopes = (props: { scopes: Scope[]; roles: readonly string[]; onScopes(sco
               value={role ?? ''}
               options={[
                 ['', text.everyone],
-                ...[...new Set([...props.roles, role ?? ''])]
-                  .filter(Boolean)
-                  .map((role): [string, string] => [role, say(text.roleOnly, { role })]),
+                ...(role && !props.roles.all.some(([name]) => name === role)
+                  ? [[role, say(text.roleOnly, { role })] as const]
+                  : []),
+                ...props.roles.all,
               ]}
+              more={props.roles.more}
               onValue={role => set({ role: role || null })}
             />
           </div>
@@ -107,7 +109,7 @@ const Clients = (props: { api: Api; options: Options; onClients(clients: Api['cl
   const { api, options, onClients } = props
   const scopes = api.scopes.flatMap(({ name }) => name || [])
   const ids = api.clients.map(({ client_id }) => client_id)
-  const nameOf = (id: string) => options.find(([value]) => value === id)?.[1] ?? id
+  const nameOf = (id: string) => options.all.find(([value]) => value === id)?.[1] ?? id
   return (
     <Card title={text.clients} lead={text.clientsLead}>
       <div class="entries">
@@ -150,7 +152,8 @@ const Clients = (props: { api: Api; options: Options; onClients(clients: Api['cl
         <Choice
           label={text.addClient}
           value=""
-          options={[['', words.common.choose], ...options.filter(([id]) => !ids.includes(id))]}
+          options={[['', words.common.choose], ...options.all.filter(([id]) => !ids.includes(id))]}
+          more={options.more}
           onValue={client_id => client_id && onClients([...api.clients, { client_id, scopes }])}
         />
       </div>
@@ -162,10 +165,14 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
   const path = `/apis/${api.id}`
   const edit = useEdit<Api>(path, api, loaded.etag, loaded)
   const { values, set } = edit
-  const within = `limit=100&organization_id=${api.organization_id}`
-  const roles = useObject<PageOf<{ name: string }>>(`/roles?${within}`).data
-  const clients = useObject<PageOf<ListedClient>>(`/clients?${within}`).data
-  const options: Options = (clients?.data ?? []).map(({ client_id, name }) => [client_id, name])
+  const roles = useOptions<{ name: string }>('/roles', api.organization_id, ({ name }) => [
+    name,
+    say(text.roleOnly, { role: name }),
+  ])
+  const options = useOptions<ListedClient>('/clients', api.organization_id, ({ client_id, name }) => [
+    client_id,
+    name,
+  ])
   const general = (
     <Card title={text.settings}>
       <Field
@@ -227,7 +234,7 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
               <Scopes
                 key={edit.version}
                 scopes={values.scopes}
-                roles={roles?.data.map(({ name }) => name) ?? []}
+                roles={roles}
                 onScopes={scopes => set({ scopes })}
               />
             ),

@@ -3,12 +3,13 @@ import type { invitationAnswer, SentInvitation } from '#src/directory/invitation
 import { Picker } from '../collections.tsx'
 import { Tabs } from '../families.tsx'
 import { Choice, Field } from '../fields.tsx'
-import { type PageOf, useList, useObject } from '../hooks.ts'
+import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { may } from '../me.ts'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
+import { useOptions } from '../options.ts'
 import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Empty, Heading } from '../parts.tsx'
 import { person, sendsMail } from '../session.ts'
@@ -89,24 +90,29 @@ const bodyOf = (draft: Draft) => {
 const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void }) => {
   const { draft, onChange } = props
   const organization_id = draft.organization_id || (person.value?.organization_id ?? '')
-  const named = (kind: 'roles' | 'groups') =>
-    may(`${kind}:read`) && `/${kind}?${new URLSearchParams({ organization_id, limit: '100' })}`
-  const roles = useObject<PageOf<{ name: string }>>(named('roles') || undefined).data
-  const groups = useObject<PageOf<{ id: string; name: string }>>(named('groups') || undefined).data
+  const roles = useOptions<{ name: string }>(may('roles:read') && '/roles', organization_id, ({ name }) => [
+    name,
+    name,
+  ])
+  const groups = useOptions<{ id: string; name: string }>(
+    may('groups:read') && '/groups',
+    organization_id,
+    ({ id, name }) => [id, name],
+  )
   return (
     <div class="pair">
       <Picker
         name="roles"
         label={words.nav.roles}
         chosen={draft.roles}
-        options={(roles?.data ?? []).map(({ name }) => [name, name])}
+        options={roles}
         onChosen={roles => onChange({ roles })}
       />
       <Picker
         name="groups"
         label={words.nav.groups}
         chosen={draft.groups}
-        options={(groups?.data ?? []).map(({ id, name }) => [id, name])}
+        options={groups}
         onChosen={groups => onChange({ groups })}
       />
     </div>

@@ -1,0 +1,24 @@
+import { useList } from './hooks.ts'
+import { words } from './words.ts'
+
+export type Option = readonly [value: string, label: string]
+
+/** Options of a choice. The last one reads the next page, if there is one. */
+export interface Options {
+  all: readonly Option[]
+  more(): void
+}
+
+/** Value of the option that reads the next page. No id and no name has a line break. */
+export const MORE = '\n'
+
+/** Reads the objects of an organization as options, page by page; reads nothing while `path` is false. */
+export const useOptions = <T>(
+  path: string | false,
+  organization_id: string,
+  optionOf: (item: T) => Option,
+): Options => {
+  const { items, hasMore, more } = useList<T>(path, { organization_id, limit: 100 })
+  const all = items.map(optionOf)
+  return { all: hasMore ? [...all, [MORE, words.common.more]] : all, more }
+}
