@@ -15,21 +15,24 @@ import { words } from './words.ts'
 
 type Name = IconName & keyof typeof words.nav
 
-/** Entries of the menu, each with the permission that it needs, or '' when it needs none. */
-const screens: [name: Name, href: string, permission: string][] = [
-  ['overview', '/console', ''],
-  ['users', '/console/users', 'users:read'],
-  ['clients', '/console/clients', 'clients:read'],
-  ['apis', '/console/apis', 'apis:read'],
-  ['sessions', '/console/sessions', 'sessions:read'],
-  ['roles', '/console/roles', 'roles:read'],
-  ['groups', '/console/groups', 'groups:read'],
-  ['organizations', '/console/organizations', 'organizations:read'],
-  ['providers', '/console/identity-providers', 'identity_providers:read'],
-  ['webhooks', '/console/webhooks', 'webhooks:read'],
-  ['events', '/console/events', 'events:read'],
-  ['settings', '/console/settings', 'settings:read'],
-  ['guide', '/console/guide', ''],
+/**
+ * Entries of the menu in groups: people, applications, the server. Each has the permission that it needs, or
+ * '' when it needs none.
+ */
+const screens: [name: Name, href: string, permission: string, group: number][] = [
+  ['overview', '/console', '', 0],
+  ['users', '/console/users', 'users:read', 1],
+  ['groups', '/console/groups', 'groups:read', 1],
+  ['roles', '/console/roles', 'roles:read', 1],
+  ['sessions', '/console/sessions', 'sessions:read', 1],
+  ['clients', '/console/clients', 'clients:read', 2],
+  ['apis', '/console/apis', 'apis:read', 2],
+  ['providers', '/console/identity-providers', 'identity_providers:read', 2],
+  ['webhooks', '/console/webhooks', 'webhooks:read', 2],
+  ['organizations', '/console/organizations', 'organizations:read', 3],
+  ['events', '/console/events', 'events:read', 3],
+  ['settings', '/console/settings', 'settings:read', 3],
+  ['guide', '/console/guide', '', 3],
 ]
 
 /**
@@ -126,8 +129,13 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
             <kbd>/</kbd>
           </button>
           <nav aria-label={nav.menu}>
-            {open.map(([name, href]) => (
-              <a key={name} href={href} aria-current={isWithin(href) ? 'page' : undefined}>
+            {open.map(([name, href, , group], at) => (
+              <a
+                key={name}
+                class={open[at - 1]?.[3] === group ? '' : 'apart'}
+                href={href}
+                aria-current={isWithin(href) ? 'page' : undefined}
+              >
                 <Icon name={name} />
                 {nav[name]}
               </a>
