@@ -67,8 +67,8 @@ testInChromium(
       ['Name', 'Acme staff'],
       ['Alias', 'acme'],
       ['Issuer', ISSUER],
-      ['Client ID there', 'gatehouse'],
-      ['Client secret there', 'wrong'],
+      ['Client ID at the provider', 'gatehouse'],
+      ['Client secret at the provider', 'wrong'],
     ] as const)
       await page.getByLabel(label, { exact: true }).fill(value)
     await page.locator('dialog [type=submit]').click()
@@ -80,7 +80,7 @@ testInChromium(
     expect(await axeFindings(page)).toEqual([])
 
     await button('Enter a new secret').click()
-    await page.getByRole('dialog').getByLabel('Client secret there').fill('right')
+    await page.getByRole('dialog').getByLabel('Client secret at the provider').fill('right')
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await button('Test the connection').click()

@@ -251,8 +251,8 @@ testInChromium(
   async () => {
     await enterConsole(page, served.url, '/console/identity-providers')
     await button('Add a provider').click()
-    await page.getByLabel('Client ID there').fill('their-id')
-    await page.getByLabel('Client secret there').fill('their-secret')
+    await page.getByLabel('Client ID at the provider').fill('their-id')
+    await page.getByLabel('Client secret at the provider').fill('their-secret')
     await page.getByText(`${served.url}/oauth/social/google/callback`).waitFor()
     await submit()
     await heading(/Google/)
@@ -281,8 +281,8 @@ testInChromium(
     for (const name of names) {
       await button('Add a provider').click()
       await page.getByRole('combobox', { name: 'Provider' }).selectOption(name)
-      await page.getByLabel('Client ID there').fill('their-id')
-      await page.getByLabel('Client secret there').fill('their-secret')
+      await page.getByLabel('Client ID at the provider').fill('their-id')
+      await page.getByLabel('Client secret at the provider').fill('their-secret')
       await submit()
       await heading(new RegExp(name))
       await open('Identity providers')

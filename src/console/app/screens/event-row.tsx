@@ -126,6 +126,12 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
   return runs.flatMap(run => (run.length < RUN ? run.map(event => [event]) : [run]))
 }
 
+/** Returns the time that a run took, unless its events have the same second, which the line shows anyway. */
+const spanOf = (oldest: LogEvent, newest: LogEvent): string =>
+  oldest.timestamp.slice(0, 19) === newest.timestamp.slice(0, 19)
+    ? ''
+    : dateRange(oldest.timestamp, newest.timestamp)
+
 /**
  * Shows a run of events, newest first, with exact times. The run is one line that expands to a line for each
  * event.
@@ -145,7 +151,7 @@ export const EventRun = ({ events }: { events: readonly LogEvent[] }) => {
           {eventTitle(type)} <Badge>{`× ${number(events.length)}`}</Badge>
         </>
       }
-      about={joined([actorOf(newest), dateRange(oldest.timestamp, timestamp)])}
+      about={joined([actorOf(newest), spanOf(oldest, newest)])}
       address={ip_address}
       time={timestamp}
       exact
