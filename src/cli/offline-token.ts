@@ -19,7 +19,8 @@ export interface PrintedToken {
 
 /**
  * Issues a token without a server. With `file`, the data directory is that of a development server, and any
- * token can be issued. A production instance issues only a token of an existing user.
+ * token can be issued. A production instance issues only a token of an existing user, so that each token has
+ * a session that can be revoked, and an event.
  */
 export const issueOffline = async (
   config: Config,

@@ -88,7 +88,7 @@ class OpenedCall implements Call {
     return deviceHash(this.#core, this.request)
   }
 
-  // The user's own choice wins over the `ui_locales` of a client.
+  // The user's own choice wins over the `ui_locales` of a client, because the user knows best.
   get locale() {
     const chosen = findCookie(this.request, this.#core.cookies.language) ?? ''
     return chooseLocale([chosen, ...this.ui_locales], this.request.headers.get('accept-language'))

@@ -11,9 +11,9 @@ interface Bucket {
 }
 
 /**
- * Token buckets by key, in memory. At most `most` keys are kept. Beyond that the least recently used key is
- * dropped; when it is used again, its bucket is full. A clock that steps back adds no units. Each of
- * `workers` processes grants its share of an allowance, and at least one unit.
+ * Token buckets by key, in memory. At most `most` keys are kept, because strangers choose them. Beyond that
+ * the least recently used key is dropped; when it is used again, its bucket is full. A clock that steps back
+ * adds no units. Each of `workers` processes grants its share of an allowance, and at least one unit.
  */
 export class TokenBuckets {
   readonly #most: number

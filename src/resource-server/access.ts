@@ -21,7 +21,7 @@ export type Rules = {
   scopes?: readonly string[]
   /** A request without a token passes, without claims. A token that is sent must fulfil the other rules. */
   optional?: boolean
-  /** With `optional`: refuse an invalid token (the default) or ignore it. */
+  /** With `optional`: refuse an invalid token (the default, so that its sender notices) or ignore it. */
   onInvalid?: 'reject' | 'anonymous'
 }
 

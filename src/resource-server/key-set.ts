@@ -44,8 +44,8 @@ const BACKOFF = { first: 1_000, max: 60_000 }
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**
- * An unknown kid causes no further refresh for `for` milliseconds. At most `count` kids of at most `length`
- * characters are remembered.
+ * An unknown kid causes no further refresh for `for` milliseconds, so that a repeated forged token does not.
+ * At most `count` kids of at most `length` characters are remembered.
  */
 const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 

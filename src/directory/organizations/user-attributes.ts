@@ -20,7 +20,10 @@ type Given = Pick<UserAttribute, 'name' | 'label' | 'type'> & {
   [Key in 'required' | 'searchable' | 'visible' | 'editable']?: UserAttribute[Key] | undefined
 }
 
-/** Fills in the defaults of a definition. */
+/**
+ * Fills in the defaults of a definition. Administrators alone see and edit a value by default, so that a
+ * forgotten field shows users nothing.
+ */
 export const withDefaults = ({
   required = false,
   searchable = false,

@@ -33,8 +33,8 @@ const CHOSEN = `WITH named AS (
 
 /**
  * Returns a copy of the database at `path` in memory. It has the objects that administrators make and the
- * users that `users` names, but no sessions, events or other traces of use. It has no triggers, so a
- * rehearsed write does not change totals.
+ * users that `users` names, but no sessions, events or other traces of use, because a rehearsal reads none
+ * and they are most of the rows. It has no triggers, so a rehearsed write does not change totals.
  */
 export const copyForRehearsal = (path: string, users: RehearsedUsers): Database => {
   const db = new Database(':memory:')
