@@ -9,7 +9,7 @@ import { proceedAs } from './authentication-result.ts'
 import { chooseLogin, isProven, openStep } from './flow.ts'
 import { changePasswordPage } from './step-pages.ts'
 
-/** Replaces a temporary or expired password before anything is issued. */
+/** Replaces a temporary or expired password before anything is issued, because someone else may know it. */
 export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -41,8 +41,8 @@ export const findUpstreamRequest = async (
 }
 
 /**
- * Deletes and returns the upstream request, for one caller only. A caller with another browser or provider
- * changes nothing.
+ * Deletes and returns the upstream request, for one caller only, so that an answer logs in once. A caller
+ * with another browser or provider changes nothing.
  */
 export const consumeUpstreamRequest = async (
   tx: Transaction,

@@ -53,7 +53,7 @@ export const takeAssets = (
 
 /**
  * Returns the URL to store for a picture or stylesheet, and the new asset. The stored URL may be sent back;
- * any other URL is a problem, whose `field` is the kind.
+ * any other URL is a problem, whose `field` is the kind, because its content may have been removed.
  */
 export const takeAsset = (
   organization_id: OrganizationId,

@@ -64,6 +64,7 @@ const makeKey = async ({ config, clock, master }: Core): Promise<StoredKey> => {
   const now = clock.now()
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: `CN=${new URL(config.url).hostname}`,
+    // The clock of a provider may be behind.
     notBefore: new Date(now - DAY),
     notAfter: new Date(now + CERTIFICATE_LIFETIME),
     signingAlgorithm: algorithm,
