@@ -153,7 +153,8 @@ interface RawValue {
 }
 
 /**
- * Adds a value, or the content of the file that `name_FILE` names. An unknown (mistyped) name is an error.
+ * Adds a value, or the content of the file that `name_FILE` names. An unknown (mistyped) name is an error,
+ * because its setting would silently keep the default.
  */
 const addRaw = (
   given: Map<Name, RawValue>,

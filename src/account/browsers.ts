@@ -76,7 +76,10 @@ export const postLogins =
     return seeOther('/account?notice=login_ended')
   }
 
-/** Ends all logins and sessions of the user except those of this browser. */
+/**
+ * Ends all logins and sessions of the user except those of this browser, so that its user does not have to
+ * sign in again.
+ */
 export const postOtherLogins =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -11,7 +11,7 @@ import { exitOf, show } from './step-pages.ts'
 
 /**
  * Returns a client as the consent page shows it. A dynamic client with a misleading name is shown by its
- * host.
+ * host, because anyone may register any name.
  */
 const consentClient = async (context: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }

@@ -11,7 +11,7 @@ import { chooseAgain, updatePending } from './store.ts'
 
 /**
  * Handles the account chooser: `login` is an offered login or `other`; `forget` names a login to end. A
- * second choice replaces the first.
+ * second choice replaces the first, because the user may go back to this page.
  */
 export const postSelectAccount =
   (context: Context) =>

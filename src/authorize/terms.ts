@@ -8,7 +8,10 @@ import { advance, decide, isStale, resume } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 import { termsPage } from './terms-page.ts'
 
-/** Stores that the user accepts the terms of the organization, in the version that the page showed. */
+/**
+ * Stores that the user accepts the terms of the organization, in the version that the page showed, because
+ * the user has read no other one.
+ */
 export const postTerms =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -98,7 +98,10 @@ export const printLink = (link: string, whom: string): void => {
   )
 }
 
-/** Reads one line of standard input. A terminal gets a prompt and does not show what is typed. */
+/**
+ * Reads one line of standard input. A terminal gets a prompt and does not show what is typed, because it is
+ * a password.
+ */
 export const readPassword = async (): Promise<string> => {
   const { stdin, stderr } = process
   if (!stdin.isTTY) return readLine()

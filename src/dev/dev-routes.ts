@@ -44,7 +44,7 @@ export const openDevRoutes = (
   const home = openHome(state, access)
   /**
    * Passes a request to a fake provider. A server that other machines may reach asks for the control token
-   * first.
+   * first, because a fake provider accepts anyone.
    */
   const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
     const { headers, method } = call.request

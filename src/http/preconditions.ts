@@ -10,7 +10,7 @@ const fieldsOf = (body: z.ZodType): string[] =>
 
 /**
  * Returns the functions that tag the object at the path of a route and compare its tag; undefined for lists
- * and actions.
+ * and actions. With the tag a caller does not overwrite what someone else has changed since.
  */
 export const taggedObject = (
   routes: readonly AdminRoute[],

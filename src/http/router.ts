@@ -3,7 +3,8 @@ import type { Route } from './routes.ts'
 
 /**
  * Returns a request handler that uses Elysia as router. Elysia parses no body: handlers read it with a limit,
- * after their own checks. `refuse` answers a request that has no route, or whose handler threw an error.
+ * after their own checks, so that a stranger's body costs nothing. `refuse` answers a request that has no
+ * route, or whose handler threw an error.
  */
 export const elysiaRouter = (
   routes: readonly Route[],

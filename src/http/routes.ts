@@ -17,7 +17,10 @@ export interface Route {
   handle: Handler
 }
 
-/** Converts a table of handlers into routes for http/sections.ts. */
+/**
+ * Converts a table of handlers into routes for http/sections.ts. Routes come from tables alone, so that no
+ * route can forget to leave its body unread.
+ */
 export const mount = (table: RouteTable<Handler>): Route[] =>
   Object.entries(table).map(([name, handle]) => {
     const [method = '', path = ''] = name.split(' ')

@@ -9,7 +9,7 @@ export const within = (caller: Caller): OrganizationId | undefined =>
 
 /**
  * Returns the organization of a list's filter `organization_id`. Another tenant's id results in an empty
- * page.
+ * page, so that the answer does not tell which ids exist.
  */
 export const scopeOf = (caller: Caller, wanted?: string): OrganizationId | undefined => {
   const own = within(caller)

@@ -64,7 +64,10 @@ export class AppError extends Error {
   }
 }
 
-/** Returns a 404 that is the same for an unknown id and for an id of another organization. */
+/**
+ * Returns a 404 that is the same for an unknown id and for an id of another organization, so that a caller
+ * cannot find out which ids exist elsewhere.
+ */
 export const notFound = (what = 'The resource'): AppError =>
   new AppError('not_found', `${what} does not exist.`)
 

@@ -27,7 +27,10 @@ export const listDueMails = (
     .limit(limit)
 }
 
-/** Claims a due mail by postponing its next attempt; true for exactly one sender. */
+/**
+ * Claims a due mail by postponing its next attempt; true for exactly one sender, so that several copies send
+ * a mail once.
+ */
 export const claimMail = async (
   tx: Transaction,
   mail: Pick<MailRow, 'number' | 'next_attempt_at'>,

@@ -12,7 +12,8 @@ import type { Transaction } from '#src/storage/store.ts'
 
 /**
  * Remembers this browser for a user who has just proven the second factor, for `days`. The cookie gets a new
- * value, as for a login. Returns its Set-Cookie line.
+ * value, as for a login, so that a value that was planted or copied before does not count. Returns its
+ * Set-Cookie line.
  */
 export const rememberBrowser = async (
   context: Context,

@@ -1,7 +1,10 @@
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** Marks an assertion of a provider or client as used. Returns true for exactly one caller. */
+/**
+ * Marks an assertion of a provider or client as used. Returns true for exactly one caller, because a recorded
+ * assertion could be presented again.
+ */
 export const useAssertion = async (
   tx: Transaction,
   assertion: { assertion_hash: SecretHash; expires_at: number },

@@ -13,7 +13,10 @@ export const insertInitialAccessToken = async (
   await tx.insert(tx.tables.initial_access_tokens).values(row)
 }
 
-/** Uses a token once and returns it; undefined when it is unknown, used up or expired. */
+/**
+ * Uses a token once and returns it, so that a token that leaks later registers nothing; undefined when it is
+ * unknown, used up or expired.
+ */
 export const useInitialAccessToken = async (
   tx: Transaction,
   token_hash: SecretHash,

@@ -19,7 +19,10 @@ export const findAccount = async (
   key: { provider_id: IdentityProviderId; subject: string },
 ): Promise<ExternalAccount | undefined> => (await bySubject(q, key))[0]
 
-/** Links an account. Rejects with a unique violation when the subject is linked already. */
+/**
+ * Links an account. Rejects with a unique violation when the subject is linked already, because a login with
+ * it must lead to one user.
+ */
 export const insertAccount = async (tx: Transaction, account: ExternalAccount): Promise<void> => {
   await tx.insert(tx.tables.external_accounts).values(account)
 }

@@ -42,7 +42,10 @@ export const countAdmins = async (q: Queries): Promise<number> => {
   return Math.min(new Set([...direct, ...inherited].map(({ id }) => id)).size, 2)
 }
 
-/** True when an enabled user has the role `admin` of the organization, directly or through a group. */
+/**
+ * True when an enabled user has the role `admin` of the organization, directly or through a group. A disabled
+ * user does not count, because that user cannot sign in.
+ */
 export const hasAdmin = async (q: Queries, organization_id: OrganizationId): Promise<boolean> => {
   const { group_members, group_roles, roles, user_roles, users } = q.tables
   const isAdmin = and(eq(roles.organization_id, organization_id), eq(roles.name, 'admin'))

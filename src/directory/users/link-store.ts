@@ -68,7 +68,10 @@ export const removeSignInLinks = async (
     )
 }
 
-/** Deletes all links for the set-up of the first administrator. Called once that administrator exists. */
+/**
+ * Deletes all links for the set-up of the first administrator. Called once that administrator exists, because
+ * each of them could make another one.
+ */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables
   await tx.delete(links).where(eq(links.kind, 'set_up'))

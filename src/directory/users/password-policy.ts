@@ -5,7 +5,10 @@ import type { UserId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { listFactors } from './factors/store.ts'
 
-/** Returns the rules for a new password of this user. */
+/**
+ * Returns the rules for a new password of this user. With a second factor it may be shorter, because the
+ * password alone lets nobody in.
+ */
 export const policyFor = async (
   q: Queries,
   organization: Pick<Organization, 'settings'>,
