@@ -5,7 +5,10 @@ import { words } from './words.ts'
 
 const { common } = words
 
-/** Replaces the secret of the screen's object after a confirmation, and shows the new secret once. */
+/**
+ * Replaces the secret of the screen's object after a confirmation, because programs then need the new one,
+ * and shows the new secret once.
+ */
 export const RotateButton = <T,>(props: {
   /** Text about the consequences of a new secret. */
   text: string

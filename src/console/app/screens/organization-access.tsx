@@ -12,7 +12,10 @@ interface Props {
 
 const orNull = (lines: string[]): string[] | null => (lines.length > 0 ? lines : null)
 
-/** Edits how people may join the organization, and the email domains that lead to its login. */
+/**
+ * Edits how people may join the organization, and the email domains that lead to its login. The domains are
+ * shown to administrators of the default organization alone, because nobody else may set them.
+ */
 export const Joining = ({ settings, onChange }: Props) => {
   const text = words.joining
   type Policy = NonNullable<Settings['registration']>

@@ -13,7 +13,10 @@ import { say, words } from '../words.ts'
 import { Connection } from './connection.tsx'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
 
-/** Replaces the secret that the provider has issued to Gatehouse. The stored secret is never shown. */
+/**
+ * Replaces the secret that the provider has issued to Gatehouse. The stored secret is never shown, so that a
+ * stolen session of an administrator cannot take it.
+ */
 const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
   const [client_secret, setSecret] = useState<string>()
   const close = () => setSecret(undefined)

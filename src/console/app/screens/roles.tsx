@@ -186,7 +186,9 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   )
 }
 
-/** Screen of one role. */
+/**
+ * Screen of one role. A built-in role has no button for deletion, because every organization relies on it.
+ */
 export const RoleScreen = ({ id }: { id: string }) => {
   const organizationOf = useOrganizations()
   const loaded = useObject<Role>(`/roles/${encodeURIComponent(id)}`)

@@ -58,7 +58,10 @@ interface Factor {
   last_used_at: string | null
 }
 
-/** Shows the authenticator apps and passkeys of a user. */
+/**
+ * Shows the authenticator apps and passkeys of a user. A removal that takes the user's only way in is asked
+ * about again, because the user then needs a link from an administrator.
+ */
 export const Factors = ({ id }: { id: string }) => {
   const list = useObject<PageOf<Factor>>(`/users/${id}/factors`)
   const [asked, setAsked] = useState<Factor>()

@@ -99,7 +99,10 @@ const Deliveries = ({ id }: { id: string }) => {
   )
 }
 
-/** Screen of one webhook. */
+/**
+ * Screen of one webhook. Events of all organizations are offered to the default organization alone, because a
+ * tenant must not see those of others.
+ */
 export const WebhookScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Webhook>(`/webhooks/${encodeURIComponent(id)}`)
   const back = { href: '/console/webhooks', label: words.nav.webhooks }
