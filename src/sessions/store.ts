@@ -239,15 +239,16 @@ export const closeSessions = (
 /** Sets `due_at` to `expires_at` for due sessions that a refresh has extended. Returns their number. */
 export const postponeSessions = async (tx: Transaction, now: number, limit: number): Promise<number> => {
   const { sessions } = tx.tables
-  const prolonged = tx
+  const due = tx
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(isNull(sessions.ended_at), lte(sessions.due_at, now), gt(sessions.expires_at, now)))
+    .where(and(isNull(sessions.ended_at), lte(sessions.due_at, now)))
+    .orderBy(sessions.due_at)
     .limit(limit)
   const postponed = await tx
     .update(sessions)
     .set({ due_at: sql`${sessions.expires_at}` })
-    .where(inArray(sessions.id, prolonged))
+    .where(and(inArray(sessions.id, due), gt(sessions.expires_at, now)))
     .returning({ id: sessions.id })
   return postponed.length
 }
@@ -262,6 +263,7 @@ export const expireSessions = (tx: Transaction, now: number, limit: number): Pro
     .select({ id: sessions.id })
     .from(sessions)
     .where(and(hasExpired(tx.tables, now), notPurged(tx, sessions.user_id, sessions.organization_id)))
+    .orderBy(sessions.due_at)
     .limit(limit)
   return tx
     .update(sessions)

@@ -3,6 +3,7 @@ import { and, type Column, getTableColumns, isNull, lte } from 'drizzle-orm'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { sweep } from '#src/operations/sweep.ts'
+import { expireDueSessions } from '#src/sessions/service.ts'
 import { sqliteTables } from '#src/storage/sqlite/tables.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, addUser } from '#test/support/people.ts'
@@ -18,6 +19,18 @@ const start = async () => {
   return { app, user, client, count, sweep: () => sweep(app.context) }
 }
 const sid = (tokens: { access_token: string }) => `sess_${claimsOf(tokens.access_token).sid}`
+
+test('EVT-15 a step of the clean-up looks only at the sessions that are due first', async () => {
+  const { app, user, client } = await start()
+  await grantTokens(app, client, user)
+  app.clock.advance(MINUTE)
+  const { refresh_token } = await grantTokens(app, client, user)
+  app.clock.advance(30 * MINUTE)
+  await refresh(app, client, refresh_token)
+  app.clock.advance(30 * MINUTE)
+  const step = () => app.context.store.write(tx => expireDueSessions(app.context, tx, 1))
+  expect([await step(), await step(), await step()]).toEqual([1, 1, 0])
+})
 
 test('EVT-15 an expired session is recorded once, however many sweeps, and nothing else is', async () => {
   const { app, user, client, sweep } = await start()
