@@ -48,9 +48,10 @@ export const deleteBatch = async (
   limit: number,
 ): Promise<number> => {
   const some = tx.select({ key }).from(table).where(where).limit(limit)
+  // Beside a key that is unique the condition is left out. With it SQLite would search all rows that match.
   const removed = await tx
     .delete(table)
-    .where(and(where, inArray(key, some)))
+    .where(and(key.primary ? undefined : where, inArray(key, some)))
     .returning({ key })
   return removed.length
 }

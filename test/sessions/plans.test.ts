@@ -1,11 +1,13 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { listSessions } from '#src/sessions/list-store.ts'
+import { removeEndedSessions } from '#src/sessions/store.ts'
+import { removeRemains } from '#src/storage/remains.ts'
 import type { Json } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
 
-test('a page of sessions is read in index order, whatever the filter', async () => {
-  const store = await freshStore()
+/** Runs `body`, and returns the SQL of the statements that it prepares. */
+const statementsOf = async (body: () => Promise<unknown>): Promise<string[]> => {
   const statements = new Set<string>()
   const prepare: Json = Database.prototype.prepare
   Database.prototype.prepare = function (this: Database, text: string, ...more: Json[]) {
@@ -13,6 +15,22 @@ test('a page of sessions is read in index order, whatever the filter', async () 
     return prepare.call(this, text, ...more)
   }
   try {
+    await body()
+  } finally {
+    Database.prototype.prepare = prepare
+  }
+  return [...statements]
+}
+
+const planOf = (db: Database, text: string): string[] =>
+  db
+    .prepare<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${text}`)
+    .all()
+    .map(({ detail }) => detail)
+
+test('a page of sessions is read in index order, whatever the filter', async () => {
+  const store = await freshStore()
+  const statements = await statementsOf(async () => {
     const page = { now: 1, order: 'desc', limit: 21 } as const
     const [user_id, organization_id] = ['usr_1', 'org_1'] as const
     for (const filter of [
@@ -24,14 +42,28 @@ test('a page of sessions is read in index order, whatever the filter', async () 
     ])
       for (const after of [undefined, 'sess_1'])
         await store.read(q => listSessions(q, { ...filter, ...page, after }))
-  } finally {
-    Database.prototype.prepare = prepare
-  }
-  const asked = [...statements].filter(text => / from "sessions" /.test(text))
+  })
+  const asked = statements.filter(text => / from "sessions" /.test(text))
   expect(asked).toHaveLength(8)
   using db = new Database(store.path, { readonly: true })
-  for (const text of asked) {
-    const steps = prepare.call(db, `EXPLAIN QUERY PLAN ${text}`).all() as { detail: string }[]
-    expect([text, steps.filter(({ detail }) => /^SCAN|TEMP B-TREE/.test(detail))]).toEqual([text, []])
+  for (const text of asked)
+    expect([text, planOf(db, text).filter(step => /^SCAN|TEMP B-TREE/.test(step))]).toEqual([text, []])
+})
+
+test('R-20 a batch of a deletion searches only its own rows, not all that match', async () => {
+  const store = await freshStore()
+  const kinds = ['user', 'organization', 'role', 'group', 'client', 'identity_provider'] as const
+  const statements = await statementsOf(() =>
+    store.write(async tx => {
+      for (const kind of kinds) await removeRemains(tx, kind, ['1'], 10)
+      await removeEndedSessions(tx, 1, 10)
+    }),
+  )
+  const deletions = statements.filter(text => /^delete .* in \(select /i.test(text))
+  expect(deletions.length).toBeGreaterThan(12)
+  using db = new Database(store.path, { readonly: true })
+  for (const text of deletions) {
+    const [outer, , inner] = planOf(db, text)
+    expect([text, outer]).not.toEqual([text, inner])
   }
 })
