@@ -5,6 +5,7 @@ import { ApiForm } from './api-form.tsx'
 import { curlOf } from './curl.ts'
 import { Dialog } from './dialogs.tsx'
 import { AsCurl, Refused } from './parts.tsx'
+import { useUnsaved } from './router.ts'
 import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 
@@ -33,6 +34,8 @@ export const useEdit = <T extends object>(
   const changed = Object.fromEntries(
     Object.entries(draft).filter(([name, value]) => !same(value, (stored as Values)[name])),
   ) as Partial<T>
+  const isChanged = Object.keys(changed).length > 0
+  useUnsaved(isChanged)
   const save = async (if_match = etag): Promise<void> => {
     setBusy(true)
     try {
@@ -50,7 +53,7 @@ export const useEdit = <T extends object>(
     values: { ...stored, ...draft },
     set: (change: Partial<T>) => setDraft({ ...draft, ...change }),
     changed,
-    isChanged: Object.keys(changed).length > 0,
+    isChanged,
     isBusy,
     problem,
     save,

@@ -8,7 +8,7 @@ import { Icon, type IconName } from './icons.tsx'
 import { type Me, may, mayOnServer, me } from './me.ts'
 import { openPalette, Palette } from './palette.tsx'
 import { Avatar, Failure } from './parts.tsx'
-import { path } from './router.ts'
+import { leaving, path } from './router.ts'
 import { logInAnew, person } from './session.ts'
 import { Toast } from './toast.tsx'
 import { words } from './words.ts'
@@ -84,6 +84,27 @@ const LastAdmin = () => {
         isBusy={false}
         onConfirm={() => asked.answer(true)}
         onClose={() => asked.answer(false)}
+      />
+    )
+  )
+}
+
+/** Asks whether unsaved changes may be lost. */
+const Leave = () => {
+  const step = leaving.value
+  const close = () => {
+    leaving.value = undefined
+  }
+  return (
+    step && (
+      <Confirm
+        {...words.leave}
+        isBusy={false}
+        onConfirm={() => {
+          close()
+          step()
+        }}
+        onClose={close}
       />
     )
   )
@@ -167,6 +188,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
       <Toast />
       <RenewalDialog />
       <LastAdmin />
+      <Leave />
       <Palette />
     </div>
   )

@@ -5,7 +5,7 @@ import { useModal } from './dialogs.tsx'
 import { type PageOf, useSettled } from './hooks.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { foreignOrganization } from './names.tsx'
-import { go } from './router.ts'
+import { go, leave } from './router.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
@@ -176,7 +176,7 @@ const Panel = (props: { opening: number }) => {
   const choose = ({ href }: Found) => {
     close()
     if (!href.startsWith('/console')) return location.assign(href)
-    go(href)
+    leave(() => go(href))
   }
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]

@@ -49,6 +49,31 @@ export const go = (url: string, { replace = false } = {}): void => {
   follow()
 }
 
+const unsaved = new Set<object>()
+/** The step that waits for the answer whether unsaved changes may be lost. */
+export const leaving = signal<(() => void) | undefined>(undefined)
+
+/** Makes the console ask before the person leaves the screen, while a form on it has unsaved changes. */
+export const useUnsaved = (isChanged: boolean): void =>
+  useLayoutEffect(() => {
+    if (!isChanged) return
+    const form = {}
+    unsaved.add(form)
+    return () => {
+      unsaved.delete(form)
+    }
+  }, [isChanged])
+
+/** Takes a step that leaves the screen. It waits for the person's consent while there are unsaved changes. */
+export const leave = (step: () => void): void => {
+  if (unsaved.size === 0) step()
+  else
+    leaving.value = () => {
+      unsaved.clear()
+      step()
+    }
+}
+
 /** Starts a visit: the heading that is shown next gets the focus. */
 export const startVisit = (by: typeof arrival = 'link'): void => {
   arrival = by
@@ -84,8 +109,20 @@ export const startRouter = (): void => {
   if (location.hash !== '') arrival = 'link'
   addEventListener('popstate', () => {
     // A change of the fragment alone keeps the path and starts no visit.
-    if (here() !== path.value) startVisit('history')
+    if (here() !== path.value) {
+      if (unsaved.size > 0) {
+        // The browser has left already: its address is put back until the person has answered.
+        const search = query.value.size > 0 ? `?${query.value}` : ''
+        const hash = fragment.value === '' ? '' : `#${encodeURIComponent(fragment.value)}`
+        history.pushState(null, '', path.value + search + hash)
+        return leave(() => history.back())
+      }
+      startVisit('history')
+    }
     follow()
+  })
+  addEventListener('beforeunload', event => {
+    if (unsaved.size > 0) event.preventDefault()
   })
   for (const event of ['keydown', 'pointerdown'])
     addEventListener(
@@ -103,6 +140,6 @@ export const startRouter = (): void => {
     // The link leads to a fragment of this screen, to which the browser scrolls.
     if (link.hash !== '' && link.pathname === location.pathname) return
     event.preventDefault()
-    go(link.pathname + link.search + link.hash)
+    leave(() => go(link.pathname + link.search + link.hash))
   })
 }

@@ -1,0 +1,83 @@
+/** Tests the question before unsaved changes are lost. */
+import { expect } from 'bun:test'
+import { axeFindings } from '#test/support/axe.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+
+const at = inConsole()
+const { button, heading } = at
+
+/** Opens a user and changes the first name without saving. */
+const change = async () => {
+  const { page, served } = at
+  await enterConsole(page, served.url)
+  await page.getByRole('link', { name: 'Users', exact: true }).click()
+  await page.getByRole('link', { name: /Grace Example/ }).click()
+  const name = page.getByLabel('First name')
+  await name.fill('Kept')
+  await button('Save changes').waitFor()
+  const asked = page.getByRole('dialog', { name: 'Leave without saving?' })
+  const stay = async () => {
+    await page.keyboard.press('Escape')
+    await asked.waitFor({ state: 'detached' })
+    await heading('Grace Example')
+    expect(page.url()).toMatch(/\/console\/users\/usr_/)
+    expect(await name.inputValue()).toBe('Kept')
+  }
+  return { page, name, asked, stay }
+}
+
+testInChromium(
+  'CON-56 unsaved changes are asked about before a link, the search or Back leaves the screen',
+  async () => {
+    const { page, asked, stay } = await change()
+    const roles = page.getByRole('link', { name: 'Roles', exact: true })
+    await roles.focus()
+    await page.keyboard.press('Enter')
+    await asked.waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await stay()
+    expect(await roles.evaluate(link => link === document.activeElement)).toBe(true)
+
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'Search or go to' }).fill('Northwind')
+    await page.getByRole('option', { name: /Northwind shop/ }).click()
+    await asked.waitFor()
+    await stay()
+
+    await page.goBack()
+    await asked.waitFor()
+    await stay()
+    await page.goBack()
+    await asked.getByRole('button', { name: 'Leave without saving' }).click()
+    await heading('Users')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-56 a reload is asked about while changes are unsaved; after a save nothing is asked',
+  async () => {
+    const { page, stay } = await change()
+    const types: string[] = []
+    page.on('dialog', dialog => {
+      types.push(dialog.type())
+      void dialog.dismiss()
+    })
+    // The refused reload keeps the page.
+    await page.evaluate(() => location.reload())
+    await page.waitForFunction(() => document.readyState === 'complete')
+    expect(types).toEqual(['beforeunload'])
+    await stay()
+    await at.save()
+    await heading('Kept Example')
+    await page.getByRole('link', { name: 'Roles', exact: true }).click()
+    await heading('Roles')
+    await page.goBack()
+    await heading('Kept Example')
+    await page.reload()
+    await heading('Kept Example')
+    expect(types).toEqual(['beforeunload'])
+  },
+  60_000,
+)
