@@ -36,7 +36,11 @@ export const AuditEvent = z
         'User agent that the request came from; empty when the request named none, and for the server itself.',
       ),
     timestamp: z.iso.datetime().describe('Time of the change (ISO 8601, UTC).'),
-    metadata: z.record(z.string(), z.unknown()).describe('Further facts, which depend on the event type.'),
+    metadata: z
+      .record(z.string(), z.unknown())
+      .describe(
+        'Further facts, which depend on the event type: `fields` names the changed fields, `roles_added` and `roles_removed` the roles that a change gives and takes.',
+      ),
   })
   .meta({
     id: 'AuditEvent',
@@ -52,7 +56,7 @@ export const AuditEvent = z
       ip_address: example.ip_address,
       user_agent: 'curl/8.17.0',
       timestamp: example.time,
-      metadata: { fields: ['first_name'] },
+      metadata: { fields: ['roles'], roles_added: ['editor'] },
     },
   })
 export type AuditEvent = z.output<typeof AuditEvent>

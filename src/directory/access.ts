@@ -103,6 +103,23 @@ export const changedFields = (shown: object, change: object): string[] =>
     .map(([name]) => name)
 
 /**
+ * Returns the roles that a change gives and takes, as metadata of its event. Without a difference the result
+ * is empty. The log would otherwise say only that roles changed, and an auditor asks who became an
+ * administrator.
+ */
+export const roleChange = (
+  before: readonly string[],
+  after: readonly string[],
+): { roles_added?: string[]; roles_removed?: string[] } => {
+  const added = after.filter(name => !before.includes(name))
+  const removed = before.filter(name => !after.includes(name))
+  return {
+    ...(added.length > 0 && { roles_added: added }),
+    ...(removed.length > 0 && { roles_removed: removed }),
+  }
+}
+
+/**
  * Returns a detail for each read-only field whose value differs. A PUT may repeat the value that a GET
  * returned.
  */

@@ -28,7 +28,7 @@ describe('GET /events', () => {
       ip_address: '127.0.0.1',
       user_agent: '',
       timestamp: '2026-01-15T12:00:00.000Z',
-      metadata: {},
+      metadata: { roles_added: ['user'] },
     })
     const { total } = pagination
     expect(pagination).toEqual({ total, limit: 1, has_more: true, next_cursor: expect.any(String) })

@@ -99,7 +99,13 @@ describe('PUT', () => {
     expect(await rolesOf(user)).toEqual(['admin', 'user'])
     expect((await app.admin('GET', `/users/${user.id}`)).body.roles).toEqual(['user'])
     expect(await app.events()).toEqual([
-      event('group.updated', group.id, { name: 'Crew', fields: ['name', 'roles'], roles: ['admin'] }),
+      event('group.updated', group.id, {
+        name: 'Crew',
+        fields: ['name', 'roles'],
+        roles: ['admin'],
+        roles_added: ['admin'],
+        roles_removed: ['editor'],
+      }),
     ])
   })
 
@@ -121,7 +127,7 @@ describe('PUT', () => {
 })
 
 describe('members', () => {
-  test('GRP-02 are added, removed, counted, listed and recorded', async () => {
+  test('GRP-02 EVT-24 are added, removed, counted, listed and recorded', async () => {
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
     const path = `/groups/${group.id}/members`
     const users = [await addUser(app, 'alice'), await addUser(app, 'bob'), await addUser(app, 'carol')]
@@ -130,7 +136,13 @@ describe('members', () => {
     for (const user of users) expect((await app.admin('PUT', `${path}/${user.id}`)).status).toBe(204)
     expect((await app.admin('PUT', `${path}/${users[0].id}`)).status).toBe(204)
     expect(await app.events()).toEqual(
-      users.map(user => event('group.updated', group.id, { name: 'Staff', member_added: user.id })),
+      users.map(user =>
+        event('group.updated', group.id, {
+          name: 'Staff',
+          member_added: user.id,
+          roles_added: ['editor'],
+        }),
+      ),
     )
     expect(await listAll(app, `${path}?order=asc`)).toEqual(users)
     expect(await listAll(app, path)).toEqual(users.toReversed())
@@ -144,7 +156,11 @@ describe('members', () => {
     expect((await app.admin('DELETE', `${path}/${users[0].id}`)).status).toBe(204)
     expect((await app.admin('DELETE', `${path}/${users[0].id}`)).status).toBe(404)
     expect(await app.events()).toEqual([
-      event('group.updated', group.id, { name: 'Staff', member_removed: users[0].id }),
+      event('group.updated', group.id, {
+        name: 'Staff',
+        member_removed: users[0].id,
+        roles_removed: ['editor'],
+      }),
     ])
     expect([await rolesOf(users[0]), await rolesOf(users[1])]).toEqual([['user'], ['editor', 'user']])
     await app.admin('DELETE', `/users/${users[1].id}`)
@@ -173,7 +189,9 @@ test('deleting a group takes its roles from its members; a second deletion is 40
   await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
   await app.events()
   expect((await app.admin('DELETE', `/groups/${group.id}`)).status).toBe(204)
-  expect(await app.events()).toEqual([event('group.deleted', group.id, { name: 'Staff' })])
+  expect(await app.events()).toEqual([
+    event('group.deleted', group.id, { name: 'Staff', roles_removed: ['editor'] }),
+  ])
   expect(await rolesOf(user)).toEqual(['user'])
   for (const method of ['GET', 'DELETE'])
     expect((await app.admin(method, `/groups/${group.id}`)).status).toBe(404)

@@ -53,7 +53,7 @@ describe('creating a user', () => {
       last_login: null,
     })
     expect((await app.admin('GET', `/users/${user.id}`)).body).toEqual(user)
-    expect(await app.events()).toEqual([event('user.created', user.id)])
+    expect(await app.events()).toEqual([event('user.created', user.id, { roles_added: ['user'] })])
   })
 
   test('USR-26 with every field', async () => {
@@ -209,12 +209,19 @@ describe('changing a user', () => {
     ])
   })
 
-  test('USR-15 attributes and roles are replaced as a whole', async () => {
+  test('USR-15 EVT-24 attributes and roles are replaced as a whole; events name the changed roles', async () => {
     await create(app, '/roles', { name: 'editor', permissions: [] })
+    await app.events()
     await put({ attributes: { a: 1, b: 2 }, roles: ['editor', 'user'] })
     const { body } = await put({ attributes: { c: 3 }, roles: ['editor'] })
     expect([body.attributes, body.roles]).toEqual([{ c: 3 }, ['editor']])
     expect((await put({ roles: [], attributes: {} })).body).toMatchObject({ roles: [], attributes: {} })
+    const fields = ['roles', 'attributes']
+    expect(await app.events()).toEqual([
+      event('user.updated', user.id, { fields, roles_added: ['editor'] }),
+      event('user.updated', user.id, { fields, roles_removed: ['user'] }),
+      event('user.updated', user.id, { fields, roles_removed: ['editor'] }),
+    ])
     const counts = (await app.admin('GET', '/roles')).body.data.map((role: Json) => [
       role.name,
       role.user_count,

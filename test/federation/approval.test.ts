@@ -64,7 +64,7 @@ describe('PEO-42 a person who comes by a provider', () => {
     expect(user).toMatchObject({ enabled: false, email_verified: false, roles: ['user'] })
     expect(await accountsOf(user?.id)).toMatchObject([{ subject: who.sub }])
     expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([
-      ['user.created', null, {}],
+      ['user.created', null, { roles_added: ['user'] }],
       ['user.registered', user?.id, { waits: true }],
     ])
     expect(await waiting()).toMatchObject([{ id: user?.id, email: who.email, email_verified: false }])

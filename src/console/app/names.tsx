@@ -10,10 +10,12 @@ interface Names {
   username?: string
   display_name?: string
   name?: string
+  email?: string | null
 }
 
-const nameOf = ({ display_name, username, name }: Names): string | undefined =>
-  display_name ?? username ?? name
+/** Only an invitation has an address and no name. */
+const nameOf = ({ display_name, username, name, email }: Names): string | undefined =>
+  display_name ?? username ?? name ?? email ?? undefined
 
 /**
  * Path of the list of objects, by the target type that an audit event names. The path is the same in the
@@ -27,6 +29,7 @@ const lists: Record<string, string> = {
   group: 'groups',
   organization: 'organizations',
   identity_provider: 'identity-providers',
+  invitation: 'invitations',
   webhook: 'webhooks',
 }
 

@@ -7,6 +7,7 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
+  roleChange,
   throwProblems,
 } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
@@ -136,7 +137,8 @@ export const updateGroup = (
     await recordGroup(context, tx, by, 'group.updated', group, {
       name,
       fields,
-      ...(fields.includes('roles') && { roles: change.roles }),
+      ...(change.roles &&
+        fields.includes('roles') && { roles: change.roles, ...roleChange(namesOf(group), change.roles) }),
     })
     return getGroup(tx, by.caller, id)
   })
@@ -148,7 +150,10 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
     const keepAdmin = await adminKeeper(tx, by, group.organization_id, group.name)
     await removeGroup(tx, group.id, context.clock.now())
     await keepAdmin()
-    await recordGroup(context, tx, by, 'group.deleted', group, { name: group.name })
+    await recordGroup(context, tx, by, 'group.deleted', group, {
+      name: group.name,
+      ...roleChange(namesOf(group), []),
+    })
   })
 
 /**
@@ -211,8 +216,16 @@ const touch = async (
   change: 'member_added' | 'member_removed',
 ): Promise<void> => {
   await saveGroup(tx, { ...group, updated_at: context.clock.now() })
-  await recordGroup(context, tx, by, 'group.updated', group, { name: group.name, [change]: user.id }, user)
+  const roles = namesOf(group)
+  const metadata = {
+    name: group.name,
+    [change]: user.id,
+    ...(change === 'member_added' ? roleChange([], roles) : roleChange(roles, [])),
+  }
+  await recordGroup(context, tx, by, 'group.updated', group, metadata, user)
 }
+
+const namesOf = ({ roles }: GroupWithRoles): string[] => roles.map(({ name }) => name)
 
 const recordGroup = (
   context: Core,

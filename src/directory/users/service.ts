@@ -1,6 +1,6 @@
 import { record } from '#src/audit/record.ts'
 import type { Caller, Core } from '#src/context.ts'
-import { requireOrganization, throwProblems } from '#src/directory/access.ts'
+import { requireOrganization, roleChange, throwProblems } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
 import { indexAttributes } from '#src/directory/organizations/attribute-store.ts'
 import { writeAs } from '#src/http/guard.ts'
@@ -122,7 +122,7 @@ export const createUser = async (
     )
     const user = await getUser(tx, undefined, id)
     if (indexed.length > 0) await indexAttributes(tx, [user], indexed)
-    await recordUser(context, tx, by, 'user.created', user)
+    await recordUser(context, tx, by, 'user.created', user, roleChange([], input.roles))
     await also?.(tx, user)
     return { ...user, roles: input.roles }
   })
@@ -173,7 +173,11 @@ export const updateUser = (
       await notify(context, tx, 'email_changed', row, by, { email, to: user.email })
     }
     const fields = changed.filter(name => name !== 'enabled')
-    if (fields.length > 0) await recordUser(context, tx, by, 'user.updated', row, { fields })
+    if (fields.length > 0)
+      await recordUser(context, tx, by, 'user.updated', row, {
+        fields,
+        ...roleChange(before.roles, after.roles),
+      })
     if (changed.includes('enabled'))
       await recordUser(context, tx, by, row.enabled ? 'user.enabled' : 'user.disabled', row)
     return after

@@ -9,12 +9,15 @@ import { dateRange, eventTitle, exactDate, joined, number, words } from '../word
 
 export type LogEvent = AuditEvent
 
-const toneOf = (type: string): string =>
-  /failed|refused|disabled|deleted|revoked/.test(type)
+/** Ending one's own session or token is no warning. */
+const toneOf = ({ type, actor_id, metadata }: LogEvent): string =>
+  /failed|refused|disabled|deleted|revoked/.test(type) && !(actor_id && actor_id === metadata.user_id)
     ? 'bad'
     : /created|login$|enabled/.test(type)
       ? 'good'
       : ''
+
+const isFact = (name: string): name is keyof typeof words.log.facts => Object.hasOwn(words.log.facts, name)
 
 const Details = ({ event }: { event: LogEvent }) => {
   const facts: Fact[] = [
@@ -38,17 +41,22 @@ const Details = ({ event }: { event: LogEvent }) => {
     [words.log.organization, <Named key="organization" type="organization" id={event.organization_id} />],
     [words.log.address, event.ip_address || '–'],
     [words.log.program, event.user_agent || '–'],
-    ...Object.entries(event.metadata).map(([name, value]): [string, ComponentChildren] => [
-      name,
-      <code key={name}>{typeof value === 'string' ? value : JSON.stringify(value)}</code>,
-    ]),
+    ...Object.entries(event.metadata).map(
+      ([name, value]): Fact =>
+        isFact(name)
+          ? [
+              words.log.facts[name],
+              Array.isArray(value) ? value.join(', ') : <Named key={name} type="user" id={String(value)} />,
+            ]
+          : [name, <code key={name}>{typeof value === 'string' ? value : JSON.stringify(value)}</code>],
+    ),
   ]
   return <Facts facts={facts} />
 }
 
 /** Shows a line that expands to `children`. */
 const Line = (props: {
-  type: string
+  tone: string
   title: ComponentChildren
   about: string
   address: string
@@ -61,7 +69,7 @@ const Line = (props: {
   return (
     <li class={`event ${props.class ?? ''} ${props.exact ? 'exact' : ''} ${isOpen ? 'open' : ''}`}>
       <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        <span class={`dot ${toneOf(props.type)}`} />
+        <span class={`dot ${props.tone}`} />
         <span class="event-title">{props.title}</span>
         <span class="event-about">{props.about}</span>
         <span class="event-address">{props.address}</span>
@@ -88,10 +96,16 @@ export const EventRow = ({ event, exact }: { event: LogEvent; exact?: boolean })
   const target = useName(isOwn || named ? '' : event.target_type, event.target_id)
   const object = named === undefined ? target : String(named)
   const actor = actorOf(event)
-  const about = joined(object === actor ? [actor] : [object, actor])
+  const { member_added, member_removed } = metadata
+  const memberId = String(member_added ?? member_removed ?? '')
+  const member = useName(memberId && 'user', memberId) ?? memberId
+  const changes = Object.entries(metadata).flatMap(([name, value]) =>
+    isFact(name) ? `${words.log.facts[name]} (${Array.isArray(value) ? value.join(', ') : member})` : [],
+  )
+  const about = joined([object === actor ? '' : object, ...changes, actor])
   return (
     <Line
-      type={type}
+      tone={toneOf(event)}
       title={eventTitle(type)}
       about={about}
       address={ip_address}
@@ -145,7 +159,7 @@ export const EventRun = ({ events }: { events: readonly LogEvent[] }) => {
   return (
     <Line
       class="run"
-      type={type}
+      tone={toneOf(newest)}
       title={
         <>
           {eventTitle(type)} <Badge>{`× ${number(events.length)}`}</Badge>

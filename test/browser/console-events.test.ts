@@ -1,0 +1,66 @@
+/** Tests the lines of the audit log in a browser. */
+import { expect } from 'bun:test'
+import { openBrowser } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+import { addClient, addUser, logInTo } from '#test/support/people.ts'
+import { grantTokens, redeem } from '#test/support/tokens.ts'
+
+const at = inConsole()
+const lines = (title: string) => at.page.locator('li.event', { hasText: title })
+
+testInChromium(
+  'EVT-24 a line of the audit log says in words which roles a change gave and took, and who joined a group',
+  async () => {
+    const { app, url } = at.served
+    const hopper = await addUser(app, 'hopper')
+    await app.admin('PUT', `/users/${hopper.id}`, { roles: ['admin'] })
+    const group = await create(app, '/groups', { name: 'Crew', roles: ['admin'] })
+    await app.admin('PUT', `/groups/${group.id}/members/${hopper.id}`)
+    await enterConsole(at.page, url, '/console/events')
+    const about = (title: string) => lines(title).first().locator('.event-about')
+    await about('User changed').getByText('hopper').waitFor()
+    expect(await about('User changed').innerText()).toBe(
+      'hopper · Roles added (admin) · Roles removed (user) · gatehouse-admin',
+    )
+    await about('Group changed').getByText('hopper').waitFor()
+    expect(await about('Group changed').innerText()).toBe(
+      'Crew · Member added (hopper) · Roles added (admin) · gatehouse-admin',
+    )
+    await lines('Group changed').getByRole('button').click()
+    const member = lines('Group changed').locator('.facts div', { hasText: 'Member added' })
+    await member.getByRole('link', { name: 'hopper' }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'a line of the audit log shows a long address in full and whom an invitation is for; ending one’s own session is no warning',
+  async () => {
+    const { app, url } = at.served
+    const email = 'priscilla.montgomery-featherstone@mail.northwind.example.com'
+    await addUser(app, 'priscilla', { email, roles: ['admin'] })
+    await create(app, '/invitations', { delivery: 'link', email: 'new@example.com' })
+    const client = await addClient(app, 'desk')
+    const hopper = await addUser(app, 'hopper')
+    await grantTokens(app, client, hopper)
+    await app.admin('DELETE', `/users/${hopper.id}/sessions`)
+    const browser = openBrowser(app)
+    const { code = '' } = await logInTo(browser, 'desk', 'alan')
+    const { id_token } = (await redeem(app, client, code)).body
+    await browser.get(`/oauth/logout?id_token_hint=${id_token}`)
+    await enterConsole(at.page, url, '/console/events', 'priscilla')
+    const invited = lines('Invitation created').locator('.event-about')
+    await invited.getByText('new@example.com').waitFor()
+    const { scrollWidth, clientWidth } = await lines('Signed in')
+      .first()
+      .locator('.event-about')
+      .evaluate(({ scrollWidth, clientWidth }) => ({ scrollWidth, clientWidth }))
+    expect(scrollWidth).toBeLessThanOrEqual(clientWidth)
+    const dot = (nth: number) => lines('Session revoked').nth(nth).locator('.dot').getAttribute('class')
+    await lines('Session revoked').nth(1).waitFor()
+    expect([await dot(0), await dot(1)]).toEqual(['dot ', 'dot bad'])
+  },
+  60_000,
+)
