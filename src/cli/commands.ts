@@ -104,7 +104,7 @@ export const commands: readonly CommandRow[] = [
     about: 'print the users, oldest first',
     options: [
       ofOrganization,
-      ['--search <text>', 'only users whose name or address contains this text'],
+      ['--search <text>', 'only users whose names or address contain each word of this text'],
       jsonLines,
     ],
     run: async options => (await import('./user-list.ts')).userList(options),

@@ -14,10 +14,17 @@ interface Searchable {
 
 /** A search in one organization or in all organizations. */
 export interface Search {
+  /** One or more words. Each must be part of one of the fields, so that a full name finds its user. */
   term: string
   organization_id?: OrganizationId | undefined
-  /** Excludes users for whom this field begins with the term. */
+  /** Excludes users for whom this field begins with the term, which is one word. */
   unless?: 'username' | 'email' | undefined
+}
+
+/** Returns the words of a term in the form in which they are compared, the longest first, each once. */
+const wordsOf = (term: string): string[] => {
+  const words = fold(term).split(/\s+/).filter(Boolean)
+  return [...new Set(words)].sort((one, other) => other.length - one.length)
 }
 
 /**
@@ -48,20 +55,23 @@ export const searchText = (user: Searchable): string => {
   return `${organizationCode(user.organization_id)}${fields.join('')}\x05\x05`
 }
 
+const isIndexedWord = (word: string): boolean => [...word].length >= 3
+
 /**
- * True for a term of at least three characters, which the trigram index can find. For a shorter term SQLite
- * looks for trigrams that begin with it, and PostgreSQL scans the rows.
+ * True for a term with a word of at least three characters, which the trigram index can find. The rows that
+ * it finds are compared with the shorter words. When all words are shorter, SQLite looks for trigrams that
+ * begin with the longest, and PostgreSQL scans the rows.
  */
-export const isIndexedTerm = (term: string): boolean => [...fold(term)].length >= 3
+export const isIndexedTerm = (term: string): boolean => wordsOf(term).some(isIndexedWord)
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
 const matchOf = ({ term, organization_id, unless }: Search): string => {
-  const text = fold(term)
-  const code = organization_id && quoted(organizationCode(organization_id))
+  const words = wordsOf(term).filter(isIndexedWord)
+  const code = organization_id ? [organizationCode(organization_id)] : []
   return [
-    [...(code ? [code] : []), quoted(text)].join(' AND '),
-    ...(unless ? [quoted(starts[unless] + text)] : []),
+    [...code, ...words].map(quoted).join(' AND '),
+    ...(unless ? [quoted(starts[unless] + fold(term))] : []),
   ].join(' NOT ')
 }
 
@@ -73,17 +83,25 @@ const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
  * letters and digits; for shorter terms it scans the rows.
  */
 export const matchesOf = (q: Queries, search: Search): SQL => {
-  const text = fold(search.term)
+  const { users } = q.tables
+  const words = wordsOf(search.term)
+  const indexed = words.filter(isIndexedWord)
   if (q.engine === 'postgres') {
-    const { users } = q.tables
     const own = search.organization_id && eq(users.organization_id, search.organization_id)
-    const indexed = isIndexedTerm(text) ? sql`${users.search_text} LIKE ${like(text)}` : undefined
-    return sql`(SELECT seq FROM ${users} WHERE ${and(own, indexed, containsTerm(q, search))}) AS matches`
+    const likely = indexed.map(word => sql`${users.search_text} LIKE ${like(word)}`)
+    return sql`(SELECT seq FROM ${users} WHERE ${and(own, ...likely, containsTerm(q, search))}) AS matches`
   }
-  const after = `${text}\u{10ffff}`
-  return isIndexedTerm(text)
-    ? sql`(SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}) AS matches`
-    : sql`(SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${text} AND term < ${after}) AS matches`
+  const [longest = ''] = words
+  const after = `${longest}\u{10ffff}`
+  const rows =
+    indexed.length > 0
+      ? sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}`
+      : sql`SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${longest} AND term < ${after}`
+  // The index has compared all words that are in it, or else the longest.
+  const others = words.slice(Math.max(indexed.length, 1))
+  if (others.length === 0) return sql`(${rows}) AS matches`
+  const compared = containsTerm(q, { term: others.join(' ') })
+  return sql`(SELECT rows.seq FROM (${rows}) AS rows CROSS JOIN ${users} WHERE ${users.seq} = rows.seq AND ${compared}) AS matches`
 }
 
 /** The `seq` of a row of `matches`. */
@@ -94,11 +112,13 @@ export const matchSeq = sql<number>`matches.seq`
  * number of rows examined.
  */
 export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unless }: Search): SQL => {
-  const text = fold(term)
   const position = sql.raw(engine === 'postgres' ? 'strpos' : 'instr')
-  const contains = sql`${position}(${users.search_text}, ${text}) > 0`
+  const contains = sql.join(
+    wordsOf(term).map(word => sql`${position}(${users.search_text}, ${word}) > 0`),
+    sql` AND `,
+  )
   return unless
-    ? sql`${contains} AND ${position}(${users.search_text}, ${starts[unless] + text}) = 0`
+    ? sql`${contains} AND ${position}(${users.search_text}, ${starts[unless] + fold(term)}) = 0`
     : contains
 }
 

@@ -25,7 +25,8 @@ const filters = [
   'role=auditor',
   'role=user&enabled=false&sort=email',
 ]
-const searches = ['example', 'zoe', 'zoe.abbott', 'zoe.abbott.1', 'qqqqq', 'z', 'ab', '~~']
+const words = ['zoe abbott', 'zoe example', 'zoe z', 'z a']
+const searches = ['example', 'zoe', 'zoe.abbott', 'zoe.abbott.1', 'qqqqq', 'z', 'ab', '~~', ...words]
 const tenants = [HUGE, MIDDLE, small(51)]
 const days = 'from=2025-07-01&to=2025-07-02'
 

@@ -111,6 +111,25 @@ describe('GET /users', () => {
       expect([term, await names(`?search=${encodeURIComponent(term)}`)]).toEqual([term, []])
   })
 
+  test('USR-04 each word of a search is part of any field, in any order; a short word and a repeated one too', async () => {
+    await addUser(app, 'tbx', { email: 'tb@example.org', first_name: 'Tom', last_name: 'van Berger' })
+    await addUser(app, 'tom', { email: 'tom@example.org', first_name: 'Thomas', last_name: 'Meier' })
+    for (const term of [
+      'Tom van Berger',
+      'tom BERGER',
+      'berger  tom',
+      'tom v',
+      'v b',
+      'tb tom',
+      'rger tb@',
+      'va va',
+    ])
+      expect([term, await names(`?search=${encodeURIComponent(term)}`)]).toEqual([term, ['tbx']])
+    expect(await names('?search=tom%20example.org')).toEqual(['tom', 'tbx'])
+    expect(await names('?search=berger%20meier')).toEqual([])
+    expect(await names('?search=tom%20%22')).toEqual([])
+  })
+
   test('API-12 the envelope: total, limit, has_more, next_cursor', async () => {
     const { body } = await app.admin('GET', '/users?limit=4')
     expect(body.pagination).toEqual({ total: 6, limit: 4, has_more: true, next_cursor: expect.any(String) })
@@ -207,14 +226,14 @@ const key = {
 
 /** Returns the expected users of a list by filtering all users in memory. */
 const fitting = (filter: UserFilter): UserRow[] => {
-  const term = filter.search && fold(filter.search)
+  const words = fold(filter.search ?? '').split(' ')
   return everybody.filter(
     user =>
       (filter.organization_id === undefined || user.organization_id === filter.organization_id) &&
       (filter.enabled === undefined || user.enabled === filter.enabled) &&
       (filter.email_verified === undefined || user.email_verified === filter.email_verified) &&
       (filter.role === undefined || holders.get(filter.role)?.has(user.id)) &&
-      (!term || user.texts.some(text => text.includes(term))),
+      words.every(word => user.texts.some(text => text.includes(word))),
   )
 }
 
@@ -252,6 +271,12 @@ const filters: UserFilter[] = [
   { search: 'zoe', role: 'staff' },
   { search: 'acme', role: 'admin' },
   { search: '@acme' },
+  { search: 'Abbott zoe' },
+  { search: 'example globex' },
+  { search: 'zoe abbott', role: 'staff' },
+  { search: 'example z' },
+  { search: 'zoe ~' },
+  { search: 'zz ab' },
 ]
 const scopes = [undefined, HUGE, MIDDLE, small(51)]
 const scoped = scopes.flatMap(organization_id => filters.map(filter => ({ organization_id, ...filter })))
@@ -306,7 +331,7 @@ describe('among 25,000 users', () => {
     },
   )
 
-  test.each(['zoe', 'globex', 'ab', 'z', 'example', 'zz'])(
+  test.each(['zoe', 'globex', 'ab', 'z', 'example', 'zz', 'zoe example', 'ab z'])(
     'a page of 101 in a search for %p, in every order',
     async search => {
       const users = fitting({ search })

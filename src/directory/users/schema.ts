@@ -259,7 +259,9 @@ export const ListUsers = listQuery({
     .trim()
     .pipe(line(256))
     .optional()
-    .describe('Part of the user name, the e-mail address, the first name or the last name.'),
+    .describe(
+      'Parts of the user name, the e-mail address, the first name or the last name. Each word must be part of one of them.',
+    ),
   enabled: switched.optional().describe('Only enabled or only disabled users.'),
   organization_id: ofOrganization,
   role: line(128, 1).optional().describe('Name of a role that the user holds, directly or through a group.'),
