@@ -2,9 +2,7 @@ import type { Context } from '#src/context.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { hasTenants } from '#src/directory/organizations/store.ts'
-import { allowsRegistration } from '#src/directory/registrations/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
@@ -29,6 +27,7 @@ import {
   stepToken,
 } from './flow.ts'
 import { keptSlug } from './login-organization.ts'
+import { waysIn } from './ways-in.ts'
 
 /** Changes to a form that is shown again after a refused post. */
 export interface Retry<Page extends keyof Pages> {
@@ -178,9 +177,10 @@ export const loginPage = async (
         client_name: clientName(flow)?.client_name,
       })
   if (other) return other
-  const providers = await listButtons(context.store, flow.organization.id, flow.handle)
+  const ways = await waysIn(context, flow.organization, flow.handle, () =>
+    requestOptions(context.config, challengeOf(context, 'login', roundOf(flow))),
+  )
   const typed = retry?.data.organization
-  const reset = new URLSearchParams({ request: flow.handle, ...(typed && { organization: typed }) })
   return show(
     context,
     'login',
@@ -193,22 +193,9 @@ export const loginPage = async (
       ...clientName(flow),
       ...(username !== undefined && { username }),
       ...((await asksOrganization(context, flow)) && { organization: keptSlug(browser.call) }),
-      providers,
-      ...(context.mail && { reset_url: `/oauth/reset-password?${reset}` }),
-      ...(context.mail &&
-        settingsOf(flow.organization).email_code !== 'off' && {
-          code_url: `/oauth/email-code?request=${flow.handle}`,
-        }),
-      ...(allowsRegistration(context, flow.organization) && {
-        sign_up_url: `/oauth/sign-up?request=${flow.handle}`,
-      }),
-      ...(offersPasskeys(context.config) && {
-        passkey: {
-          action: '/oauth/passkey',
-          recover_url: `/oauth/recover?request=${flow.handle}`,
-          options: requestOptions(context.config, challengeOf(context, 'login', roundOf(flow))),
-        },
-      }),
+      ...ways,
+      ...(ways.reset_url &&
+        typed && { reset_url: `${ways.reset_url}&${new URLSearchParams({ organization: typed })}` }),
     },
     retry,
   )

@@ -1,7 +1,8 @@
 import { gunzipSync } from 'node:zlib'
+import { waysIn } from '#src/authorize/ways-in.ts'
 import type { Context } from '#src/context.ts'
 import { openLooks } from '#src/directory/organizations/preview.ts'
-import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { findOrganization, findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -105,14 +106,13 @@ const preview = async (context: Context, { request, locale }: Call): Promise<Res
     headers.get('sec-fetch-site') === 'same-origin' && headers.get('sec-fetch-dest') === 'iframe'
   if (!isFramed) throw new PageError('forbidden', 403)
   const form = new URLSearchParams(await readForm(request, LOOKS))
-  const brand = openLooks(context, form.get('looks') ?? '')
-  if (!brand) throw new PageError('expired', 400)
+  const looks = openLooks(context, form.get('looks') ?? '')
+  const organization = looks && (await findOrganization(context.store, looks.organization_id))
+  if (!organization) throw new PageError('expired', 400)
+  const { brand } = looks
   const nothing = { action: '', request: '', csrf_token: '' }
-  return render(
-    'login',
-    { brand, ...nothing, client_name: brand.name, reset_url: '#' },
-    { locale, is_still: true },
-  )
+  const ways = await waysIn(context, organization, '', () => '')
+  return render('login', { brand, ...nothing, client_name: brand.name, ...ways }, { locale, is_still: true })
 }
 
 /**

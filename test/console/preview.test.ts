@@ -1,9 +1,11 @@
 /** Looks that are not saved, as the console shows them. */
 import { beforeEach, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
-import { callerOf, refused } from '#test/support/callers.ts'
-import { addOrganization } from '#test/support/people.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { callerOf, create, refused } from '#test/support/callers.ts'
+import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'
 
 let app: TestApp
 let acme: Json
@@ -78,6 +80,28 @@ test('CON-44 a preview ends after a minute, and only an unchanged text of this s
   expect((await show(looks)).status).toBe(200)
   app.clock.advance(1)
   expect((await show(looks)).status).toBe(400)
+})
+
+test('CON-44 a preview has the same ways in as the login page of the organization', async () => {
+  const texts = ['Forgot password?', 'An administrator can give you a link', 'Sign in with a passkey']
+  texts.push('Email me a code', 'Create an account', 'Google')
+  const partsOf = (html: string) => texts.filter(text => html.includes(text))
+  for (const mail of [undefined, captureMail()]) {
+    app = await startApp({}, mail && { mail })
+    const settings = mail && { email_code: 'all', registration: 'open' }
+    acme = await addOrganization(app, 'acme', { ...(settings && { settings }) })
+    token = await callerOf(app, acme.id, ['organizations:update'])
+    await create(app, '/identity-providers', {
+      ...{ organization_id: acme.id, name: 'Google', alias: 'google', type: 'oidc', preset: 'google' },
+      ...{ client_id: 'x', client_secret: 'y' },
+    })
+    await addClient(app, 'web', { organization_id: acme.id })
+    const page = await openBrowser(app).get(authorizeUrl('web'))
+    const preview = await (await show((await seal({})).body.looks)).text()
+    expect(partsOf(preview)).toEqual(partsOf(page.html))
+    expect(partsOf(preview)).toHaveLength(mail ? 5 : 3)
+    expect(preview).toMatch(/<button[^>]*type="submit">(?:(?!<button).)*Sign in with a passkey/s)
+  }
 })
 
 test('CON-44 looks are validated as when they are saved, and picture URLs must be of the organization', async () => {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Core } from '#src/context.ts'
 import { throwProblems } from '#src/directory/access.ts'
 import { MINUTE } from '#src/lib/duration.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Brand } from '#src/pages/data.ts'
 import { isAssetAddress } from './asset-address.ts'
 import { takeAssets } from './assets.ts'
@@ -67,15 +68,26 @@ export const sealLooks = (
     display_name,
     settings: { ...all, ...(custom_css && { custom_css: sheetOf(custom_css) }) },
   })
-  const plain = JSON.stringify({ brand, until: core.clock.now() + LIFETIME })
+  const plain = JSON.stringify({
+    brand,
+    organization_id: organization.id,
+    until: core.clock.now() + LIFETIME,
+  })
   return core.master.seal(Buffer.from(plain), LABEL).toString('base64url')
 }
 
-/** Returns the appearance in a preview; undefined after its time, and for any other text. */
-export const openLooks = ({ master, clock }: Core, sealed: string): Brand | undefined => {
+/**
+ * Returns the appearance in a preview and its organization; undefined after its time, and for any other text.
+ */
+export const openLooks = (
+  { master, clock }: Core,
+  sealed: string,
+): { brand: Brand; organization_id: OrganizationId } | undefined => {
   try {
-    const { brand, until } = JSON.parse(master.open(Buffer.from(sealed, 'base64url'), LABEL).toString())
-    return clock.now() < until ? brand : undefined
+    const { brand, organization_id, until } = JSON.parse(
+      master.open(Buffer.from(sealed, 'base64url'), LABEL).toString(),
+    )
+    return clock.now() < until ? { brand, organization_id } : undefined
   } catch {
     return undefined
   }

@@ -1,0 +1,33 @@
+import type { Context } from '#src/context.ts'
+import { listButtons } from '#src/directory/identity-providers/buttons.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import type { Organization } from '#src/directory/organizations/store.ts'
+import { allowsRegistration } from '#src/directory/registrations/service.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
+
+/**
+ * Returns what the login page of an organization offers besides the password. `request` is the handle of the
+ * authorization request, and `options` are those of a passkey. The preview in the console uses it too, so
+ * that it has the same parts as the page.
+ */
+export const waysIn = async (
+  context: Context,
+  organization: Organization,
+  request: string,
+  options: () => string,
+) => ({
+  providers: await listButtons(context.store, organization.id, request),
+  ...(context.mail && { reset_url: `/oauth/reset-password?request=${request}` }),
+  ...(context.mail &&
+    settingsOf(organization).email_code !== 'off' && {
+      code_url: `/oauth/email-code?request=${request}`,
+    }),
+  ...(allowsRegistration(context, organization) && { sign_up_url: `/oauth/sign-up?request=${request}` }),
+  ...(offersPasskeys(context.config) && {
+    passkey: {
+      action: '/oauth/passkey',
+      recover_url: `/oauth/recover?request=${request}`,
+      options: options(),
+    },
+  }),
+})
