@@ -172,7 +172,7 @@ describe('O-34 answers do not reveal which users exist', () => {
   test('an unknown user, a wrong password, a disabled user and one of another organization get the same answer', async () => {
     const wrong = await attempt('ada', 'Wrong-horse-7')
     expect(wrong.status).toBe(401)
-    expect(wrong.html).toContain('The username or password is wrong.')
+    expect(wrong.html).toContain('The username, email or password is wrong.')
     expect(await attempt('nobody', PASSWORD)).toEqual(wrong)
     expect(await attempt('dora', PASSWORD)).toEqual(wrong)
     expect(await attempt('dora', 'Wrong-horse-7')).toEqual(wrong)

@@ -348,3 +348,17 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'an organization shows the name for administrators in the list and on its page where it differs',
+  async () => {
+    await create(served.app, '/organizations', { name: 'Acme North', slug: 'acme', display_name: 'Acme' })
+    await enterConsole(page, served.url, '/console/organizations')
+    const row = page.getByRole('link', { name: /Acme/ })
+    await row.getByText('Acme North · acme').waitFor()
+    expect(await page.getByText('Gatehouse ·').count()).toBe(0)
+    await row.click()
+    await page.locator('.lead', { hasText: 'Acme North · org_' }).waitFor()
+  },
+  60_000,
+)

@@ -154,7 +154,7 @@ testInChromium(
   async () => {
     await addDynamicClient(at.served.app, DEFAULT_ORGANIZATION)
     await enterConsole(at.page, at.served.url, '/console/clients')
-    await at.page.getByRole('link', { name: 'Dynamic', exact: true }).click()
+    await at.page.getByRole('link', { name: 'Dynamic applications', exact: true }).click()
     await at.page.getByRole('button', { name: /Agent/ }).click()
     await at.page.getByText('https://agent.example/').waitFor()
     const [client] = (await stored('/dynamic-clients')).data

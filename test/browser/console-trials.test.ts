@@ -42,6 +42,7 @@ testInChromium(
     expect(await card.getByLabel('Scopes').inputValue()).toBe('openid profile email orders.read')
     await button('Show the claims').click()
     const claims = card.getByRole('status')
+    await claims.getByText('In tokens, sub is the user’s ID without usr_.').waitFor()
     await claims.getByText('"given_name": "Grace"').first().waitFor()
     await claims.getByText('Access token').click()
     await claims.getByText('"aud": "https://orders.example"').waitFor()

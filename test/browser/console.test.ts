@@ -89,6 +89,7 @@ testInChromium(
       .getByRole('button', { name: 'Copy' })
       .click()
     expect(await copied()).toBe('npm install openid-client')
+    await page.getByText('app.mjs below uses it').waitFor()
     await page.getByRole('link', { name: 'gatehouse guide connect' }).click()
     await heading('Connect an application')
 
@@ -103,6 +104,8 @@ testInChromium(
     await open('Applications')
     await page.getByRole('link', { name: /Pet clinic/ }).waitFor()
     expect(await page.getByText(secret).count()).toBe(0)
+    await page.getByRole('link', { name: /Pet clinic/ }).click()
+    await page.getByText('Put its secret in place of YOUR_SECRET.').waitFor()
   },
   60_000,
 )

@@ -128,7 +128,7 @@ testInChromium(
     const { page, close } = await openPage()
     const box = page.getByLabel('May sign in with a code by mail')
     await enterConsole(page, served.url, `/console${path}`)
-    await page.getByLabel('The address is verified').waitFor()
+    await page.getByLabel('The email address is verified').waitFor()
     expect(await box.count()).toBe(0)
     await allow({ email_code: 'users' })
     await page.goto(`${served.url}/console${path}`)

@@ -17,7 +17,7 @@ const families: readonly (readonly Member[])[] = [
   ],
   [
     ['/console/clients', nav.clients],
-    ['/console/dynamic-clients', nav.dynamic],
+    ['/console/dynamic-clients', nav.dynamicClients],
   ],
   [
     ['/console/organizations', nav.organizations],

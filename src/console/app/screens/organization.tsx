@@ -107,10 +107,19 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
   const back = { href: '/console/organizations', label: words.nav.organizations }
   const organization = loaded.data
   if (!organization) return <UnloadedScreen title={words.log.organization} back={back} loaded={loaded} />
-  const { display_name, slug } = organization
+  const { display_name, name, slug } = organization
   return (
     <>
-      <Heading title={display_name} back={back} lead={<Value text={organization.id} />}>
+      <Heading
+        title={display_name}
+        back={back}
+        lead={
+          <>
+            {name !== display_name && `${name} · `}
+            <Value text={organization.id} />
+          </>
+        }
+      >
         <a class="button" href={`/console/looks/${slug}`}>
           {words.looks.title}
         </a>

@@ -42,7 +42,10 @@ export const OrganizationsScreen = () => {
             <a class="row link" href={`/console/organizations/${organization.slug}`}>
               <span>
                 <strong>{organization.display_name}</strong>
-                <code class="hint">{organization.slug}</code>
+                <span class="hint">
+                  {organization.name !== organization.display_name && `${organization.name} · `}
+                  <code>{organization.slug}</code>
+                </span>
               </span>
               <span class="wide muted">
                 {say(words.common.users, { count: organization.user_count ?? 0 })}

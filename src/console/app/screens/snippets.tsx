@@ -23,6 +23,10 @@ const Command = ({ text }: { text: string }) => {
 }
 
 const program = serverProgram()
+const PLACEHOLDER = 'YOUR_SECRET'
+/** The first program names the page that has the second one, which this card shows too. */
+const ELSEWHERE = 'The server that\nuses it is in'
+const BELOW = 'app.mjs below uses it; both are in'
 
 /**
  * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
@@ -52,19 +56,23 @@ const serverOf = (
 export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
   const { kind } = client
   if (!kind) return null
-  const own = secret ?? (client.type === 'confidential' ? 'YOUR_SECRET' : undefined)
+  const own = secret ?? (client.type === 'confidential' ? PLACEHOLDER : undefined)
   const application = applicationOf(issuer, { ...client, kind }, client.organization_id, own)
+  const server = serverOf(client, own)
   const all = [
     // A shell command sets the secret. Programs read it from the environment.
     ...snippets(application).map(snippet =>
       snippet.language === 'sh'
         ? { title: 'curl:', code: `export CLIENT_SECRET=${own}\n${snippet.code}` }
-        : snippet,
+        : { ...snippet, title: server[0] ? snippet.title.replace(ELSEWHERE, BELOW) : snippet.title },
     ),
-    ...serverOf(client, own),
+    ...server,
   ]
   return (
-    <Card title={words.newClient.program} lead={words.newClient.programLead}>
+    <Card
+      title={words.newClient.program}
+      lead={own === PLACEHOLDER ? words.newClient.programNoSecret : words.newClient.programLead}
+    >
       <div class="stack">
         {all.map(({ title, code }) => (
           <div key={title}>

@@ -71,6 +71,7 @@ const Result = ({ tested }: { tested: Tested }) => {
         />
       )}
       {userinfo && <ClaimsOf title={text.userinfo} claims={userinfo} />}
+      <p class="hint">{text.subject}</p>
       <p class="hint">{say(text.added, { claims: 'sid, auth_time, acr, amr' })}</p>
       {hidden.length > 0 && <p class="hint">{say(text.hidden, { claims: hidden.join(', ') })}</p>}
     </div>
