@@ -43,6 +43,7 @@ testInChromium(
     await overview()
     expect(await page.locator('h2').count()).toBe(0)
     expect(await page.getByText('No permission').count()).toBe(0)
+    expect(await page.locator('main .step').allInnerTexts()).toEqual(['Users', 'Guide'])
   },
   60_000,
 )
@@ -81,6 +82,23 @@ testInChromium(
     await page.getByText('Newest events').waitFor()
     await overview()
     expect(await page.getByRole('link', { name: 'Connect an application' }).count()).toBe(0)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-23 a second person is a next step until two have the role admin',
+  async () => {
+    await addUser(served.app, 'tim')
+    await enterConsole(page, served.url)
+    await page.getByRole('link', { name: 'Add a second person' }).waitFor()
+    await addUser(served.app, 'tina', { roles: ['admin'] })
+    const read = page.waitForResponse(answer => answer.url().includes('role=admin'))
+    await page.reload()
+    await read
+    await page.getByText('Newest events').waitFor()
+    await overview()
+    expect(await page.getByRole('link', { name: 'Add a second person' }).count()).toBe(0)
   },
   60_000,
 )

@@ -148,3 +148,25 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-55 a role that nobody has, and a user without a group, say where to change it',
+  async () => {
+    const { app, url } = at.served
+    const { id } = await create(app, '/roles', { name: 'helper', permissions: [] })
+    await enterConsole(at.page, url, `/console/roles/${id}`)
+    for (const [name, title] of [
+      ['Give it to a user', 'Users'],
+      ['Give it to a group', 'Groups'],
+    ] as const) {
+      await main().getByRole('link', { name }).click()
+      await at.heading(title)
+      await at.page.goBack()
+    }
+    const [grace] = (await stored('/users?search=grace')).data
+    await at.walk(`users/${grace.id}`)
+    await main().getByRole('link', { name: 'Choose a group' }).click()
+    await at.heading('Groups')
+  },
+  60_000,
+)

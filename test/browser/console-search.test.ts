@@ -71,6 +71,42 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-11 the search takes words in any order and finds each action, settings by other names, and full names',
+  async () => {
+    const { app, url } = at.served
+    await addUser(app, 'tbx', { email: 'tb@pets.example', first_name: 'Tom', last_name: 'Berger' })
+    await addClient(app, 'pets', { name: 'Pets' })
+    await enterConsole(at.page, url)
+    await at.page.keyboard.press('Control+k')
+    const field = at.page.getByRole('combobox', { name: 'Search or go to' })
+    for (const [term, name] of [
+      ['add user', /^Add a user/],
+      ['role add', /^Add a role/],
+      ['add group', /^Add a group/],
+      ['add organization', /^Add an organization/],
+      ['add api', /^Add an API/],
+      ['smtp', /^Overview/],
+      ['events', /^Audit log/],
+      ['logo', /^Looks/],
+      ['password', /^Sign-ins/],
+      ['sign out', /^Your account/],
+      ['tom berger', /^Tom Berger.*tbx · tb@pets\.example/],
+    ] as const) {
+      await field.fill(term)
+      await option(name).waitFor()
+    }
+    await field.fill('pets')
+    await option(/^Tom Berger/).waitFor()
+    await option(/^Pets/).waitFor()
+    expect(await option(/./).first().innerText()).toMatch(/^Pets/)
+    await field.fill('logo')
+    await option(/^Looks/).click()
+    await at.heading('Looks')
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-51 each object links to its events, which show their times with seconds and in UTC',
   async () => {
     const { app, url } = at.served

@@ -36,6 +36,7 @@ testInChromium(
     const card = page.locator('.card', { has: page.getByRole('heading', { name: 'Test sign-in' }) })
     await card.getByText('ada@example.com').waitFor()
     await button('Choose another').click()
+    await page.waitForFunction(() => document.activeElement?.id === 'person')
     await card.getByRole('searchbox', { name: 'Person' }).fill('grace')
     await card.getByRole('button', { name: /Grace Example/ }).click()
     await card.getByLabel('API').selectOption('Orders')

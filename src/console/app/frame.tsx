@@ -42,6 +42,9 @@ const screens: [name: Name, href: string, permission: string, group: number][] =
 const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
   permission === '' || (name === 'settings' ? mayOnServer : may)(permission)
 
+/** Returns the screens that the caller may open. */
+export const openScreens = (): typeof screens => (me.value ? screens.filter(isAllowed) : [])
+
 const isOwnOnly = ({ permissions }: Me): boolean => permissions.every(name => name.startsWith('profile:'))
 
 /** Shows the logo of Gatehouse. */
@@ -120,7 +123,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
     if (read.data) me.value = read.data
   }, [read.data])
   const isShut = read.problem?.status === 403 || (me.value !== undefined && isOwnOnly(me.value))
-  const open = isShut || !me.value ? [] : screens.filter(isAllowed)
+  const open = isShut ? [] : openScreens()
   const here = path.value
   useEffect(() => setOpen(false), [here])
   return (
@@ -147,7 +150,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
           <button type="button" class="find" onClick={openPalette}>
             <Icon name="search" />
             <span>{words.palette.title}</span>
-            <kbd>/</kbd>
+            <kbd>{words.palette.keys}</kbd>
           </button>
           <nav aria-label={nav.menu}>
             {open.map(([name, href, , group], at) => (

@@ -21,7 +21,11 @@ export const Rows = <T,>(props: {
 }
 
 /** Shows an empty list in one line: its title and a text. */
-export const EmptyCard = (props: { title: string; text: string; children?: ComponentChildren }) => (
+export const EmptyCard = (props: {
+  title: string
+  text: ComponentChildren
+  children?: ComponentChildren
+}) => (
   <Card title={props.title} aside={<span class="hint">{props.text}</span>}>
     {props.children}
   </Card>
@@ -33,7 +37,7 @@ export const ShortList = <T,>(props: {
   lead?: string
   loaded: Loaded<{ data: T[] }>
   /** The text in place of rows. */
-  empty: string
+  empty: ComponentChildren
   aside?: ComponentChildren
   /** Content above the rows, such as a refused action. */
   children?: ComponentChildren

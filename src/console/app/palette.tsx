@@ -3,9 +3,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { asProblem, read, withQuery } from './api.ts'
 import { useModal } from './dialogs.tsx'
 import { type PageOf, useSettled } from './hooks.ts'
-import { Icon, type IconName } from './icons.tsx'
+import { Icon } from './icons.tsx'
 import { foreignOrganization } from './names.tsx'
+import { actions, type Found, isMeant, ownSettings } from './palette-actions.ts'
+import { nameOf } from './person-field.tsx'
 import { go, leave } from './router.ts'
+import { person } from './session.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
@@ -17,43 +20,7 @@ export const openPalette = (): void => {
   opening.value = openings
 }
 
-interface Found {
-  icon: IconName
-  title: string
-  about: string
-  href: string
-}
-
-const { nav, palette } = words
-
-const screens: [icon: IconName, title: string, href: string][] = [
-  ['overview', nav.overview, ''],
-  ['users', nav.users, '/users'],
-  ['mail', nav.invitations, '/invitations'],
-  ['users', nav.registrations, '/registrations'],
-  ['clients', nav.clients, '/clients'],
-  ['clients', nav.dynamicClients, '/dynamic-clients'],
-  ['apis', nav.apis, '/apis'],
-  ['sessions', nav.sessions, '/sessions'],
-  ['roles', nav.roles, '/roles'],
-  ['groups', nav.groups, '/groups'],
-  ['organizations', nav.organizations, '/organizations'],
-  ['providers', nav.providers, '/identity-providers'],
-  ['webhooks', nav.webhooks, '/webhooks'],
-  ['events', nav.events, '/events'],
-  ['settings', nav.settings, '/settings'],
-  ['guide', nav.guide, '/guide'],
-]
-
-const actions: Found[] = [
-  ...screens.map(
-    ([icon, title, href]): Found => ({ icon, title, about: palette.screen, href: `/console${href}` }),
-  ),
-  { icon: 'plus', title: palette.newUser, about: palette.action, href: '/console/users/new' },
-  { icon: 'plus', title: palette.invite, about: palette.action, href: '/console/invitations' },
-  { icon: 'plus', title: palette.newClient, about: palette.action, href: '/console/clients/new' },
-  { icon: 'account', title: nav.account, about: palette.action, href: '/account' },
-]
+const { palette } = words
 
 /** Fields of an object that the search reads from its list. */
 interface Named {
@@ -62,6 +29,8 @@ interface Named {
   name?: string
   username?: string
   email?: string
+  first_name?: string
+  last_name?: string
   display_name?: string
   slug?: string
   organization_id?: string
@@ -97,10 +66,10 @@ const find = async (term: string): Promise<Found[]> => {
   ])
   return [
     ...users.map(
-      ({ id = '', username = '', email = '' }): Found => ({
+      ({ id = '', username = '', email = '', first_name = '', last_name = '' }): Found => ({
         icon: 'account',
-        title: username,
-        about: email,
+        title: nameOf({ username, first_name, last_name }),
+        about: joined([username, email]),
         href: `/console/users/${id}`,
       }),
     ),
@@ -162,13 +131,16 @@ const Panel = (props: { opening: number }) => {
     }
   }, [term])
   const typed = text.trim().toLowerCase()
-  const begins = ({ title }: Found): boolean => title.toLowerCase().startsWith(typed)
-  const shown = [
-    ...actions
-      .filter(({ title }) => title.toLowerCase().includes(typed))
-      .sort((one, other) => Number(begins(other)) - Number(begins(one))),
-    ...(typed === '' ? [] : found.items),
-  ]
+  const meant = [...actions, ...ownSettings(person.value?.organization_id ?? '')].filter(each =>
+    isMeant(each, typed),
+  )
+  /** An exact title comes first, then actions before objects; in each, titles that begin with the text. */
+  const rank = (each: Found): number => {
+    const title = each.title.toLowerCase()
+    if (title === typed) return 0
+    return (meant.includes(each) ? 1 : 3) + Number(!title.startsWith(typed))
+  }
+  const shown = [...meant, ...(typed === '' ? [] : found.items)].sort((one, other) => rank(one) - rank(other))
   const close = () => {
     // The browser sends the close event with a delay, and the search may be open again by then.
     if (opening.value === props.opening) opening.value = 0
@@ -209,7 +181,7 @@ const Panel = (props: { opening: number }) => {
       <div class="found" role="listbox" id="found" aria-label={palette.results}>
         {shown.map((each, n) => (
           <div
-            key={each.href}
+            key={each.href + each.title}
             id={`found-${n}`}
             role="option"
             tabIndex={-1}

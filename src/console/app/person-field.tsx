@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
 import { Icon } from './icons.tsx'
@@ -6,7 +6,11 @@ import { Avatar } from './parts.tsx'
 import { words } from './words.ts'
 
 /** Returns the name of a person as the screens show it. */
-export const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
+export const nameOf = ({
+  first_name,
+  last_name,
+  username,
+}: Pick<UserAnswer, 'first_name' | 'last_name' | 'username'>): string =>
   `${first_name} ${last_name}`.trim() || username
 
 const Person = ({ user }: { user: UserAnswer }) => (
@@ -28,6 +32,8 @@ export const PersonField = (props: {
 }) => {
   const { organization_id, label, user, onUser } = props
   const [search, setSearch] = useState('')
+  /** True from the wish for another person until the search has the focus. */
+  const isAsked = useRef(false)
   const wanted = useSettled(search.trim())
   const found = useObject<PageOf<UserAnswer>>(
     user ? undefined : `/users?${new URLSearchParams({ search: wanted, limit: '5', organization_id })}`,
@@ -38,7 +44,13 @@ export const PersonField = (props: {
         <span class="label">{label}</span>
         <div class="chosen-person">
           <Person user={user} />
-          <button type="button" onClick={() => onUser(undefined)}>
+          <button
+            type="button"
+            onClick={() => {
+              isAsked.current = true
+              onUser(undefined)
+            }}
+          >
             {words.testLogin.change}
           </button>
         </div>
@@ -51,6 +63,10 @@ export const PersonField = (props: {
         <Icon name="search" />
         <input
           id="person"
+          ref={input => {
+            if (input && isAsked.current) input.focus()
+            isAsked.current = false
+          }}
           type="search"
           placeholder={words.users.searchHint}
           value={search}

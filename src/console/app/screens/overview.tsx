@@ -1,4 +1,6 @@
+import { withQuery } from '../api.ts'
 import { Chart, type Point } from '../chart.tsx'
+import { openScreens } from '../frame.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
 import { Icon, type IconName } from '../icons.tsx'
 import { Rows } from '../list.tsx'
@@ -71,13 +73,13 @@ const Newest = () => {
   )
 }
 
-const Step = (props: { icon?: IconName; href: string; title: string; text: string }) => (
+const Step = (props: { icon?: IconName; href: string; title: string; text?: string }) => (
   <li>
     <a class="step" href={props.href}>
       <Icon name={props.icon ?? 'plus'} />
       <span>
         <strong>{props.title}</strong>
-        <span class="hint">{props.text}</span>
+        {props.text && <span class="hint">{props.text}</span>}
       </span>
       <Icon name="right" />
     </a>
@@ -86,18 +88,23 @@ const Step = (props: { icon?: IconName; href: string; title: string; text: strin
 
 /**
  * Shows how many people wait for approval, and the next steps of a new instance. The step to connect an
- * application stays until there is a client with the authorization code grant.
+ * application stays until there is a client with the authorization code grant, and the step to add a person
+ * until two have the role admin.
  */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(
     may('clients:create') ? '/clients?limit=1&grant_type=authorization_code' : undefined,
   ).data
-  const users = useObject<PageOf<unknown>>(may('users:create') ? '/users?limit=2' : undefined).data
+  const admins = useObject<PageOf<unknown>>(
+    may('users:create')
+      ? withQuery('/users', { role: 'admin', organization_id: person.value?.organization_id, limit: 2 })
+      : undefined,
+  ).data
   const waiting = useObject<PageOf<unknown>>(may('users:update') ? '/registrations?limit=1' : undefined).data
   const count = waiting?.pagination.total ?? 0
   const needsClient = clients?.data.length === 0
-  const needsUser = users && users.data.length < 2
-  if (!needsClient && !needsUser && count === 0) return null
+  const needsAdmin = admins && admins.data.length < 2
+  if (!needsClient && !needsAdmin && count === 0) return null
   return (
     <Card title={words.overview.steps} flush>
       <ul class="rows">
@@ -112,7 +119,7 @@ const NextSteps = () => {
         {needsClient && (
           <Step href="/console/clients/new" title={words.clients.connect} text={words.overview.connectText} />
         )}
-        {needsUser && (
+        {needsAdmin && (
           <Step href="/console/users/new" title={words.overview.second} text={words.overview.secondText} />
         )}
       </ul>
@@ -169,6 +176,18 @@ const HealthCard = () => {
   )
 }
 
+/** Shows the screens that a person without statistics and findings may open. */
+const Screens = () => (
+  <Card flush>
+    <ul class="rows">
+      {openScreens().map(
+        ([name, href]) =>
+          name !== 'overview' && <Step key={name} icon={name} href={href} title={words.nav[name]} />,
+      )}
+    </ul>
+  </Card>
+)
+
 /** First screen: next steps, statistics and findings. */
 export const OverviewScreen = () => {
   const [first] = person.value?.name.split(' ') ?? []
@@ -178,11 +197,13 @@ export const OverviewScreen = () => {
       <div class="stack">
         <NextSteps />
         {mayOnServer('settings:read') && <HealthCard />}
-        {may('events:read') && (
+        {may('events:read') ? (
           <>
             <Activity />
             <Newest />
           </>
+        ) : (
+          !mayOnServer('settings:read') && <Screens />
         )}
       </div>
     </>

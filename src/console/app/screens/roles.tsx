@@ -160,9 +160,18 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
 /** Lists the users who have the role directly, not through a group. */
 const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   const list = useList<UserAnswer>('/users', { role: name, organization_id, limit: 20 })
-  const { holders, holdersLead, noHolders } = words.access
+  const { holders, holdersLead, noHolders, giveUser } = words.access
   if (!list.isLoading && !list.problem && list.items.length === 0)
-    return <EmptyCard title={holders} text={noHolders} />
+    return (
+      <EmptyCard
+        title={holders}
+        text={
+          <>
+            {noHolders} · <a href="/console/users">{giveUser}</a>
+          </>
+        }
+      />
+    )
   return (
     <div>
       <ListCard

@@ -31,7 +31,11 @@ export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
   <ShortList
     title={text.groups}
     loaded={groups}
-    empty={text.noGroups}
+    empty={
+      <>
+        {text.noGroups} · <a href="/console/groups">{text.joinGroup}</a>
+      </>
+    }
     row={group => (
       <GroupRow
         key={group.id}
@@ -49,7 +53,11 @@ export const Givers = ({ role, organization_id }: { role: string; organization_i
     loaded={useObject<PageOf<Group>>(
       `/groups?${new URLSearchParams({ role, organization_id, limit: '100' })}`,
     )}
-    empty={text.noGivers}
+    empty={
+      <>
+        {text.noGivers} · <a href="/console/groups">{text.giveGroup}</a>
+      </>
+    }
     row={group => (
       <GroupRow
         key={group.id}
