@@ -78,7 +78,10 @@ export const inConsole = (
     button: (name: string | RegExp) =>
       opened.page.getByRole('button', { name, exact: typeof name === 'string' }),
     heading: (name: string | RegExp) => opened.page.getByRole('heading', { level: 1, name }).waitFor(),
-    /** Follows a link of the console, which keeps its token, and waits until the screen is loaded. */
+    /**
+     * Follows a link of the console, which keeps its token, and waits until the screen is loaded. Unsaved
+     * changes are lost.
+     */
     walk: async (path: string) => {
       const { page } = opened
       await page.evaluate(path => {
@@ -88,6 +91,8 @@ export const inConsole = (
         link.remove()
         return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
       }, path)
+      const leaving = page.getByRole('button', { name: 'Leave without saving' })
+      if (await leaving.isVisible()) await leaving.click()
       await page.waitForFunction(() => !document.querySelector('main .loading'))
     },
     /** An object, as the admin API returns it. */
