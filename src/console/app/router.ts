@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
+import { hide } from './toast.tsx'
 
 /** Decodes the percent escapes in a part of a path; returns a part with malformed escapes unchanged. */
 export const decoded = (part: string): string => {
@@ -66,11 +67,15 @@ export const useUnsaved = (isChanged: boolean): void =>
 
 /** Takes a step that leaves the screen. It waits for the person's consent while there are unsaved changes. */
 export const leave = (step: () => void): void => {
-  if (unsaved.size === 0) step()
+  const proceed = () => {
+    hide()
+    step()
+  }
+  if (unsaved.size === 0) proceed()
   else
     leaving.value = () => {
       unsaved.clear()
-      step()
+      proceed()
     }
 }
 
@@ -117,6 +122,7 @@ export const startRouter = (): void => {
         history.pushState(null, '', path.value + search + hash)
         return leave(() => history.back())
       }
+      hide()
       startVisit('history')
     }
     follow()

@@ -13,6 +13,11 @@ export const show = (text: string): void => {
   }, 4_000)
 }
 
+/** Removes the current notice, because it belongs to the screen that the person leaves. */
+export const hide = (): void => {
+  message.value = ''
+}
+
 /** Shows the current notice, which screen readers announce. */
 export const Toast = () => (
   <div class="toast" role="status">
