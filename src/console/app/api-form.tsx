@@ -1,5 +1,5 @@
 import { type ComponentChildren, createContext } from 'preact'
-import { useContext } from 'preact/hooks'
+import { useContext, useState } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
 import { fieldLimits } from './limits.ts' with { type: 'macro' }
 import { reveal } from './router.ts'
@@ -26,10 +26,24 @@ type Limits = Record<string, Limit>
 
 const all = fieldLimits()
 
-const Operation = createContext<{ limits: Limits; problem: Problem | undefined }>({
-  limits: {},
-  problem: undefined,
-})
+interface Calling {
+  limits: Limits
+  /** The refusal of the last call. */
+  problem: Problem | undefined
+  /** The refusal without the details of fields that were edited since. */
+  standing: Problem | undefined
+}
+
+const Operation = createContext<Calling>({ limits: {}, problem: undefined, standing: undefined })
+
+/** Returns what is left of a refusal after fields were edited. */
+const standingOf = (problem: Problem | undefined, edited: string[]): Problem | undefined => {
+  if (!problem || edited.length === 0) return problem
+  const details = problem.details?.filter(
+    ({ field }) => !edited.some(name => field === name || field.startsWith(`${name}.`)),
+  )
+  return details?.length ? { ...problem, details } : undefined
+}
 
 /**
  * Returns the limits of an operation. In the keys of all limits `*` stands for an id, the second part of a
@@ -48,6 +62,8 @@ export const ApiForm = (props: {
   children: ComponentChildren
 }) => {
   const { method = 'POST', path, problem, onSubmit } = props
+  const [edits, setEdits] = useState<{ since?: Problem; names: string[] }>({ names: [] })
+  const edited = edits.since === problem ? edits.names : []
   return (
     <form
       class={props.class}
@@ -55,13 +71,24 @@ export const ApiForm = (props: {
         event.preventDefault()
         onSubmit()
       }}
-      onInvalidCapture={({ target, currentTarget }) => {
+      onInput={({ target }) =>
+        problem && setEdits({ since: problem, names: [...edited, (target as HTMLInputElement).name] })
+      }
+      onInvalidCapture={event => {
         // The browser moves the focus to the first of these fields.
-        const first = currentTarget.querySelector(':is(input, textarea, select):invalid')
-        if (first && first === target) reveal(first)
+        const first = event.currentTarget.querySelector<HTMLInputElement>(
+          ':is(input, textarea, select):invalid',
+        )
+        if (first && first === event.target) reveal(first)
+        if (!first?.validity.customError) return
+        // The field shows this message itself, so the browser must not show it again.
+        event.preventDefault()
+        first.focus()
       }}
     >
-      <Operation.Provider value={{ limits: limitsOf(method, path), problem }}>
+      <Operation.Provider
+        value={{ limits: limitsOf(method, path), problem, standing: standingOf(problem, edited) }}
+      >
         {props.children}
       </Operation.Provider>
     </form>
@@ -77,6 +104,12 @@ export const useLimit = (name: string): Limit => {
 
 /** Returns the refusals of a field and of its parts in the enclosing form. */
 export const useRefusals = (name: string | undefined): Detail[] =>
-  useContext(Operation).problem?.details?.filter(
+  useContext(Operation).standing?.details?.filter(
     ({ field }) => field === name || field.startsWith(`${name}.`),
   ) ?? []
+
+/** Returns what is left of a refusal after fields of the enclosing form were edited. */
+export const useStanding = (given: Problem | undefined): Problem | undefined => {
+  const { problem, standing } = useContext(Operation)
+  return given === problem ? standing : given
+}

@@ -130,8 +130,9 @@ export const Check = (props: {
 export const Choice = (props: {
   label: string
   value: string
-  options: readonly (readonly [value: string, label: string])[]
+  options: readonly (readonly [value: string, label: string, isOff?: boolean])[]
   name?: string
+  hint?: ComponentChildren
   /** Reads the next page of options. */
   more?(): void
   onValue(value: string): void
@@ -144,6 +145,7 @@ export const Choice = (props: {
       <label>
         <span>{props.label}</span>
         <select
+          name={name}
           value={props.value}
           aria-describedby={about}
           aria-invalid={isRefused || undefined}
@@ -151,8 +153,8 @@ export const Choice = (props: {
             value === MORE ? props.more?.() : props.onValue(value)
           }
         >
-          {props.options.map(([value, label]) => (
-            <option key={value} value={value}>
+          {props.options.map(([value, label, isOff]) => (
+            <option key={value} value={value} disabled={isOff}>
               {label}
             </option>
           ))}
@@ -160,6 +162,7 @@ export const Choice = (props: {
       </label>
       {name && (
         <div id={about}>
+          {props.hint && <p class="hint">{props.hint}</p>}
           <Refusals name={name} />
         </div>
       )}

@@ -95,8 +95,8 @@ const Side = ({ value }: { value: unknown }) => {
   return <>{(Array.isArray(value) ? value : [value]).map(item => text(item)).join('\n')}</>
 }
 
-/** Shows the fields that saving would change. */
-const Difference = ({ stored, changed }: { stored: object; changed: object }) => {
+/** Shows the fields that saving would change, and the call that changes them. */
+const Difference = ({ stored, changed, path }: { stored: object; changed: object; path: string }) => {
   const before = Object.fromEntries(Object.keys(changed).map(name => [name, (stored as Values)[name]]))
   const all = differences(before, changed)
   return (
@@ -119,6 +119,7 @@ const Difference = ({ stored, changed }: { stored: object; changed: object }) =>
           </div>
         ))}
       </dl>
+      <AsCurl text={curlOf('PUT', path, changed)} />
     </details>
   )
 }
@@ -142,10 +143,7 @@ export const EditForm = <T extends object>(props: {
       {edit.isChanged && (
         <div class="save-bar">
           {!current && <Refused problem={edit.problem} />}
-          <div class="about-change">
-            <Difference stored={stored} changed={edit.changed} />
-            <AsCurl text={curlOf('PUT', path, edit.changed)} />
-          </div>
+          <Difference stored={stored} changed={edit.changed} path={path} />
           <button type="button" onClick={edit.reset}>
             {common.cancel}
           </button>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
+import { useStanding } from './api-form.tsx'
 import { Icon, type IconName } from './icons.tsx'
 import { may } from './me.ts'
 import { reveal, useArrival } from './router.ts'
@@ -161,9 +162,10 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
     reveal(first)
     first.focus()
   }, [problem])
-  if (!problem) return null
-  const { error_description, details = [], request_id } = problem
-  const isAtField = ({ field }: Detail): boolean => shown?.problem !== problem || shown.fields.includes(field)
+  const standing = useStanding(problem)
+  if (!standing) return null
+  const { error_description, details = [], request_id } = standing
+  const isAtField = ({ field }: Detail): boolean => !shown || shown.problem !== problem || shown.fields.includes(field)
   const isSaid = details.some(detail => isAtField(detail) && detail.message === error_description)
   return (
     <div class="notice bad" role="alert" ref={notice}>
@@ -224,6 +226,13 @@ export const AsCurl = ({ text }: { text: string }) => (
     <summary>{common.asCurl}</summary>
     <Code text={text} />
   </details>
+)
+
+/** Says where mail is set up. */
+export const MailPlace = () => (
+  <>
+    {words.mail.where} <a href="/console/guide/mail">{words.mail.guide}</a>
+  </>
 )
 
 /** Shows code with a button that copies it. */

@@ -134,9 +134,10 @@ const Invite = (props: { onSent(sent: Sent): void; onClose(): void }) => {
       <Choice
         label={text.delivery}
         name="delivery"
+        hint={!sendsMail && words.mail.off}
         value={draft.delivery}
         options={[
-          ['mail', text.deliveries.mail],
+          ['mail', text.deliveries.mail, !sendsMail],
           ['link', text.deliveries.link],
         ]}
         onValue={delivery => set({ delivery: delivery as Draft['delivery'] })}

@@ -7,7 +7,7 @@ import { curlOf } from '../curl.ts'
 import { Field } from '../fields.tsx'
 import { Icon } from '../icons.tsx'
 import { AsCurl, Card, Heading, Refused, Value } from '../parts.tsx'
-import { startVisit } from '../router.ts'
+import { go, query, startVisit } from '../router.ts'
 import { issuer } from '../session.ts'
 import { say, words } from '../words.ts'
 import { kindNames } from './clients.tsx'
@@ -93,6 +93,20 @@ const Made = ({ client }: { client: Client }) => (
   </>
 )
 
+/** Says after a reload that the secret of a new application was shown, and where to get another. */
+const MadeBefore = ({ id }: { id: string }) => (
+  <>
+    <Heading
+      title={say(words.newClient.again, { id })}
+      back={{ href: '/console/clients', label: words.nav.clients }}
+      lead={words.newClient.againText}
+    />
+    <a class="button primary" href={`/console/clients/${encodeURIComponent(id)}`}>
+      {words.client.one}
+    </a>
+  </>
+)
+
 /** Screen that registers an application. */
 export const NewClientScreen = () => {
   const [kind, setKind] = useState<Kind>('web')
@@ -100,9 +114,13 @@ export const NewClientScreen = () => {
   const [made, setMade] = useState<Client>()
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
+    // A reload of this screen loses the secret, and says so.
+    go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })
   if (made) return <Made client={made} />
+  const before = query.value.get('made')
+  if (before) return <MadeBefore id={before} />
   const redirect = kinds.find(([name]) => name === kind)?.[2] ?? ''
   const { name, client_id = idOf(name), redirects = redirect, isForeign } = values
   const isShared = isSharedAddress(kind, lines(redirects))

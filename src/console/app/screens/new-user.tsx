@@ -104,6 +104,7 @@ export const NewUserScreen = () => {
       label={label}
       type={type}
       autocomplete="off"
+      hint={name === 'username' && words.users.usernameHint}
       value={values[name]}
       onValue={value => set({ [name]: value })}
     />

@@ -5,7 +5,7 @@ import { type PageOf, useObject } from '../hooks.ts'
 import { Icon, type IconName } from '../icons.tsx'
 import { Rows } from '../list.tsx'
 import { may, mayOnServer } from '../me.ts'
-import { Badge, Card, Empty, Failure, Heading, Loading } from '../parts.tsx'
+import { Badge, Card, Empty, Failure, Heading, Loading, MailPlace } from '../parts.tsx'
 import { person } from '../session.ts'
 import { number, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
@@ -144,6 +144,11 @@ const Findings = ({ found }: { found: Health['data'] }) => (
           <span class="hint" lang="en" dir="ltr">
             {text}
           </span>
+          {name === 'mail' && state === 'warn' && (
+            <span class="hint">
+              <MailPlace />
+            </span>
+          )}
         </span>
       </li>
     ))}

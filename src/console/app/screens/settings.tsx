@@ -3,8 +3,8 @@ import { curlOf } from '../curl.ts'
 import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { AsCurl, Card, Heading, Value } from '../parts.tsx'
-import { issuer } from '../session.ts'
+import { AsCurl, Card, Heading, MailPlace, Value } from '../parts.tsx'
+import { issuer, sendsMail } from '../session.ts'
 import { UnloadedCard } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
 import { Backups, Keys } from './operations.tsx'
@@ -67,6 +67,12 @@ export const SettingsScreen = () => {
       <div class="columns">
         <div class="stack">
           {loaded.data ? <Form stored={loaded.data} loaded={loaded} /> : <UnloadedCard loaded={loaded} />}
+          <Card title={words.health.names.mail}>
+            <p>{sendsMail ? words.mail.on : words.mail.off}</p>
+            <p class="hint">
+              <MailPlace />
+            </p>
+          </Card>
           <Card title={words.settings.addresses}>
             <dl class="facts">
               {addresses.map(([name, path]) => (

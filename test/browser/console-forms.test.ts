@@ -1,0 +1,118 @@
+/** Tests forms of the console: refusals, missing mail, messages, and secrets that are shown once. */
+import { expect } from 'bun:test'
+import { axeFindings } from '#test/support/axe.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+
+const at = inConsole()
+const { button, heading } = at
+
+testInChromium(
+  'CON-12 a refusal goes away when its field is edited; a bad username is marked once, under its rule',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/users/new')
+    const name = page.getByLabel('Username')
+    await page.getByText('3 to 128 letters, digits, dots').waitFor()
+    await name.fill('two words')
+    await page.getByLabel('Email', { exact: true }).fill('new@example.com')
+    // The default action of this event shows the message of the browser.
+    const prevented = name.evaluate(
+      field =>
+        new Promise<boolean>(resolve =>
+          field.addEventListener('invalid', event => resolve(event.defaultPrevented), { once: true }),
+        ),
+    )
+    await button('Add the user').click()
+    await page.locator('.complaint:visible').waitFor()
+    expect(await prevented).toBe(true)
+    expect(await name.evaluate(field => field === document.activeElement)).toBe(true)
+
+    await name.fill('grace')
+    await button('Add the user').click()
+    await page.locator('form [role=alert]').waitFor()
+    await page.locator('[data-refused=username]').waitFor()
+    await page.getByLabel('Last name').fill('Other')
+    expect(await page.locator('[data-refused=username]').count()).toBe(1)
+    await name.fill('grace-two')
+    await page.locator('[data-refused=username]').waitFor({ state: 'detached' })
+    expect(await page.locator('form [role=alert]').count()).toBe(0)
+    await button('Add the user').click()
+    await heading('Other')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-52 without a mail server an invitation is a link, and the console says where mail is set',
+  async () => {
+    const { page, served } = at
+    await page.setViewportSize({ width: 1280, height: 500 })
+    await enterConsole(page, served.url, '/console/invitations')
+    await button('Invite a person').click()
+    const dialog = page.getByRole('dialog', { name: 'Invite a person' })
+    const way = dialog.getByLabel('How they get it')
+    expect(await way.inputValue()).toBe('link')
+    expect(await way.locator('option[value=mail]').isDisabled()).toBe(true)
+    await dialog.getByText('No mail server is set').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    const box = await dialog.getByRole('button', { name: 'Make the link' }).boundingBox()
+    expect((box?.y ?? 500) + (box?.height ?? 0)).toBeLessThan(500)
+    await page.keyboard.press('Escape')
+
+    for (const path of ['settings', '']) {
+      await at.walk(path)
+      await page.getByText('GATEHOUSE_SMTP_URL and GATEHOUSE_MAIL_FROM').waitFor()
+      await page.getByRole('link', { name: 'Mail in the guide' }).click()
+      await heading('Mail')
+    }
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-57 a reload after an application was connected says that its secret was shown once',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/clients/new')
+    await page.getByLabel('Name', { exact: true }).fill('Wiki')
+    await button('Connect').click()
+    await heading(/Wiki/)
+    await page.reload()
+    await heading('wiki is connected')
+    await page.getByText('Its secret was shown once').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.getByRole('main').getByRole('link', { name: 'Application', exact: true }).click()
+    await heading('Wiki')
+    expect(page.url()).toEndWith('/console/clients/wiki')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-58 a message covers no button of a form, and ends with its screen; a changed form has one call',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url)
+    await page.getByRole('link', { name: 'Users', exact: true }).click()
+    await page.getByRole('link', { name: /Grace Example/ }).click()
+    await page.getByLabel('First name').fill('Anne')
+    expect(await page.getByText('As curl').locator('visible=true').count()).toBe(1)
+    const [message, bar] = await Promise.all(
+      ['.toast', '.save-bar'].map(part => page.locator(part).evaluate(box => box.getBoundingClientRect())),
+    )
+    expect(message?.bottom).toBeLessThanOrEqual(bar?.top ?? 0)
+    await page.setViewportSize({ width: 390, height: 844 })
+    const tops = await page
+      .locator('.save-bar > button')
+      .evaluateAll(all => all.map(each => each.getBoundingClientRect().top))
+    expect(new Set(tops).size).toBe(1)
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await at.save()
+    await page.locator('.toast p').waitFor()
+    await page.getByRole('link', { name: 'Roles', exact: true }).click()
+    await heading('Roles')
+    expect(await page.locator('.toast p').count()).toBe(0)
+  },
+  60_000,
+)
