@@ -165,7 +165,8 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const standing = useStanding(problem)
   if (!standing) return null
   const { error_description, details = [], request_id } = standing
-  const isAtField = ({ field }: Detail): boolean => !shown || shown.problem !== problem || shown.fields.includes(field)
+  const isAtField = ({ field }: Detail): boolean =>
+    !shown || shown.problem !== problem || shown.fields.includes(field)
   const isSaid = details.some(detail => isAtField(detail) && detail.message === error_description)
   return (
     <div class="notice bad" role="alert" ref={notice}>
