@@ -25,7 +25,7 @@ const Command = ({ text }: { text: string }) => {
 const program = serverProgram()
 const PLACEHOLDER = 'YOUR_SECRET'
 /** The first program names the page that has the second one, which this card shows too. */
-const ELSEWHERE = 'The server that\nuses it is in'
+const ELSEWHERE = /The server that\s+uses it is in/
 const BELOW = 'app.mjs below uses it; both are in'
 
 /**
