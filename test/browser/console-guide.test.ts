@@ -18,7 +18,7 @@ testInChromium(
     await enterConsole(page, served.url)
     await heading('Übersicht')
     const before = scripts.length
-    await page.getByRole('link', { name: 'Anleitung' }).click()
+    await page.getByRole('link', { name: 'Anleitung', exact: true }).click()
     await page.getByRole('link', { name: /^Audit log/ }).click()
     await heading('Audit log')
     expect(scripts.length).toBeGreaterThan(before)
