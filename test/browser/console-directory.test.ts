@@ -280,6 +280,8 @@ testInChromium(
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate now' }).click()
     await page.getByText('Next', { exact: true }).first().waitFor()
     expect((await stored('/keys')).data).toHaveLength(4)
+    await page.getByRole('link', { name: 'API reference' }).click()
+    await page.waitForURL(/\/api\/v1\/docs$/)
   },
   60_000,
 )

@@ -77,7 +77,7 @@ export const SettingsScreen = () => {
             <dl class="facts">
               {addresses.map(([name, path]) => (
                 <div key={name}>
-                  <dt>{name}</dt>
+                  <dt>{name === words.settings.reference ? <a href={path}>{name}</a> : name}</dt>
                   <dd>
                     <Value text={`${issuer}${path}`} />
                   </dd>
