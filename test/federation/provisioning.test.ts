@@ -44,7 +44,7 @@ describe('a new user', () => {
         target_id: id,
         target_type: 'user',
         organization_id: 'org_default',
-        metadata: {},
+        metadata: { roles_added: ['user'] },
       },
     ])
   })
