@@ -43,8 +43,8 @@ interface AuthenticationResult extends AuthenticationMethod {
   /** Time of the authentication in milliseconds: now if undefined, 0 when the time is unknown. */
   auth_time?: number | undefined
   /**
-   * Start of the login in milliseconds. Set when the result replaces a login that keeps its start, such as
-   * after a change of password.
+   * Start of the login in milliseconds. A login that replaces another, such as after a change of password,
+   * gets the start of that one.
    */
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */

@@ -45,7 +45,8 @@ export const logIn = async (
     /** Time of the authentication in milliseconds: now by default, 0 when the time is unknown. */
     auth_time?: number | undefined
     /**
-     * Start of the login in milliseconds. Set when the login replaces one that keeps its start; default: now.
+     * Start of the login in milliseconds; default: now. A login that replaces another, such as after a change
+     * of password, gets the start of that one.
      */
     signed_in_at?: number | undefined
     /**

@@ -22,8 +22,8 @@ export const useRoles = (organization_id: string | undefined, isRead = true) => 
 }
 
 /**
- * Chooses roles of an organization. A list that has more than a page can be searched. Before the roles that
- * are loaded stand the chosen ones that are not.
+ * Chooses roles of an organization. A list that has more than a page can be searched. Chosen roles that are
+ * not loaded yet are shown first; a search shows only the roles that it finds.
  */
 export const RoleChecks = (props: {
   roles: ReturnType<typeof useRoles>
