@@ -103,8 +103,8 @@ export const changedFields = (shown: object, change: object): string[] =>
     .map(([name]) => name)
 
 /**
- * Returns the roles that a change gives and takes, as metadata of its event. Without a difference the result
- * is empty. The log would otherwise say only that roles changed, and an auditor asks who became an
+ * Returns the roles that a change gives and takes, as metadata of its event; empty without a difference.
+ * Without this metadata the log would say only that roles changed, but an auditor asks who became an
  * administrator.
  */
 export const roleChange = (

@@ -48,7 +48,7 @@ export const deleteBatch = async (
   limit: number,
 ): Promise<number> => {
   const some = tx.select({ key }).from(table).where(where).limit(limit)
-  // Beside a key that is unique the condition is left out. With it SQLite would search all rows that match.
+  // When `key` is the primary key, `where` is not repeated: SQLite would search all rows that match `where`.
   const removed = await tx
     .delete(table)
     .where(and(key.primary ? undefined : where, inArray(key, some)))

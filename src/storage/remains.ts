@@ -54,8 +54,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 
 /**
  * Moves the cursors of webhooks back to the last remaining event. Each write that removes events calls this:
- * after the newest event was removed, SQLite gives its `seq` to the next event, and a cursor that is already
- * there would skip that event.
+ * after the newest event was removed, SQLite gives its `seq` to the next event, and a cursor with this `seq`
+ * would skip that event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables

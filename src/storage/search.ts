@@ -41,7 +41,10 @@ const organizationCode = (id: OrganizationId): string => {
   return String.fromCharCode(...[0, 2, 4].map(i => 0xe000 + (digest.readUInt16BE(i) % 6400)))
 }
 
-/** Character before each field in `search_text`. No value contains one, so no term spans two fields. */
+/**
+ * Character before each field in `search_text`. No value contains such a character, so no term spans two
+ * fields.
+ */
 const starts = { username: '\x01', email: '\x02', first_name: '\x03', last_name: '\x04' } as const
 
 /**
@@ -97,7 +100,7 @@ export const matchesOf = (q: Queries, search: Search): SQL => {
     indexed.length > 0
       ? sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}`
       : sql`SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${longest} AND term < ${after}`
-  // The index has compared all words that are in it, or else the longest.
+  // The index has compared all words that it can find, or the longest word if it can find none.
   const others = words.slice(Math.max(indexed.length, 1))
   if (others.length === 0) return sql`(${rows}) AS matches`
   const compared = containsTerm(q, { term: others.join(' ') })

@@ -63,9 +63,9 @@ export type Transaction = Queries & {
    */
   add(sum: Sum, key: string, amounts: Amounts): void
   /**
-   * Runs part of the body in a savepoint: if it throws, its writes are undone and the transaction may
-   * continue. On PostgreSQL it cannot after a conflict or a lost connection, because only the whole body can
-   * then succeed, in a new transaction.
+   * Runs part of the body in a savepoint. If this part throws, its writes are undone and the transaction may
+   * continue. On PostgreSQL the transaction cannot continue after a conflict or a lost connection: only the
+   * whole body can then succeed, in a new transaction.
    */
   nested<T>(body: () => Promise<T>): Promise<T>
 }
@@ -92,9 +92,9 @@ export interface Store {
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**
    * Runs one isolated transaction. The body does no I/O except through `tx`, and nothing is stored when it
-   * throws. On PostgreSQL the body may run again: after a conflict with another write, of this or another
-   * copy, or after a lost connection. A refusal that must store something is returned from the body and
-   * thrown after the commit.
+   * throws. On PostgreSQL the body may run again after a lost connection, or after a conflict with another
+   * write of any copy. A refusal that must store something is returned from the body and thrown after the
+   * commit.
    *
    * @throws AppError `temporarily_unavailable` when the store cannot write
    */

@@ -426,8 +426,8 @@ export const tables = (kit: Kit) => {
         organization_id: text('organization_id').$type<OrganizationId>(),
         secret_hash: text('secret_hash').$type<SecretHash>(),
         /**
-         * Name that pages show: the client's own, otherwise a host, of its first redirect URI or of its
-         * metadata document.
+         * Name that pages show: the name that the client gave itself. Without such a name it is the host of
+         * the client's first redirect URI or of its metadata document.
          */
         name: text('name').notNull(),
         registration: json('registration').$type<Registration>().notNull(),
@@ -540,8 +540,8 @@ export const tables = (kit: Kit) => {
   /**
    * A user at a client: the result of a code exchange and the family of its refresh tokens. A session is
    * active while `ended_at` is null and `expires_at` is in the future. From `tokens_valid_until` on, this
-   * server refuses the session's access tokens. Revocation sets `tokens_valid_until`; `/oauth/revoke` and the
-   * deletion of the client do not.
+   * server refuses the session's access tokens. Revoking a session sets `tokens_valid_until`. `/oauth/revoke`
+   * and the deletion of the client end the session without setting it.
    */
   const sessions = once(() =>
     table(
@@ -895,9 +895,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI; for an
-   * expired session only if the client asks for it. A row keeps the content of the logout token, because
-   * user, session and client may be deleted before the delivery.
+   * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI. An expired
+   * session has a row only if the client asks for it (`backchannel_logout_on_expiry`). A row keeps the
+   * content of the logout token, because user, session and client may be deleted before the delivery.
    */
   const logouts = once(() =>
     table(
@@ -921,8 +921,8 @@ export const tables = (kit: Kit) => {
         /** null while the logout waits for delivery. */
         done_at: ms('done_at'),
         /**
-         * Reason of the last failed attempt, or of an end without an attempt; otherwise null, also after a
-         * delivery.
+         * Why the last attempt failed, or why the logout ended without an attempt. It is null before the
+         * first failure and after a delivery.
          */
         failure: text('failure'),
       },
@@ -1008,8 +1008,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Single-use links: for the set-up of the first administrator (without a user), sign-in links made by an
-   * administrator, and links sent by mail.
+   * Single-use links: links for the set-up of the first administrator (without a user), sign-in links made by
+   * an administrator, and links sent by mail.
    */
   const links = once(() =>
     table(
@@ -1044,8 +1044,8 @@ export const tables = (kit: Kit) => {
         /** True when the person requested the link on the registration page. */
         is_registration: bool('is_registration').notNull().default(false),
         /**
-         * The user who was created with the invitation or by its only acceptance. When it is null, acceptance
-         * creates a user.
+         * The user who was created together with the invitation, or who accepted an invitation for one
+         * person. While it is null, acceptance creates a user.
          */
         user_id: id<UserId>('user_id').references(() => users().id, cascade),
         /** The address that a mailed link verifies. */

@@ -73,8 +73,8 @@ const partProblems = async (
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
 /**
- * Returns a problem when the identifier names this server, in any spelling, or a client, so that the audience
- * of a token names only one of them.
+ * Returns a problem when the identifier names a client, or this server in any spelling. The audience of a
+ * token must not name an API and also a client or the server.
  */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)

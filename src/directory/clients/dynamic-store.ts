@@ -91,8 +91,8 @@ export const saveRegistration = async (tx: Transaction, client: DynamicClient): 
 /** Filters of the list; absent ones match all clients. */
 export interface DynamicClientFilter {
   /**
-   * Clients with a consent of a user of this organization, or registered with one of its initial access
-   * tokens.
+   * Matches clients that a user of this organization has allowed, and clients that registered with an initial
+   * access token of this organization.
    */
   organization_id: OrganizationId | undefined
   source: 'registration' | 'document' | undefined

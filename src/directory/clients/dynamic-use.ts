@@ -27,9 +27,9 @@ export const recordDynamic = (
 }
 
 /**
- * Returns the client that a metadata document describes. Updates the stored client when the document differs,
- * unless the document is the copy in the executable: a call that sometimes fails would otherwise make users
- * consent again each time.
+ * Returns the client that a metadata document describes. Updates the stored client when the document differs
+ * from it. The copy in the executable, which replaces a document that cannot be read, never updates the
+ * stored client: users might otherwise have to consent again after each failed call.
  */
 export const noteDocument = async (
   context: Core,

@@ -12,8 +12,9 @@ export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
  * Returns a dynamic client in the form of a stored client. Users are always asked for consent, because no
- * administrator has checked the client. A client that belongs to no organization gets the default one. Its
- * requests use another organization when they name it, or name one of its APIs.
+ * administrator has checked the client. A client that belongs to no organization gets the default one. A
+ * request of this client uses another organization when the request names that organization or one of that
+ * organization's APIs.
  */
 export const asClientRow = ({
   client_id,

@@ -14,8 +14,8 @@ export const insertInitialAccessToken = async (
 }
 
 /**
- * Uses a token once and returns it, so that a token that leaks later registers nothing; undefined when it is
- * unknown, used up or expired.
+ * Takes one of the uses that a token has left, and returns the token; undefined when it is unknown, used up
+ * or expired. The limited number of uses bounds what a leaked token can register.
  */
 export const useInitialAccessToken = async (
   tx: Transaction,

@@ -37,9 +37,9 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Nor
- * may it have the prefix of clients that registered themselves, because such an id is looked up only among
- * them. The characters need no escape in a form or in Basic credentials, except `:` and `/`, which an id that
- * is a URL contains.
+ * may it have the prefix of clients that registered themselves, because an id with this prefix is looked up
+ * only among those clients. The characters need no escape in a form or in Basic credentials, except `:` and
+ * `/`, which an id that is a URL contains.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')

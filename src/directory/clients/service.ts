@@ -104,7 +104,7 @@ export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: Cha
   return { organization_id: id, taken, problems }
 }
 
-/** Returns the logo to store, its new asset, and its problems. */
+/** Returns the field `logo` to store, the new asset, and the problems of the logo. */
 const takeLogo = (
   { organization_id, logo: stored }: Pick<Client, 'organization_id' | 'logo'>,
   { logo }: { logo?: string | null | undefined },
@@ -163,8 +163,8 @@ export const createClient = async (
 }
 
 /**
- * Generates the signing keys that the client needs, before its first token: a first start makes only those of
- * ES256, RS256 and the settings.
+ * Generates the signing keys that the client needs, before its first token. The first start of a server
+ * generates only the keys for ES256, RS256 and the algorithms in the settings.
  */
 const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])

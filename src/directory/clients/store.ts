@@ -111,7 +111,7 @@ export const clientOfRequest = async (
 
 /**
  * True when the client has registered this origin. A metadata document names no origins: a public client with
- * one may use every origin once a user has allowed the client.
+ * a document may use every origin once a user has allowed the client.
  */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)

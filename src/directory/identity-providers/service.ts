@@ -135,7 +135,7 @@ const judgeNew = async (
   }
 }
 
-/** Returns the further problems of a refused new provider, without loading its metadata document. */
+/** Returns the problems that the schema did not find in a new provider. Loads no metadata document. */
 export const reviewNew = async (
   context: Core,
   q: Queries,

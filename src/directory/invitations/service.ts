@@ -75,7 +75,7 @@ export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<P
 }
 
 /**
- * Refuses an invitation into groups to which the caller may not add members: its acceptance would add one.
+ * A caller who may not add members to groups may not invite into groups: acceptance adds a member.
  *
  * @throws AppError 403
  */

@@ -52,8 +52,9 @@ export const takeAssets = (
 }
 
 /**
- * Returns the URL to store for a picture or stylesheet, and the new asset. The stored URL may be sent back;
- * any other URL is a problem, whose `field` is the kind, because its content may have been removed.
+ * Returns the URL to store for a picture or stylesheet, and the new asset. The stored URL may be sent back.
+ * Any other URL is a problem, because the content at that URL may have been removed. The `field` of the
+ * problem is the kind.
  */
 export const takeAsset = (
   organization_id: OrganizationId,

@@ -77,7 +77,7 @@ const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) =
  * Rebuilds the index of an organization in writes of bounded size. A run starts over when the definitions
  * change. Several runs may work at once; the first one that ends has written all rows.
  *
- * @param request_id id of the row in `purges` that requests it
+ * @param request_id id of the row in `purges` that requests the rebuild
  */
 export const rebuildIndex = async (context: Core, request_id: string): Promise<void> => {
   const id = request_id.slice(REQUEST.length) as OrganizationId

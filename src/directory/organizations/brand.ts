@@ -6,7 +6,8 @@ import type { Organization } from './store.ts'
 
 /**
  * Returns the brand of an organization. The accent colour overrides the theme, because organizations share
- * themes and the colour is its own; the custom CSS overrides both, so that it can change everything.
+ * themes, but each chooses a colour of its own. The custom CSS overrides both, so that it can change
+ * everything.
  */
 export const brandOf = (
   { themes }: Core,

@@ -18,8 +18,8 @@ import { administratorNames } from './store.ts'
 type Policies = Pick<Organization, 'settings'>
 
 /**
- * True when people may register themselves in the organization. It takes a mail server, because the link is
- * mailed.
+ * True when people may register themselves in the organization. Registration needs a mail server, because the
+ * link is mailed.
  */
 export const allowsRegistration = ({ mail }: Pick<Context, 'mail'>, organization: Policies): boolean =>
   mail !== undefined && settingsOf(organization).registration !== 'off'

@@ -65,7 +65,7 @@ export const readAttributes = (
     if (definition.editable !== 'user' || !shown.has(id)) continue
     const { name, required } = definition
     const read = readValue(definition, form.get(id))
-    // A box that was never ticked stays unset: nobody has answered no.
+    // An optional box without a stored value stays unset while it is unticked: nobody has answered no.
     const isUntouched = read === false && !required && ownAttribute(attributes, name) === undefined
     const value = isUntouched ? undefined : read
     changes[name] = value

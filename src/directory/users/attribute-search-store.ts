@@ -31,8 +31,8 @@ interface AttributePlan extends Plan {
 }
 
 /**
- * Returns a query for the users who match. It finds them by the first attribute in the index, and checks the
- * other filters for each of them.
+ * Returns a query for the users who match. The query finds users by the first attribute in the index, and
+ * checks the other filters for each of these users.
  */
 const holders = (q: Queries, plan: AttributePlan, condition?: SQL) => {
   const { user_attributes: t, users } = q.tables
@@ -110,7 +110,7 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 
 /**
  * Returns a page of users that have these values. Up to 10,000 matches are read from the index and sorted.
- * With more matches, the list is read in its order, because a page is soon full.
+ * More matches are not sorted: the list is read in its order, because so many matches soon fill a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

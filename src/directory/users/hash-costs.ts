@@ -8,8 +8,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 /** Name of the server's setting that lists the costs of all hashes ever stored. */
 const NAME = 'password_costs'
 /**
- * Maximum number of different costs; only the configured cost is accepted beyond it. A login computes one
- * hash of each cost, so each further cost makes every login slower.
+ * Maximum number of different costs. Once it is reached, only the configured cost can be added. A login
+ * computes one hash of each cost, so each further cost makes every login slower.
  */
 const MAX_COSTS = 6
 

@@ -70,7 +70,7 @@ export const removeSignInLinks = async (
 
 /**
  * Deletes all links for the set-up of the first administrator. Called once that administrator exists, because
- * each of them could make another one.
+ * each link that remains could make another administrator.
  */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables

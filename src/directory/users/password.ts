@@ -71,8 +71,8 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the hash queue of one of `workers` processes, which share all cores but one. 128 jobs may wait for
- * each core, a few seconds of work.
+ * Returns the hash queue of this process. The server has `workers` processes, which share all cores but one.
+ * For each core of a process 128 jobs may wait, a few seconds of work.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)

@@ -27,10 +27,10 @@
  * |                     |                                                   | sorted for each page: the most expensive case,    |
  * |                     |                                                   | for many matches that are far apart in the order  |
  *
- * A term of several words finds the users for whom each word is part of a field. The search index finds all
- * its words of three or more characters at once, and each row found is compared with the shorter words: a
- * match then costs as much as the rows that the longer words find until it. A term is short when all of its
- * words are.
+ * A term of several words finds the users for whom each word is part of a field. The search index answers all
+ * words of three or more characters at once. Each row that it finds is compared with the shorter words, so
+ * the cost of a page includes rows that match only the longer words. A term is short when each of its words
+ * has one or two characters.
  *
  * The totals behind `base` and `all` stop at 10,001 and are cached until users change. `test/bench/lists.ts`
  * measures each strategy.
@@ -310,7 +310,8 @@ const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: 
     return q => (numbers ? numbered(q, numbers) : [collect(q, search, page)])
   }
   // The search index holds an address as given; the list is sorted by its canonical form. The two agree only
-  // before the `@`, so a term with `@` cannot use `beginning`. Nor can several words: their order is free.
+  // before the `@`, so a term with `@` cannot use `beginning`. Nor can a term of several words, because its
+  // words match in any order.
   const others = { ...search, unless: /[@\s]/.test(term) || isShort(term) ? undefined : name }
   const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
   if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {

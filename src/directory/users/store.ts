@@ -130,7 +130,7 @@ export const rolesNamed = async (q: Queries, organization_id: OrganizationId, na
 
 type Derived = 'seq' | 'username_fold' | 'email_fold' | 'search_text'
 
-/** Adds the columns that are derived from the others. Users are looked up by them. */
+/** Adds the derived columns, by which users are looked up. */
 const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
   ...user,
   username_fold: foldIdentifier(user.username),

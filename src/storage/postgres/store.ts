@@ -30,8 +30,8 @@ interface PostgresOptions {
 }
 
 /**
- * Number of connections for reads, and for writes. More would not speed up a database with a few cores, and
- * PostgreSQL allows 100 by default.
+ * Number of connections for reads, and the same number for writes. More would not speed up a database with a
+ * few cores, and PostgreSQL allows 100 by default.
  */
 const CONNECTIONS = 8
 /** Timeout of the read for /readyz, in ms. Load balancers wait for a few seconds. */

@@ -61,8 +61,8 @@ export const transactionOf = (
         return value
       } catch (error) {
         await settleSent(state)
-        // The same snapshot conflicts again and a lost connection has no savepoint, so only a repeat of the
-        // whole body helps (writer.ts).
+        // A savepoint keeps the snapshot, which would conflict again, and a lost connection has no savepoint.
+        // Only a repeat of the whole body helps (writer.ts).
         if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
         await run(`ROLLBACK TO ${name}`)
         await run(`RELEASE ${name}`)

@@ -10,9 +10,9 @@ const MANY = 100_000
 
 /**
  * Compares each index with its table. Returns a finding for each index that differs, and for each unique
- * index with repeated keys. Both are read in order, and the sums of the hashes of all entries are compared,
- * so the time per row is constant. `PRAGMA integrity_check` looks each row up in each index, which takes
- * three times as long per row once the indexes exceed the page cache.
+ * index with repeated keys. The table and each index are read in their own order, and the sums of the hashes
+ * of all entries are compared, so the time per row is constant. `PRAGMA integrity_check` looks each row up in
+ * each index, which takes three times as long per row once the indexes exceed the page cache.
  *
  * @param rows number of rows by table
  * @param onProgress receives the name of each large table before it is read
@@ -72,7 +72,7 @@ const indexesOf = (db: Database, table: string): Index[] => {
     })
 }
 
-/** The number of entries and the sum of their hashes, which do not depend on the order. */
+/** The number of entries and the sum of their hashes. Neither depends on the order of the entries. */
 interface Sum {
   entries: number
   hashes: number

@@ -39,9 +39,9 @@ const shown = (key: string): string =>
     .join(' ')
 
 /**
- * Compares the schema of a database with the one that its migrations make in an empty database. Returns a
- * line for each missing, changed or unknown object. It runs no SQL of the file; without findings, queries on
- * its tables are safe.
+ * Compares the schema of a database with the schema that its migrations make in an empty database. Returns a
+ * line for each missing, changed or unknown object. The comparison runs no SQL of the file. Without findings,
+ * queries on the tables are safe.
  */
 export const schemaFindings = (db: Database): string[] => {
   const found = schemaOf(db)
@@ -59,7 +59,7 @@ export const schemaFindings = (db: Database): string[] => {
 /**
  * Checks the schema.
  *
- * @throws StorageError when it differs from that of the migrations
+ * @throws StorageError when it differs from the schema that the migrations make
  */
 export const requireSchema = (db: Database): void => {
   const [finding] = schemaFindings(db)

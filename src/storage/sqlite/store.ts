@@ -148,8 +148,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   const writer = openWriter(options)
   const reader = openReader(options.path)
   const reads = sqliteQueries(reader, () => {})
-  // Outside a transaction a statement would commit immediately: after the transaction was lost, or after its
-  // body has ended.
+  // A statement is refused after its transaction was lost or its body has ended, because outside a
+  // transaction it would commit immediately.
   const writes = sqliteQueries(writer, () => {
     if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
   })

@@ -34,8 +34,8 @@ const bare = {
 const fields = ['factors']
 
 /**
- * Returns the client info for a notice; only the language when an administrator made the change, because
- * address and browser would be those of the administrator.
+ * Returns the client info for a notice. When an administrator made the change, it contains only the language,
+ * because address and browser would be those of the administrator.
  */
 const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>) =>
   actor.id === id ? client_info : { locale: client_info.locale }
