@@ -43,8 +43,8 @@ interface AuthenticationResult extends AuthenticationMethod {
   /** Time of the authentication in milliseconds: now if undefined, 0 when the time is unknown. */
   auth_time?: number | undefined
   /**
-   * Start of the login in milliseconds. A login that replaces another, such as after a change of password,
-   * gets the start of that one.
+   * Start of the login in milliseconds. When the login replaces an earlier one, for example after a change of
+   * the password, this is the start of the earlier login.
    */
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */

@@ -97,7 +97,7 @@ export const confirmingUser = async (
   return logins.find(({ user_id }) => user_id === hinted_user_id)
 }
 
-/** Renders the page on which a logged-in user confirms who they are, by a way to log in that they have. */
+/** Renders the page on which a logged-in user confirms their identity, by one of their ways to log in. */
 const confirmPage = async (
   context: Context,
   browser: BrowserSession,

@@ -95,8 +95,8 @@ const inputOf = (
     ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
-  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Its mistakes then repeat
-  // those of --redirect and are not reported.
+  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Mistakes of the derived
+  // URI repeat those of --redirect and are not reported.
   const problems = parsed.error.issues.filter(
     ({ path: [field] }) =>
       optionOf[String(field)] !== undefined && (field !== 'post_logout_redirect_uris' || postLogoutRedirect),

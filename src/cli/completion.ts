@@ -22,7 +22,7 @@ const flagsOf = (command: Command): string[] =>
 
 /**
  * Returns the script for bash. The script lists the words that may follow each command, and the values of
- * each option that takes one of a list.
+ * each option with a fixed list of values.
  */
 const bash = (nodes: Node[]): string => {
   const paths = nodes.slice(1).map(({ path }) => `' ${path}'`)

@@ -15,7 +15,7 @@ export interface CommandCall {
 /** Commands whose output describes all commands. Only the parser knows all of them. */
 export const ABOUT_ALL = ['completion', 'man']
 
-/** An option that takes one value or none, such as `--url <url>` or `-o, --output <form>`. */
+/** Matches an option without a value, or with one required value, such as `-o, --output <form>`. */
 const PLAIN = /^(?:-\w, )?(--[a-z][a-z-]*)( <[\w-]+>)?$/
 
 /**
@@ -41,8 +41,8 @@ export const directCall = ([name = '', ...args]: readonly string[]): CommandCall
 }
 
 /**
- * True when the words fit the command: none when it has no argument, one or more when its only argument takes
- * several words.
+ * True when the words fit the command. A command without arguments takes no words. A command whose only
+ * argument is a list, such as `<command...>`, takes one word or more. All other commands need the parser.
  */
 const takes = ({ arguments: all = [] }: CommandRow, operands: string[]): boolean =>
   operands.length === 0 ? all.length === 0 : all.length === 1 && /^<.*\.\.\.>$/.test(all[0]?.[0] ?? '')

@@ -6,8 +6,8 @@ import { ABOUT_ALL, type CommandCall } from './direct-call.ts'
 import { exitCodes } from './exit-codes.ts'
 
 /**
- * Returns the commands whose names begin with the word `first`. It returns all commands when no name does,
- * and when the output of the command describes all commands.
+ * Returns the commands whose names begin with the word `first`. Returns all commands when there is no such
+ * command, and when the output of the command describes all commands.
  */
 const rowsFor = (first: string | undefined): readonly CommandRow[] => {
   const own = commands.filter(({ name }) => name.split(' ')[0] === first)
@@ -66,8 +66,9 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
 }
 
 /**
- * Adds a suggestion to the error of an unknown option or command: the setting with the name of the option,
- * because settings have no options and newcomers try `--port`, or `serve` for a command such as `start`.
+ * Adds a suggestion to the error of an unknown option or command. For an option such as `--port` it names the
+ * setting, because newcomers look for options where there are only settings. For a command such as `start` it
+ * names `serve`.
  */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []

@@ -12,7 +12,7 @@ import { openLog } from './log.ts'
 
 /** Milliseconds after SIGTERM within which requests in flight may finish. The process ends within 2 s. */
 const DRAIN_MS = 1_500
-/** Milliseconds within which the trace collector may accept the last spans, a part of the same 2 s. */
+/** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */
 const LAST_SPANS_MS = 250
 
 /** A started server, as its ready line and the banner show it. */

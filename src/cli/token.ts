@@ -38,8 +38,8 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
-  // A development server may run while the current folder holds an instance. A token of the instance would be
-  // refused by that server, so the message names the directory of the server.
+  // The token is for the instance in the current folder. A development server that also runs would refuse
+  // this token, so the message names the directory of that server.
   const other = !file && options.dataDir === undefined && sources.data_dir === 'default' && latestRunning()
   if (other)
     console.error(

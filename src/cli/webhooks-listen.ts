@@ -40,7 +40,7 @@ interface Source {
 /** Milliseconds between two polls, short enough that a developer sees no delay. */
 const POLL = SECOND / 2
 const BATCH = 100
-/** Milliseconds that each read goes back in time, because an event may become visible after a later one. */
+/** Milliseconds before the newest event at which each read starts, because events may become visible late. */
 const LATE = 10 * SECOND
 /** Milliseconds within which a receiver must answer, the same as for a webhook (webhooks/send.ts). */
 const TIMEOUT = 15 * SECOND

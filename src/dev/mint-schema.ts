@@ -41,7 +41,7 @@ export const Mint = z.strictObject({
    */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),
   kind: oneOf(['access_token', 'id_token']).default('access_token'),
-  /** Makes an invalid token that a verifier has to refuse for this reason. */
+  /** Makes the token invalid in the named way, so that a verifier has to refuse it. */
   bad: oneOf(badTokenNames).optional(),
 })
 export type Mint = z.output<typeof Mint>

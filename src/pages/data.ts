@@ -537,7 +537,7 @@ export interface AccountSecurityPage extends AccountFrame {
   remove_action: string
   rename_action: string
   codes_action: string
-  /** `has_password` is false for a user without a password. The link then sets the first one. */
+  /** False for a user without a password. `change_password_url` then leads to setting the first one. */
   has_password: boolean
   change_password_url: string
   /**

@@ -42,11 +42,11 @@ const BATCH = 10
 /**
  * Makes the instance match the file, through the services of the admin API. Up to 25 entries without `prune`
  * are one transaction. Other files are rehearsed first, then applied in transactions of 10 changes, with
- * other writes between them. When a concurrent change makes one of them fail, the earlier ones stay, and the
- * error gives the number of their changes. A plan is the rehearsal alone.
+ * other writes between them. When a concurrent change makes a transaction fail, earlier transactions stay,
+ * and the error gives the number of their changes. A plan is the rehearsal alone.
  *
- * @throws SeedError with the mistakes of the file, without sections that refer to a section with mistakes;
- * StorageError when another server goes on applying a seed
+ * @throws SeedError with the mistakes of the file; a section that refers to a section with mistakes is
+ * skipped. StorageError when another server is still applying a seed
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)

@@ -75,7 +75,7 @@ export const ApiForm = (props: {
         problem && setEdits({ since: problem, names: [...edited, (target as HTMLInputElement).name] })
       }
       onInvalidCapture={event => {
-        // The browser moves the focus to the first of these fields.
+        // The browser moves the focus to the first invalid field.
         const first = event.currentTarget.querySelector<HTMLInputElement>(
           ':is(input, textarea, select):invalid',
         )

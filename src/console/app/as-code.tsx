@@ -106,7 +106,7 @@ const readMore = async (section: Section, { organization_id }: Values): Promise<
   }
 }
 
-/** Shows forms of code in one line, which open below it. */
+/** Shows a card of code. Each form of the code is one line that a click expands. */
 export const CodeCard = ({ children }: { children: ComponentChildren }) => (
   <section class="card about-change">
     <h2 class="unseen">{text.title}</h2>

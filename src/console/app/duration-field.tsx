@@ -53,7 +53,7 @@ export const DurationField = (props: {
       bad={isGood(typed) ? undefined : say(words.common.duration, { example: from })}
       onValue={text => {
         setTyped(text)
-        // Another text counts as a change, too. The field does not let it be sent.
+        // An invalid text is also reported as a change. The field keeps the form from sending that text.
         onValue(text === '' ? null : isGood(text) ? read(text) : (text as never))
       }}
     />

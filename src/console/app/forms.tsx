@@ -13,8 +13,8 @@ type Values = Record<string, unknown>
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 /**
- * Returns the state of a form that changes an object. Its PUT has the changed fields only, so that it leaves
- * other people's changes of the other fields.
+ * Returns the state of a form that changes an object. The PUT of the form has only the changed fields, so
+ * that other fields keep what other people have saved meanwhile.
  */
 export const useEdit = <T extends object>(
   path: string,
@@ -125,8 +125,8 @@ const Difference = ({ stored, changed, path }: { stored: object; changed: object
 }
 
 /**
- * Shows the form of an object: its fields, a bar with the button to save and a refusal, and a dialog when
- * another person has changed the object.
+ * Shows the form of an object. While there are changes, a bar shows the button to save, and the refusal of a
+ * save. A dialog is shown when another person has changed the object.
  */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>

@@ -39,7 +39,9 @@ const kinds = {
 
 type Kind = keyof typeof kinds
 
-/** Returns the only object whose name or text beside it is the typed text. */
+/**
+ * Returns the object whose name, or the text beside it, is the typed text; undefined unless exactly one fits.
+ */
 const named = (kind: Kind, found: Found[], typed: string): Found | undefined => {
   const wanted = typed.toLowerCase()
   const fitting = found.filter(each =>
@@ -56,7 +58,10 @@ export const NameFilter = (props: {
   kind: Kind
   label: string
   name?: string
-  /** Text below the field of a form. In a filter, which has none, the beginning of a name is enough. */
+  /**
+   * Text below the field, set in forms only. In a filter, the beginning of a name is enough if it finds one
+   * object.
+   */
   hint?: string
   /** Id that the field has at first. */
   id?: string
@@ -73,7 +78,8 @@ export const NameFilter = (props: {
   const only = hint === undefined && found.length === 1 ? found[0] : undefined
   const one = isRead ? (named(kind, found, typed) ?? only) : undefined
   const id = (kind === 'client' ? one?.client_id : one?.id) ?? typed
-  // A list waits for the id. A form may be sent before that, and must not be sent without the typed text.
+  // A filter waits until the id is known. A form gets the typed text at once, because the person may send the
+  // form before the id is known.
   const isReady = isRead || hint !== undefined
   useEffect(() => {
     if (isReady) onId(id)

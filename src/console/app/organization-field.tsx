@@ -9,7 +9,8 @@ import { words } from './words.ts'
  */
 export const OrganizationField = (props: { hint?: string; id?: string; onValue(id: string): void }) => {
   const { onValue, ...more } = props
-  // The name is also the id of the input, so a form that opens over a filter needs another name.
+  // In a form (`hint`) the field has another name than in a filter. The name is also the id of the input, and
+  // a form may open over a filter.
   const path = mayOnServer('organizations:read') ? '/organizations?limit=2' : undefined
   const { data } = useObject<PageOf<unknown>>(path)
   if (!data || (data.data.length < 2 && !more.id)) return null

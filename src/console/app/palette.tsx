@@ -134,7 +134,10 @@ const Panel = (props: { opening: number }) => {
   const meant = [...actions, ...ownSettings(person.value?.organization_id ?? '')].filter(each =>
     isMeant(each, typed),
   )
-  /** An exact title comes first, then actions before objects; in each, titles that begin with the text. */
+  /**
+   * Ranks an exact title first, then screens and actions, then objects. In each of these two groups, titles
+   * that begin with the text come first.
+   */
   const rank = (each: Found): number => {
     const title = each.title.toLowerCase()
     if (title === typed) return 0

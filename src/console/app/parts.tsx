@@ -145,8 +145,9 @@ const RequestId = ({ id }: { id: string }) => (
 )
 
 /**
- * Shows a refused call. In a form it leaves out refusals that are shown beside their field, and moves the
- * focus to the first of these fields, or to its refusal where no single field can have the focus.
+ * Shows a refused call. In a form it leaves out the refusals that are shown beside fields, and moves the
+ * focus to the first refused field. If no single input of that field can have the focus, its refusal gets the
+ * focus.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)

@@ -15,7 +15,7 @@ export const useRoles = (organization_id: string | undefined, isRead = true) => 
   /** Roles of all pages and searches so far, by name. */
   const known = useRef(new Map<string, Role>()).current
   for (const role of list.items) known.set(role.name, role)
-  // The field stays while a narrower list is shown, or is read.
+  // Once the list had more than one page, the search field stays, also when a search leaves fewer roles.
   const isLong = useRef(false)
   isLong.current ||= list.hasMore
   return { list, known, search, setSearch, isSearched: wanted !== '', isLong: isLong.current }
@@ -36,7 +36,7 @@ export const RoleChecks = (props: {
 }) => {
   const { roles, chosen, about, isOffered = () => true, onChosen } = props
   const { list, known, search, setSearch, isSearched, isLong } = roles
-  // A role that was chosen keeps its place when it is no longer.
+  // A role that was chosen keeps its place in the list after it is unticked.
   const kept = useRef(new Set<string>()).current
   for (const name of chosen) kept.add(name)
   const found = list.items.filter(isOffered).map(({ name }) => name)

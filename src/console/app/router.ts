@@ -27,7 +27,9 @@ export const follow = (): void => {
   fragment.value = placeHere()
 }
 
-/** Number of screens opened so far by a link. A link to the current screen resets it. */
+/**
+ * Number of screens opened so far by a link. A link to the current screen counts too, and resets the screen.
+ */
 export const opened = signal(0)
 /** Number of visits so far: opened screens, and changes of the heading. */
 const visits = signal(0)

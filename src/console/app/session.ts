@@ -138,10 +138,11 @@ const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 export class SessionError extends Error {}
 
 /**
- * Redirects to the login page, or handles the redirect back. Resolves when there is a token. Never resolves
- * in the window that only renews the token.
+ * Redirects to the login page, or handles the redirect back. Resolves when there is a token, except in the
+ * window that only renews the token: that window sends the token to the console and closes.
  *
- * @throws SessionError when the page cannot sign the person in, and after the token was renewed
+ * @throws SessionError when the page cannot sign the person in, and in the window that has sent a renewed
+ * token
  */
 export const startSession = async (): Promise<void> => {
   const { origin, pathname, search, hash } = location

@@ -104,7 +104,7 @@ const Scopes = (props: { scopes: Scope[]; roles: Options; onScopes(scopes: Scope
   </Card>
 )
 
-/** Edits the scopes of the API that each application may request. */
+/** Edits which scopes of the API each application may request. */
 const Clients = (props: { api: Api; options: Options; onClients(clients: Api['clients']): void }) => {
   const { api, options, onClients } = props
   const scopes = api.scopes.flatMap(({ name }) => name || [])

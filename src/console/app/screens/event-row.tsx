@@ -140,7 +140,9 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
   return runs.flatMap(run => (run.length < RUN ? run.map(event => [event]) : [run]))
 }
 
-/** Returns the time that a run took, unless its events have the same second, which the line shows anyway. */
+/**
+ * Returns the period of a run. Empty when all its events are in one second, because the line shows that time.
+ */
 const spanOf = (oldest: LogEvent, newest: LogEvent): string =>
   oldest.timestamp.slice(0, 19) === newest.timestamp.slice(0, 19)
     ? ''

@@ -76,7 +76,7 @@ export const EventsScreen = () => {
   const change = (changed: Partial<Filters>) => setFilters(filters => ({ ...filters, ...changed }))
   const isFiltered = Object.values(filters).some(Boolean)
   const { from: _, to, ...streamed } = settled
-  // The stream has no end, so a filter that has one is not followed.
+  // The stream has no end, so a filter with an end time is not followed.
   const mayFollow = to === ''
   const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
   // Each time the stream opens, the list is read again, because the stream has no earlier events.

@@ -23,8 +23,9 @@ const kinds: [Kind, text: string, redirect: string][] = [
 ]
 
 /**
- * True when another program on the device could receive the answer at one of the addresses: on loopback, or
- * with a scheme of its own. People are then asked for consent: https://www.rfc-editor.org/rfc/rfc8252#section-8.6
+ * True for a native application with an address on loopback or with a scheme of its own. Another program on
+ * the device could receive the answer there, so people are asked for consent:
+ * https://www.rfc-editor.org/rfc/rfc8252#section-8.6
  */
 const isSharedAddress = (kind: Kind, redirect_uris: string[]): boolean =>
   kind === 'native' && redirect_uris.some(uri => !/^https:/i.test(uri))

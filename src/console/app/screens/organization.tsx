@@ -16,7 +16,9 @@ import { TermsSettings } from './terms.tsx'
 type Organization = (typeof OrganizationAnswer)['_output']
 type Settings = Organization['settings']
 
-/** It has no button for deletion, because its administrators manage the whole instance. */
+/**
+ * The default organization. It cannot be deleted here, because its administrators manage the whole instance.
+ */
 const DEFAULT = 'org_default'
 
 const Names = (props: { values: Organization; onChange(change: Partial<Organization>): void }) => {

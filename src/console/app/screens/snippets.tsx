@@ -24,7 +24,10 @@ const Command = ({ text }: { text: string }) => {
 
 const program = serverProgram()
 const PLACEHOLDER = 'YOUR_SECRET'
-/** The first program names the page that has the second one, which this card shows too. */
+/**
+ * Sentence of the first program that points to another page for the second program. {@link BELOW} replaces
+ * the sentence when this card shows the second program too.
+ */
 const ELSEWHERE = /The server that\s+uses it is in/
 const BELOW = 'app.mjs below uses it; both are in'
 

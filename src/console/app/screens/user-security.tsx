@@ -59,8 +59,8 @@ interface Factor {
 }
 
 /**
- * Shows the authenticator apps and passkeys of a user. A removal that takes the user's only way in is asked
- * about again, because the user then needs a link from an administrator.
+ * Shows the authenticator apps and passkeys of a user. To remove the user's only way to sign in, the person
+ * has to confirm twice, because the user then needs a link from an administrator.
  */
 export const Factors = ({ id }: { id: string }) => {
   const list = useObject<PageOf<Factor>>(`/users/${id}/factors`)

@@ -100,8 +100,8 @@ const Deliveries = ({ id }: { id: string }) => {
 }
 
 /**
- * Screen of one webhook. Events of all organizations are offered to the default organization alone, because a
- * tenant must not see those of others.
+ * Screen of one webhook. Only the default organization is offered the events of all organizations, because a
+ * tenant must not see the events of other tenants.
  */
 export const WebhookScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Webhook>(`/webhooks/${encodeURIComponent(id)}`)
