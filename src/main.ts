@@ -2,8 +2,8 @@
 import { VERSION_LINE } from './lib/version.ts'
 
 const args = process.argv.slice(2)
-// `--version` loads no parser and no settings, because these take three times as much CPU time as the start
-// of the runtime.
+// `--version` loads no parser and no settings, because loading them takes three times as much CPU time as
+// starting the runtime.
 if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
   console.log(VERSION_LINE)
   process.exit(0)

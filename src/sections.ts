@@ -8,9 +8,9 @@ import { offersPasskeys } from './lib/passkey-site.ts'
 import { metricsPage } from './operations/metrics.ts'
 
 /**
- * The routes of the server. A path belongs to the first section whose pattern matches it. A section is loaded
- * by the first request to it, which shortens the start and saves the memory of sections that an instance does
- * not use.
+ * The routes of the server. A path belongs to the first section whose pattern matches it. The first request
+ * to a section loads it. Loading sections late shortens the start and saves the memory of sections that an
+ * instance does not use.
  */
 export const sections = (context: Context, metrics: () => Promise<string>): readonly Section[] => [
   {

@@ -59,8 +59,8 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 
 /**
  * Attempts the due messages, several concurrently, until none is left. One organization whose deliveries all
- * hang delays no other organization. A message stays in the queue until the outcome of its attempt is stored,
- * so it is sent again when the process dies before that. `more` resolves when there may be new messages.
+ * hang delays no other organization. A message stays in the queue until the outcome of its attempt is stored.
+ * When the process dies earlier, the message is sent again. `more` resolves when there may be new messages.
  *
  * @returns the number of attempts
  */
@@ -120,8 +120,8 @@ export const deliverDue = async <M extends Message>(
 
 /**
  * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
- * stale. On PostgreSQL claims end with their leases. A failed message whose next attempt is less than a lease
- * away looks claimed too, and is tried before its pause has ended.
+ * stale. There a failed message whose next attempt is less than a lease away looks claimed too, so it is
+ * tried before its pause has ended. On PostgreSQL claims end with their leases.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,
@@ -165,7 +165,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
     }
     isRunning = false
   }
-  // The round starts in a task of its own, because the write that added the message waits for its listeners.
+  // `setTimeout` starts the round in a task of its own, because a write returns only after the listeners do.
   context.store.onChange(topics => {
     if (!topics || topics.has(queue.topic)) setTimeout(round)
   })

@@ -8,8 +8,8 @@ export const installedProgram: readonly string[] = [process.execPath, ...source]
 
 /**
  * Returns the path of the running executable. A child process that exchanges messages with this process, or
- * opens its database, needs the same version. After an upgrade `process.execPath` names the new file or no
- * file, but on Linux /proc still leads to the old one:
+ * opens the same database, must have the same version. After an upgrade `process.execPath` names the new file
+ * or no file, but on Linux /proc still leads to the old file:
  * https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html
  */
 export const runningExecutable = (): string => {

@@ -1,11 +1,11 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Maximum for each anchor: the number of its uses, multiplied by the number of aliases inside it. Without a
+ * Maximum product, for each anchor, of the number of its uses and the number of aliases inside it. Without a
  * maximum, nested aliases could expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
-/** Maximum number of values after aliases are expanded. A seed file of 100,000 users has a tenth of them. */
+/** Maximum number of values after aliases are expanded. A seed file of 100,000 users has a tenth of it. */
 const MAX_VALUES = 8_000_000
 /** Maximum number of levels; a seed file has fewer than ten. */
 const MAX_DEPTH = 100

@@ -5,7 +5,8 @@ export interface AssertedProfile {
   readonly email?: string | undefined
   /**
    * True when the provider says that the address is verified. Account linking may still distrust the address.
-   * SAML has no such statement: without an attribute that a mapping names, the field is true.
+   * SAML has no such statement. The field is true unless a mapping names an attribute for it; then the value
+   * of this attribute decides.
    */
   readonly email_verified: boolean
   readonly username?: string | undefined

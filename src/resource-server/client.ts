@@ -66,13 +66,16 @@ export class TokenRequestError extends Error {
 }
 
 /**
- * Milliseconds between the renewal of a token and its expiry, so that a token outlives the request that
- * carries it.
+ * Minimum milliseconds between the renewal of a token and its expiry, so that a token outlives the request
+ * that carries it. A token that lives for less than two minutes is renewed closer to its expiry.
  */
 const RENEW_BEFORE = 60_000
-/** Maximum random share that prolongs `RENEW_BEFORE`, so that many instances do not renew simultaneously. */
+/**
+ * Maximum random share that is added to the time between renewal and expiry, so that many instances do not
+ * renew simultaneously.
+ */
 const JITTER = 0.1
-/** Milliseconds after a failed renewal before the next attempt. The current token remains in use. */
+/** Milliseconds between two attempts to renew a token. The current token remains in use. */
 const RETRY_AFTER = 10_000
 
 /**

@@ -65,8 +65,8 @@ function refuseUnguarded({ all, guarded }: Routes) {
 }
 
 /**
- * Plugin that guards each route with `config.auth` before its body is read, and sets `request.claims`.
- * Register it before the routes. It adds `schema.security` for OpenAPI.
+ * Plugin that guards the routes that have `config.auth`. It checks a request before the body is read, and
+ * sets `request.claims`. Register the plugin before the routes. It adds `schema.security` for OpenAPI.
  *
  * @throws Error at the start of the app, when a route with `config.auth` was registered before the plugin or
  * outside its scope

@@ -34,8 +34,8 @@ export type KeySet = {
 /** Share of the lifetime after which the set is refreshed in the background. */
 const REFRESH_FROM = 0.8
 /**
- * Milliseconds between attempts to reach an issuer that does not answer. They double from `first` to `max`,
- * because a restart takes seconds and an outage longer.
+ * Milliseconds between attempts to reach an issuer that does not answer. The pause doubles from `first` to
+ * `max`, because a restart takes seconds and an outage longer.
  */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
@@ -44,8 +44,8 @@ const BACKOFF = { first: 1_000, max: 60_000 }
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**
- * An unknown kid causes no further refresh for `for` milliseconds, so that a repeated forged token does not.
- * At most `count` kids of at most `length` characters are remembered.
+ * A kid that is still unknown after a refresh causes no further refresh for `for` milliseconds, so that a
+ * repeated forged token causes few. At most `count` kids of at most `length` characters are remembered.
  */
 const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 
@@ -67,7 +67,7 @@ function createCache(options: KeySetOptions) {
   let failure: Failure | undefined
   let pending: { done: Promise<void>; startedAt: number } | undefined
 
-  /** Returns the age of the set; after the clock was set back, the age at which a refresh is due. */
+  /** Returns the age of the set. If the clock was set back, returns the age at which a refresh is due. */
   function age(): number {
     const elapsed = now() - loadedAt
     if (elapsed >= 0) return elapsed

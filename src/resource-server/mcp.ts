@@ -44,7 +44,7 @@ export type Protection = {
   /** Path of the metadata document: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
   readonly metadataPath: string
   /**
-   * Checks a request. Every path is guarded, except `metadataPath` and the open ones. Both are compared
+   * Checks a request. Every path is guarded, except `metadataPath` and the open paths. Paths are compared
    * exactly, because frameworks differ in the spellings of a path that they accept.
    */
   check(request: ResourceRequest): Promise<Checked>

@@ -24,7 +24,7 @@ export type VerifierOptions = {
   resource?: string | undefined
   /**
    * Id of the only accepted organization, with or without `org_`; not its slug. Required with `resource`.
-   * Default: any organization.
+   * Default with `audience`: any organization.
    */
   realm?: string | undefined
   /** Allowed clock difference. Default 5: synchronized machines differ by less than a second. */

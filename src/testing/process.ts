@@ -109,8 +109,8 @@ const freePort = (): Promise<number> =>
   })
 
 /**
- * Resolves to the ready line of the server. Rejects with the server's output when the process ends without
- * one.
+ * Resolves to the ready line of the server. Rejects with the server's output when the process ends before it
+ * has written this line.
  */
 const readyLine = (child: ChildProcess): Promise<ReadyLine> =>
   new Promise((resolve, reject) => {

@@ -247,7 +247,7 @@ interface EventFilter extends OfOrganization {
   after?: number
 }
 
-/** Test controls of a development server. A call that the server refuses throws an Error with its answer. */
+/** Test controls of a development server. A refused call throws an Error with the server's answer. */
 export interface Controls {
   /** Mints a token with any claims, for an existing or made-up user, or for the client itself. */
   mint(options?: MintOptions): Promise<Minted>

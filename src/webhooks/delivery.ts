@@ -29,8 +29,8 @@ const BATCH = 200
 /** Range of `seq` that one query scans; a scan holds the event loop for about 1 ms. */
 const WINDOW = 1_000
 /**
- * Milliseconds after which a webhook with more events yields to other webhooks, so that one that catches up
- * does not hold them up.
+ * Milliseconds after which a webhook with more events ends its turn, so that a webhook that catches up does
+ * not delay other webhooks.
  */
 const TURN = 5 * SECOND
 /** Milliseconds that a sender has for its turn: longer than `TURN` plus the timeout of the last attempt. */
@@ -114,7 +114,7 @@ const switchOff = async (
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
 }
 
-/** Stores a failed attempt, and either sets the time of the next one or switches the webhook off. */
+/** Stores a failed attempt, and either sets the time of the next attempt or switches the webhook off. */
 const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> =>
   context.store.write(async tx => {
     const now = context.clock.now()
@@ -207,7 +207,8 @@ const queue: Queue<Webhook> = {
   at_once_each: 4,
   lease: LEASE,
   due: listDueWebhooks,
-  // A webhook may be due again in the same millisecond, after a turn that moved its cursor.
+  // The claim compares the cursor too, because a turn may end in the millisecond in which the webhook became
+  // due. The webhook is then due again with the same `next_attempt_at`.
   claim: (tx, hook, until) => saveTurn(tx, hook, { next_attempt_at: until, idle: false }, hook.cursor),
   release: releaseWebhooks,
   attempt: takeTurn,

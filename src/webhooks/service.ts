@@ -171,7 +171,7 @@ export const updateWebhook = (
     return changed
   })
 
-/** Returns the columns that make an enabled webhook due now and forget its failures. */
+/** Returns the columns that clear the failures of a webhook and, when it is enabled, make it due now. */
 const startedAt = (now: number, enabled: boolean) => ({
   attempts: 0,
   failing_since: null,

@@ -62,15 +62,15 @@ export type AuthorizeRequest = AuthorizeTarget & {
 }
 
 /**
- * Reads the client_id, the first step of validation.
+ * First step of validation: reads the client_id.
  *
  * @throws OAuthError `invalid_request`, to be shown as a page
  */
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Reads the redirect URI, the state and the response mode, the second step. A response mode that cannot be
- * used is refused by the third step, which sends the error in the query.
+ * Second step of validation: reads the redirect URI, the state and the response mode. A response mode that
+ * cannot be used is refused by the third step, which sends the error in the query.
  *
  * @throws OAuthError `invalid_request`, to be shown as a page and never redirected
  * (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1)
@@ -103,7 +103,8 @@ export const scopesWith = (
   apis.length === 0 ? client.scopes : [...client.scopes, ...apis.flatMap(api => scopesAt(api, client) ?? [])]
 
 /**
- * Reads all other parameters, the third step. `apis` are the APIs that the parameter `resource` names.
+ * Third step of validation: reads all other parameters. `apis` are the APIs that the parameter `resource`
+ * names.
  *
  * @throws OAuthError to be sent to the redirect URI with its state
  */
@@ -173,7 +174,10 @@ const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
     throw invalidParameter('response_mode')
 }
 
-/** Returns a value of at most `maxLength` characters: requests are stored, and ID tokens have the nonce. */
+/**
+ * Returns a value of at most `maxLength` characters. The length is limited, because requests are stored and
+ * ID tokens contain the nonce.
+ */
 const limited = (values: ReadonlyMap<string, string>, name: string, maxLength: number) => {
   const value = values.get(name)
   if (value !== undefined && value.length > maxLength) throw invalidParameter(name)

@@ -70,8 +70,8 @@ const readMethods = (document: object, keys: Keys): Methods => {
 }
 
 /**
- * Reads the metadata document of a client, whose `client_id` must be the document's own URL. Unknown members,
- * and grants that such a client cannot have, are left out, not refused.
+ * Reads the metadata document of a client. Its member `client_id` must be the URL of the document. Unknown
+ * members, and grants that such a client cannot have, are left out, not refused.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-4
  *
  * @param client_id the URL of the document

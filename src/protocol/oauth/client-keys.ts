@@ -12,7 +12,7 @@ export type AssertionAlg = (typeof assertionAlgs)[number]
 export interface ClientKeys {
   /** False for a client that may also use the method `none`. */
   readonly is_required: boolean
-  /** The only algorithm that its assertions may have; undefined allows every supported algorithm. */
+  /** The only algorithm that the client's assertions may have; undefined allows every supported algorithm. */
   readonly alg: AssertionAlg | undefined
   readonly source: { readonly jwks: JSONWebKeySet } | { readonly jwks_uri: string }
 }
@@ -23,7 +23,7 @@ const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
-/** Returns the length in bits, a multiple of 8, of a number in base64url; infinity for any other value. */
+/** Returns the bits of a number in base64url, rounded down to whole bytes; infinity unless it is a string. */
 const bitsOf = (text: unknown) =>
   typeof text === 'string' ? Math.floor((text.length * 6) / 8) * 8 : Number.POSITIVE_INFINITY
 

@@ -90,7 +90,8 @@ const readRedirectUris = (body: object): readonly string[] => {
 
 /**
  * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
- * refused, because clients list all that they know. The answer lists those that are registered.
+ * refused, because clients list all that they know. The answer lists the grants and response types that are
+ * registered.
  *
  * @param mayAsk whether a dynamic client may ever be given this scope
  * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`

@@ -128,8 +128,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
     hinted_user_id === undefined ? usable : usable.filter(({ user_id }) => user_id === hinted_user_id)
   const chosen = hinted.find(({ id }) => id === chosen_login_id)
   if (chosen_login_id !== undefined && !chosen) {
-    // The chosen login is no longer usable, or its user is not the user of the hint. The second case is
-    // refused, because asking for a login again would loop.
+    // Either the chosen login is no longer usable, or its user is not the user of the hint. In the second
+    // case the request is refused, because asking for a login again would loop.
     const isSomeoneElse = usable.some(({ id }) => id === chosen_login_id)
     return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
   }
@@ -147,7 +147,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   const change = dueChange(login)
   if (change === 'enrol' && !login.may_enrol)
     return { step: 'refuse', error: 'unmet_authentication_requirements' }
-  // With prompt=none the error names the missing change, because a new login alone would not help.
+  // With prompt=none the error is that of the change and not login_required, because a login would not help.
   const mayChange = isProven || isFresh(login, facts.now) || prompts.includes('none')
   if (change) return { step: mayChange ? change : 'login', login }
   if (login.attributes_due) return { step: 'attributes', login }

@@ -12,7 +12,7 @@ export type ParameterMap = {
   readonly irregular: ReadonlyMap<string, 'empty' | 'repeated' | 'malformed'>
 }
 
-/** Maximum number of parameters, more than any standard request has. It bounds the work for strangers. */
+/** Maximum number of parameters, so that strangers cause little work. No standard request has as many. */
 const maxParameters = 100
 
 /** Decodes application/x-www-form-urlencoded. Returns undefined for a broken escape or invalid UTF-8. */

@@ -6,8 +6,8 @@ const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
  * Schemes without a dot that no client may register with `any_scheme`, because browsers run, show or handle
- * them. `http` and `https` are here too: `checkRegistrable` has accepted their valid URIs before it reads
- * this set.
+ * them. `checkRegistrable` does not read this set for https or for http on a loopback host. The entry `http`
+ * refuses http on other hosts.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(
@@ -18,7 +18,7 @@ const unsafeSchemes = new Set(
 /**
  * Returns why a redirect URI cannot be registered, or undefined when it can. A redirect URI must use https,
  * http on a loopback host, or a private-use scheme. A private-use scheme contains a dot
- * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); schemes that run or show content contain none. The
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); schemes that run or show content contain no dot. The
  * host is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
  *
  * @param schemes `any_scheme` also allows a scheme without a dot, which editors use (`cursor:`), unless the

@@ -18,7 +18,7 @@ export const levelWith = (type: FactorType): number => (type === 'passkey' ? 3 :
 
 /**
  * Returns the level that `acr_values` requests: the weakest of the supported values, or 0 when no value is
- * supported. Any one of them satisfies the client.
+ * supported. The weakest is enough, because any one of the requested values satisfies the client.
  */
 export const wantedLevel = (acr_values: readonly string[], supported: readonly string[]): number => {
   const levels = acr_values.filter(value => supported.includes(value)).map(levelOf)
@@ -47,8 +47,8 @@ export interface RequiredFactor {
 /**
  * Returns what a login still requires. A user with a second factor proves it at every login. A remembered
  * browser replaces the proof, unless the organization requires a passkey or the client's `acr_values` ask for
- * a level. A user whose factors do not reach the required level enrols one that does. Existing factors are
- * proven before one is added, unless a recovery code stood in for a lost passkey.
+ * a level. A user whose factors do not reach the required level enrols a factor that reaches it. Existing
+ * factors are proven before a factor is added, unless a recovery code stood in for a lost passkey.
  */
 export const requiredFactor = (login: {
   readonly acr: string
@@ -60,8 +60,8 @@ export const requiredFactor = (login: {
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
   /**
-   * True in a remembered browser. Such a browser skips the second factor of each login, but neither a factor
-   * that the client asks for nor a passkey that the organization requires.
+   * True in a remembered browser. The user need not prove the second factor there, unless the client asks for
+   * a factor or the organization requires a passkey.
    */
   readonly remembered: boolean
 }): RequiredFactor => {

@@ -1,6 +1,6 @@
 /**
- * The claims that a client adds to its tokens, by name. Each has the path of its value, and may have a scope;
- * the claim is left out unless this scope is granted. A path is `user.FIELD`, `user.attributes.NAME…`,
+ * The claims that a client adds to its tokens, by name. Each claim has the path of its value. A claim that
+ * also has a scope is left out unless this scope is granted. A path is `user.FIELD`, `user.attributes.NAME…`,
  * `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
  */
 export type ClaimMapping = Readonly<
@@ -49,8 +49,8 @@ const reserved = new Set([
 ])
 
 /**
- * Claims that come only from memberships, each with the only path that it may have: services decide by them
- * what a user may do, and users may edit attributes.
+ * Claims that come only from memberships, each with the only path that it may have. Services decide by these
+ * claims what a user may do. No attribute may supply them, because users may edit attributes.
  */
 const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
 

@@ -1,6 +1,6 @@
 /**
- * Reasons for refusing a SAML message, for the audit log and the server's log, never for the browser, because
- * with each reason a sender could improve a forged message.
+ * Reasons for refusing a SAML message. The audit log and the server's log contain the reason. The browser
+ * never gets it, because the sender of a forged message could use it to improve the message.
  */
 export type SamlReason =
   | 'too_large'

@@ -19,6 +19,6 @@ export const ENTITY_FORMAT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:entity'
 export const TRANSIENT_FORMAT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient'
 export const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256'
 export const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256'
-/** The two transforms of a signed element. `EXCLUSIVE` also canonicalizes its SignedInfo. */
+/** The two transforms of a signed element. `EXCLUSIVE` also canonicalizes the SignedInfo of the signature. */
 export const ENVELOPED = `${namespaces.ds}enveloped-signature`
 export const EXCLUSIVE = namespaces.ec

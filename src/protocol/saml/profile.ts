@@ -43,7 +43,7 @@ const FROM_ATTRIBUTE = 'attribute:'
 /**
  * Returns the user profile of an assertion. `mapping` names the attribute for each field; without it common
  * names are tried. The subject is the NameID. When the NameID is absent or transient, or the mapping names an
- * attribute for it, the subject is `attribute:NAME=VALUE`.
+ * attribute for the subject, the subject is `attribute:NAME=VALUE`.
  *
  * @throws SamlError `no_subject` without a stable identifier, or when the NameID is empty or begins with
  * `attribute:`

@@ -33,8 +33,8 @@ const attribute = new RegExp(`${S}+(${NAME})${S}*=${S}*(?:"([^"<]*)"|'([^'<]*)')
 const startTagEnd = new RegExp(`${S}*(/?)>`, 'y')
 const endTag = new RegExp(`</(${NAME})${S}*>`, 'y')
 const blank = new RegExp(`^${S}*$`)
-// Anything but https://www.w3.org/TR/xml/#charsets. U+0085 and U+2028 are illegal here too, because xmldom
-// turns them into line ends, and so is U+2029, in case a later version does the same with it.
+// Matches any character that https://www.w3.org/TR/xml/#charsets does not allow. It also matches U+0085 and
+// U+2028, because xmldom turns them into line ends, and U+2029, because a later xmldom may do so too.
 const illegal = /[^\t\n\r\u{20}-\u{84}\u{86}-\u{2027}\u{202a}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u
 const ampersand = /&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9a-fA-F]{1,6});)?/g
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s&]+$/

@@ -2,8 +2,8 @@ import { SignedXml } from 'xml-crypto'
 import { ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256 } from './names.ts'
 
 /**
- * Signs the element with that ID (RSA-SHA256). The signature is inserted after the element's Issuer, as the
- * schema requires.
+ * Signs the element with the ID `id` (RSA-SHA256). The signature is inserted after the element's Issuer, as
+ * the schema requires.
  *
  * @param key PEM
  * @param certificate PEM

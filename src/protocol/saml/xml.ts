@@ -8,8 +8,8 @@ const throwParseError = (_level: string, detail: unknown): never => {
 }
 
 /**
- * Scans and parses a document. Parser and scanner must find the same elements, so that what was checked is
- * what is read.
+ * Scans and parses a document. The scanner checks the document, and callers read the elements that the parser
+ * found. Scanner and parser must find the same elements, so that nothing unchecked is read.
  *
  * @returns the document element
  * @throws SamlError `bad_xml`
