@@ -90,8 +90,9 @@ const startOf = (
 }
 
 /**
- * Withdraws the consent and ends the sessions at the application, because a refresh reads no consent: its
- * refresh tokens would otherwise keep the access. The next login there asks for consent again.
+ * Withdraws the consent and ends the user's sessions at the application. Without the end of the sessions the
+ * application would keep its access, because a refresh does not check the consent. The next login at the
+ * application asks for consent again.
  */
 export const postDisconnect =
   (context: Context) =>

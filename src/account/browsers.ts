@@ -77,8 +77,8 @@ export const postLogins =
   }
 
 /**
- * Ends all logins and sessions of the user except those of this browser, so that its user does not have to
- * sign in again.
+ * Ends all logins and sessions of the user except those of this browser, so that the user does not have to
+ * sign in again here.
  */
 export const postOtherLogins =
   (context: Context) =>

@@ -85,8 +85,8 @@ const eventOf = (
 })
 
 /**
- * Downloads the data stored about the user: all except secrets that would allow a login, and events before
- * the latest 10,000.
+ * Downloads the data stored about the user. The file lacks secrets that would allow a login. It has only the
+ * latest 10,000 events.
  */
 export const postDownload =
   (context: Context) =>

@@ -76,7 +76,7 @@ export const postLink =
     return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
   }
 
-/** Unlinks an account, unless it is the last way to log in, because its user could not log in again. */
+/** Unlinks an account, unless it is the last way to log in, because the user could then not log in again. */
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -42,8 +42,8 @@ export const toProvider = async (
 }
 
 /**
- * Returns the stored request that led to the registration; in another browser, a new request for the account
- * page.
+ * Returns the stored request that led to the registration. Without that request, such as in another browser,
+ * it returns a new request for the account page.
  */
 export const flowAfter = async (
   context: Context,

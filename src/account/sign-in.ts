@@ -28,8 +28,9 @@ interface LinkUser {
   user: UserRow
   organization: Organization
   /**
-   * True when the server offers passkeys and the user may choose one instead of a password: a user without a
-   * factor who has an administrator's link or no password.
+   * True when the user may choose a passkey instead of a password. The server must offer passkeys, and the
+   * user must have no factor. The user must also have no password, or the link must come from an
+   * administrator.
    */
   takes_passkey: boolean
 }

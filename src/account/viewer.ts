@@ -217,8 +217,9 @@ export const openAnyForm = async (
 }
 
 /**
- * Returns the login that the page showed. The CSRF token is invalid once the browser has signed in again or
- * out. The error page then links to /account. The usual error for this token would advise to allow cookies.
+ * Returns the login that the page showed. The CSRF token becomes invalid when the browser signs in again or
+ * signs out. The error page then links to /account. The usual error page for an invalid token is not used,
+ * because it advises to allow cookies.
  */
 const shownLogin = (
   context: Context,

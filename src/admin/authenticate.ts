@@ -42,10 +42,11 @@ export const authenticate = async (context: Context, request: Request): Promise<
 }
 
 /**
- * True when the token may make a call that needs a fresh authentication. A client's own token always may make
- * one, because no browser is left open with it. A user's token may make one for five minutes after its
- * `auth_time`; a later authentication in the browser does not extend this time. The limit applies to tokens
- * of the console, and to tokens of all clients when the organization sets `step_up` to `all`.
+ * True when the token may make a call that needs a fresh authentication. A client's own token may always make
+ * such a call, because no user can leave it behind in an open browser. A user's token may make such a call
+ * for five minutes after its `auth_time`; a later authentication in the browser does not extend this time.
+ * The limit applies to tokens of the console, and to tokens of all clients when the organization sets
+ * `step_up` to `all`.
  */
 const isFreshCaller = async (
   context: Context,
@@ -76,8 +77,8 @@ const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefine
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])
 
 /**
- * Reads the caller's permissions from the database instead of the cache, which may be stale after a
- * dismissal, with two lookups by key that are sent together.
+ * Reads the caller's permissions from the database, with two lookups by key that are sent together. The cache
+ * is not used, because it may still contain permissions that were just withdrawn.
  */
 const currentPermissions = async (q: Queries, token: LiveToken): Promise<Set<Permission>> => {
   const { client_id, organization_id, user } = token

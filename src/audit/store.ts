@@ -112,7 +112,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Returns the time of the match after the SAMPLE newest ones, or -Infinity. An older time: fewer matches. */
+/** Time of the match after SAMPLE newer ones, else -Infinity. An older time means fewer matches. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q
@@ -220,7 +220,7 @@ const timeOf = (id: string): number =>
 
 /**
  * Milliseconds by which the time in an id may be later than that of its event. After 4,096 ids in one
- * millisecond the runtime counts on in the next one, so 50 ms cover 200,000 ids made at once.
+ * millisecond the runtime uses the next millisecond, so 50 ms suffice for 200,000 ids made at once.
  */
 const AHEAD = 50
 
@@ -246,7 +246,7 @@ export const findEvent = async (
   return event
 }
 
-/** Maximum milliseconds for which retention waits for webhooks: a slow one must not stop retention. */
+/** Maximum milliseconds for which retention waits for webhooks: a slow webhook must not stop retention. */
 const KEPT_FOR_WEBHOOKS = 7 * DAY
 
 /**

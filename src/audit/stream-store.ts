@@ -67,13 +67,15 @@ export const settledSeq = async (store: Store): Promise<number> => {
 
 /**
  * Returns a column as an expression, so that the planner does not use the index of the column. With that
- * index a query would read all earlier events with the value; with `seq` it reads only the wanted range.
+ * index a query would also read all earlier events that have the same value in the column. With the index of
+ * `seq` it reads only the wanted range.
  */
 const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
 /**
  * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations.
- * `wanted` limits them to its types, and to its organization if it names one.
+ * With `wanted`, only events of `wanted.types` are returned and, if `wanted.organization_id` is present, only
+ * those of this organization.
  */
 export const eventsUpTo = async (
   q: Queries,

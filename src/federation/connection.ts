@@ -42,9 +42,9 @@ const checksOf = (
 }
 
 /**
- * Returns the route that tests the connection to an identity provider, even to a disabled one, so that it can
- * be tested before users see it. It needs the permission for changes, because the server calls other servers,
- * also at an address that the caller names.
+ * Returns the route that tests the connection to an identity provider. It also tests a disabled provider,
+ * because administrators test a provider before users see it. The caller needs the permission for changes,
+ * because the test calls other servers, one of them at an address that the caller may choose.
  */
 export const connectionRoutes = (context: Context): AdminRoute[] => [
   route({

@@ -9,8 +9,8 @@ import { PageError } from '#src/pages/error-page.ts'
 import { boundHandle } from './upstream-request.ts'
 
 /**
- * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`, to which it sends
- * its SameSite=Lax cookie.
+ * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`. The browser sends
+ * its SameSite=Lax cookie with this GET, but not with the POST.
  *
  * @param key names the subject of the body, such as its upstream request, so that repeated posts are stored
  * once

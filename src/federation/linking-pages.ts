@@ -113,8 +113,8 @@ const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] =
 type Reply = (result: LinkingResult) => Promise<Response | undefined>
 
 /**
- * Answers by the current decision of {@link resolveAccount}; completes the login when `reply` has no page for
- * the decision.
+ * Decides again with {@link resolveAccount} and returns the answer of `reply` to the result. Completes the
+ * login when `reply` returns undefined.
  */
 const openLinkingForm = async (
   context: Context,

@@ -18,8 +18,8 @@ import type { UpstreamProfile } from './profile.ts'
  * Creates a user from the upstream profile (just-in-time provisioning) and links the account. The user has no
  * password and logs in through the provider.
  *
- * An invitation is used up in the same write, and adds its roles and groups. If it already has a user, the
- * account is linked to that user instead.
+ * An invitation is used up in the same write, and adds its roles and groups. If the invitation already has a
+ * user, the account is linked to that user instead.
  *
  * A user without an invitation is disabled and waits if the organization approves registrations: a provider
  * that anyone can use must not bypass the approval.

@@ -51,8 +51,8 @@ const describe = (error: Error): string => {
 }
 
 /**
- * Returns the throttle key for refused callbacks of a network, which are counted apart from wrong passwords,
- * so that neither blocks the other.
+ * Returns the throttle key that counts the refused callbacks of a network. Wrong passwords have another key,
+ * so refused callbacks do not block passwords, and wrong passwords do not block callbacks.
  */
 const callbacksFrom = (ip_address: string): ThrottleKey => ({
   key: `callbacks:${networkOf(ip_address)}`,
@@ -62,7 +62,7 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 /**
  * Charges a callback before it is parsed or forwarded: to its network, or to a known browser when the network
  * has no budget left. A callback that answers a pending upstream request is free, because the start of its
- * login was charged and it works once.
+ * login was charged and the request accepts one callback only.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */

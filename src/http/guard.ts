@@ -42,8 +42,8 @@ export interface AdminRoute {
    */
   stream?: boolean
   /**
-   * Refuses callers of every organization but the default one with 403, because the route concerns the whole
-   * instance.
+   * Only callers of the default organization may use the route, because it concerns the whole instance. Other
+   * callers get 403.
    */
   instance_only?: boolean
   query?: z.ZodType

@@ -10,7 +10,8 @@ const fieldsOf = (body: z.ZodType): string[] =>
 
 /**
  * Returns the functions that tag the object at the path of a route and compare its tag; undefined for lists
- * and actions. With the tag a caller does not overwrite what someone else has changed since.
+ * and actions. A caller that sends the tag of the object it has read cannot overwrite a change that someone
+ * else made after the read.
  */
 export const taggedObject = (
   routes: readonly AdminRoute[],

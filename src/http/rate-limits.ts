@@ -218,7 +218,7 @@ export const chargeKeySet = (
 
 /**
  * Limit on tests of connections to identity providers by administrators of one organization, because each
- * test calls other servers, at addresses that they choose.
+ * test calls other servers at addresses that the administrators choose.
  */
 const CONNECTION_TESTS: Allowance = { burst: 20, per_second: 20 / 600 }
 

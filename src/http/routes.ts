@@ -18,8 +18,8 @@ export interface Route {
 }
 
 /**
- * Converts a table of handlers into routes for http/sections.ts. Routes come from tables alone, so that no
- * route can forget to leave its body unread.
+ * Converts a table of handlers into routes for http/sections.ts. All routes come from such tables. A table
+ * has no options for the router, so no route can make the router read a body: only handlers read bodies.
  */
 export const mount = (table: RouteTable<Handler>): Route[] =>
   Object.entries(table).map(([name, handle]) => {

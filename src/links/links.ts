@@ -62,7 +62,7 @@ export const createSignInLink = async (
   user: Holder & Pick<UserRow, 'enabled'>,
   { caller, ...by }: UserChangedBy,
 ): Promise<string> => {
-  // The holder of the link could not sign in.
+  // A disabled user could not sign in with the link.
   if (!user.enabled) throw conflict('The user is disabled.')
   const { id: user_id, organization_id } = user
   await recordUser(context, tx, by, 'user.updated', user, { fields: ['sign_in_link'] })
@@ -78,8 +78,8 @@ export const createResetLink = (
 ): Promise<string> => createLink(context, { kind: 'reset_password', user_id, organization_id }, tx)
 
 /**
- * Creates the link that verifies an e-mail address: single-use, valid for a day, for this address only,
- * because the user may have another address by then.
+ * Creates the link that verifies an e-mail address: single-use and valid for a day. The link verifies this
+ * address only, because the user may have another address when the link is opened.
  */
 export const createVerifyLink = (
   context: Core,

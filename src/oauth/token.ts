@@ -30,7 +30,7 @@ const run = (context: Context, call: GrantCall<TokenRequest>): Promise<TokenAnsw
 export const postToken = (context: Context) =>
   endpoint(context, async endpoint_call => {
     const { call } = endpoint_call
-    // https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1: addresses end up in logs.
+    // A query is refused, because URLs end up in logs: https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
     if (call.request.url.includes('?'))
       throw new OAuthError('invalid_request', 'Parameters belong in the body, not in the address.')
     const form = parseForm(await readForm(call.request))

@@ -97,9 +97,9 @@ const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => 
 })
 
 /**
- * Checks that no backup is being made, because another one would remove the unfinished file of the first.
+ * Checks that no backup is being made, because a second backup would remove the unfinished file of the first.
  *
- * @throws AppError 409 while one is being made
+ * @throws AppError 409 while a backup is being made
  */
 const requireIdle = ({ backups }: Context): void => {
   if (backups.size > 0) throw conflict('A backup is being made.')

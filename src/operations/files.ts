@@ -4,8 +4,8 @@ import { readPlaces } from '#src/sessions/geoip.ts'
 import { readCertificate } from './certificate.ts'
 
 /**
- * Checks the files that the settings name: certificate, key and GeoIP file with their content, and that the
- * seed file can be read. The seed is not parsed, because a large one takes over 1 GB of memory.
+ * Checks the files that the settings name. The content of certificate, key and GeoIP file is checked. The
+ * seed file is only read, because parsing a large seed takes over 1 GB of memory.
  *
  * @param now milliseconds since the epoch
  * @throws ConfigError for the first file that is missing or invalid, and for an expired certificate

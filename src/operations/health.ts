@@ -227,7 +227,9 @@ const Health = z
  */
 const KEPT = 30_000
 
-/** Returns the route that shows administrators of the instance the findings of the copy that answers. */
+/**
+ * Returns the route with the findings of the server copy that answers, for administrators of the instance.
+ */
 export const healthRoutes = ({ config, store, clock }: Context): AdminRoute[] => {
   const inspect = async (now: number) => {
     const made: [string, Check][] = [

@@ -57,8 +57,8 @@ const selectListed = async (q: Queries, filter: ListFilter, beyond?: SQL, order?
 }
 
 /**
- * Returns active sessions in the order of their ids, which is that of their start; `after` is the last id of
- * the previous page.
+ * Returns active sessions in the order of their ids, which is the order in which they started. `after` is the
+ * last id of the previous page.
  */
 export const listSessions = (
   q: Queries,

@@ -14,7 +14,10 @@ interface NewLogin {
   client_info: ClientInfo
   /** Time of authentication in milliseconds; default now, 0 when unknown. */
   auth_time?: number | undefined
-  /** Start of the login in milliseconds; default now. A login that replaces another keeps its start. */
+  /**
+   * Start of the login in milliseconds; default now. A login that replaces another gets the start of the
+   * replaced login.
+   */
   signed_in_at?: number | undefined
   expires_at: number
 }

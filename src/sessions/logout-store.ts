@@ -139,7 +139,7 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Makes the logouts due whose next attempt is between `now` and `until`. */
+/** Makes due each logout whose next attempt is between `now` and `until`. */
 export const releaseLogouts = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { logouts } = tx.tables
   const { next_attempt_at: next } = logouts
@@ -184,8 +184,9 @@ export const endLogout = async (
 }
 
 /**
- * Moves the waiting logouts of a client to its new address and makes the first one due; without an address
- * they end. A logout that kept a wrong address would delay all later ones of the client until it expires.
+ * Moves the waiting logouts of a client to its new address and makes the first one due. Without a new address
+ * the logouts end. If a logout kept a wrong address, all later logouts of the client would wait until this
+ * logout expires.
  */
 export const redirectLogouts = async (
   tx: Transaction,

@@ -13,7 +13,7 @@ export type RememberedBrowser = Tables['remembered_browsers']['$inferSelect']
  */
 const MAX_REMEMBERED = 20
 
-/** Lists the users who need no second factor in this browser, with the time at which they chose that. */
+/** Lists the users who need no second factor in this browser, each with the time of that choice. */
 export const listRememberedIn = (
   q: Queries,
   browser_hash: SecretHash,

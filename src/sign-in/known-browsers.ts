@@ -17,7 +17,7 @@ const KEPT = 400 * DAY
 
 /**
  * Sends a notice when a user signs in with a new browser, unless the user has no other known browser: the
- * first one is no news to the user. Returns the Set-Cookie lines that make the browser known.
+ * first browser is no news to the user. Returns the Set-Cookie lines that make the browser known.
  */
 export const recognizeDevice = async (
   context: Context,

@@ -46,7 +46,7 @@ export const logIn = async (
     auth_time?: number | undefined
     /**
      * Start of the login in milliseconds; default: now. A login that replaces another, such as after a change
-     * of password, gets the start of that one.
+     * of password, gets the start of the replaced login.
      */
     signed_in_at?: number | undefined
     /**

@@ -20,14 +20,14 @@ const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /**
- * Maximum of running and failed attempts at an account together, while the account has fewer than five
- * failures (`ROW.after`); from the fifth failure on, attempts run one by one. Several people can thus log in
- * under one name at the same time, and a guesser gains no attempts by sending them at the same time.
+ * Maximum sum of the running attempts at an account and its failures, while it has fewer than five failures
+ * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus log in under one
+ * name at the same time, but a guesser who sends attempts at the same time gets no more of them.
  */
 const CONCURRENT = 20
 /**
- * Maximum concurrent attempts of one user in all known browsers together. The networks of known browsers do
- * not pay for these attempts, so their number is bounded; a person logs in from a few devices.
+ * Maximum concurrent attempts of one user in all known browsers together. These attempts need a limit of
+ * their own, because they are not charged to a network. A person logs in from a few devices.
  */
 const KNOWN_CONCURRENT = 5
 
@@ -59,8 +59,8 @@ export interface Budgets {
   name: Budget[]
   user: Budget[]
   /**
-   * True when the user has signed in with this browser: failures elsewhere, even in its network, do not delay
-   * it.
+   * True when the user has signed in with this browser before. Failures in other browsers, even of the same
+   * network, do not delay the attempt.
    */
   is_known: boolean
 }
@@ -93,7 +93,7 @@ export const budgetsOf = async (
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)
-    // Counted per /48: one /48 has 65,536 /64 networks, which could use up the budget that all share.
+    // An IPv6 network is a /48 here: the 65,536 /64 networks of one /48 could use up the spare budget.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, PER_NETWORK)
     const spare = await find(`${subject}:spare`, SPARE_LIMIT)
     // A success is not counted here: others in the same network could detect it.

@@ -115,9 +115,9 @@ export const chooseNewPassword = async (
 
 /**
  * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a
- * new login in the current browser. With `is_same` the new password equals the current one: it keeps its age,
- * and stays temporary if it was, so an expired or temporary password must still be replaced at the next
- * login.
+ * new login in the current browser. With `is_same` the new password equals the current one. The password then
+ * keeps its age, and a temporary password stays temporary, so the user must still replace an expired or
+ * temporary password at the next login.
  */
 export const replaceOwnPassword = async (
   context: Context,
@@ -132,7 +132,7 @@ export const replaceOwnPassword = async (
     password_hash,
     password_temporary: is_same && user.password_temporary,
     // The time increases with each change, even within a millisecond, because `confirmProof` detects a change
-    // by comparing it.
+    // by comparing the times.
     password_changed_at: Math.max(is_same ? 0 : now, user.password_changed_at + 1),
     updated_at: now,
   })

@@ -55,8 +55,8 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal 
 }
 
 /**
- * Characters of a typed name that the audit log and a request for mail keep: 64, an @ and 255, the longest
- * parts of an address (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
+ * Maximum characters that the audit log and a request for mail keep of a typed name. The longest address has
+ * 64 characters, an @ and 255 characters (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
  */
 export const MAX_IDENTIFIER = 320
 /**
@@ -202,7 +202,7 @@ const FREE: Slot = { key: '', failed: [], passed: [], release: () => {} }
 const allows = ({ config }: Context, { wait, concurrent }: Budget, running: number): boolean =>
   wait === 0 && running <= shareOf(concurrent, config.workers)
 
-/** Returns whether the attempt of an occupied slot is allowed by `budgets`, which were read afterwards. */
+/** Returns whether `budgets`, read after the slot was occupied, still allow the attempt of the slot. */
 const isWithin = (context: Context, budgets: readonly Budget[], { key }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)
   return key === FREE.key || (budget !== undefined && allows(context, budget, context.attempts.get(key) ?? 0))

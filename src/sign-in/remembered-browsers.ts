@@ -11,8 +11,8 @@ import { insertRemembered, moveRemembered } from '#src/sessions/remembered-store
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Remembers this browser for a user who has just proven the second factor, for `days`. The cookie gets a new
- * value, as for a login, so that a value that was planted or copied before does not count. Returns its
+ * Remembers this browser for `days`, for a user who has just proven the second factor. The cookie gets a new
+ * value, as for a login, so that an attacker cannot use a value planted or copied earlier. Returns the
  * Set-Cookie line.
  */
 export const rememberBrowser = async (

@@ -2,8 +2,8 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Marks an assertion of a provider or client as used. Returns true for exactly one caller, because a recorded
- * assertion could be presented again.
+ * Marks an assertion of a provider or client as used. Returns true for exactly one caller, because an
+ * attacker could present an intercepted assertion again.
  */
 export const useAssertion = async (
   tx: Transaction,

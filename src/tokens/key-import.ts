@@ -25,9 +25,9 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
 }
 
 /**
- * Imports a private key (PEM) as the next key of its algorithm. It is published now and signs after the same
- * time as a rotated key, so that caches have read it, or at once when the algorithm has no key. Returns its
- * id.
+ * Imports a private key (PEM) as the next key of its algorithm. The key is published now. It signs after the
+ * same time as a rotated key, so that caches have read it by then. If the algorithm has no key yet, the
+ * imported key signs at once. Returns the id of the key.
  *
  * @throws Error for a key that cannot be read, is of an unsupported kind or is already stored, and while a
  * next key is waiting

@@ -5,7 +5,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * A key signs from `active_at` until a later key of its algorithm does, and is published until `expires_at`.
+ * A key signs from `active_at` until a later key of its algorithm begins to sign. It is published until
+ * `expires_at`.
  */
 export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
 

@@ -76,8 +76,8 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 }
 
 /**
- * Returns the keys in memory. They are reloaded after a commit that changes keys, and after a commit of
- * another process of which the topics are unknown. A published key begins to sign at its time, without a
+ * Returns the keys in memory. They are reloaded after a commit that changes keys, and after a commit with
+ * unknown topics, which another process made. A published key begins to sign at its `active_at`, without a
  * commit.
  */
 const openKeyRing = (base: Core) => {
@@ -116,7 +116,7 @@ const openKeyRing = (base: Core) => {
   return { present, load, forget }
 }
 
-/** Makes the keys that a first start makes besides that of ES256. */
+/** Generates the keys of a first start, except the ES256 key. */
 const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<void>) => {
   const algs = new Set<SigningAlg>(['RS256', config.access_token_alg, config.id_token_alg])
   let isMade = false

@@ -62,7 +62,7 @@ export const verifyAccessToken = async (
 
 /**
  * Reads an ID token of this server as a hint, even after it has expired, because applications keep it until
- * the logout; `client_id`, if present, must be its audience.
+ * the logout. If `client_id` is present, it must be the audience of the token.
  */
 export const verifyIdTokenHint = async (
   { config, keys }: Issuer,

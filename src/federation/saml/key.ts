@@ -45,7 +45,9 @@ export const openStoredKey = ({ master }: Core, { private_key, certificate }: St
   }
 }
 
-/** RSA of 3072 bits: the certificate lasts beyond 2030, until when NIST SP 800-57 accepts 2048 bits. */
+/**
+ * RSA of 3072 bits, because NIST SP 800-57 accepts 2048 bits until 2030, and the certificate lasts longer.
+ */
 const algorithm = {
   name: 'RSASSA-PKCS1-v1_5',
   hash: 'SHA-256',

@@ -51,8 +51,9 @@ export const samlRoutes = (context: Context) => {
 }
 
 /**
- * Lists the SAML providers that the login page of an organization shows: of the default one, or of
- * `organization_id` (id or slug). The list is empty for an unknown organization.
+ * Lists the SAML providers that the login page of an organization shows. `organization_id` (id or slug) names
+ * the organization; without it the default organization is used. The list is empty for an unknown
+ * organization.
  */
 const list = async (context: Context, { searchParams }: URL): Promise<Response> => {
   const reference = searchParams.get('organization_id') ?? DEFAULT_ORGANIZATION
@@ -105,7 +106,7 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   context.xml.check(provider.organization_id, call.ip_address)
   if (isAnswer) return storePost(context, call, provider, body, state)
   await checkCallbackLimit(context, call, provider)
-  // Without a request any site could sign a person in as the owner of its own account at the provider.
+  // With a response that answers no request, an attacker's site could log a visitor in as the attacker.
   if (!provider.settings.allow_idp_initiated) throw await refuse(new CallbackError('unknown_state'))
   const { id } = await checkResponse(context, call, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)

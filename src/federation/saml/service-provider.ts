@@ -19,7 +19,7 @@ import { signingThread } from '#src/tokens/signing-thread.ts'
 
 /**
  * Returns a URL of the service provider. Gatehouse has another entity id and other endpoints for each
- * identity provider, so that a response of one provider is never valid as that of another.
+ * identity provider, so that a response of one provider is never accepted as a response of another provider.
  */
 export const samlAddress = (
   { config }: Context,

@@ -102,8 +102,8 @@ const KNOWN_FOR = 10 * MINUTE
 const FAILED_FOR = 15 * SECOND
 
 /**
- * Returns the provider's metadata and the client registered there. Cached for ten minutes, until the provider
- * is changed, or for 15 s after a failure.
+ * Returns the provider's metadata and the client registered there. The result is cached for ten minutes, and
+ * a failure for 15 s. A change of the provider makes both invalid.
  */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const { upstreams, clock } = context

@@ -23,8 +23,8 @@ export const oauth2: Upstream<OAuth2Provider> = {
 
   prove: async (context, provider, { parameters, state }) => {
     const configuration = await oauth2Configuration(context, provider)
-    // A provider without metadata has no issuer to compare; its own redirect URI identifies it (mix-up
-    // attack, RFC 9700 section 4.4).
+    // `iss` is ignored, because the issuer of a provider without metadata is unknown. A mix-up attack fails
+    // anyway, because each provider has its own redirect URI (RFC 9700 section 4.4).
     parameters.delete('iss')
     const { access_token } = await client.authorizationCodeGrant(
       configuration,

@@ -93,7 +93,7 @@ const checkAccessTokenHash = (
     throw new CallbackError('id_token_at_hash')
 }
 
-/** Milliseconds by which the clocks may differ, as by default at a SAML provider. */
+/** Milliseconds by which the clocks may differ, the same as the default of SAML providers. */
 const TOLERANCE = MINUTE
 
 /**
@@ -104,8 +104,8 @@ const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): num
   auth_time === undefined ? undefined : clock.now() - (iat - auth_time) * SECOND
 
 /**
- * Refuses an authentication that is older than the upstream request, if that request demanded a new one. A
- * provider that states no time passes, because some never do.
+ * Refuses an authentication that is older than the upstream request, if that request demanded a new
+ * authentication. A missing `auth_time` is accepted, because some providers never send it.
  */
 const checkFresh = (
   { clock }: Context,

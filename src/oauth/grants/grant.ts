@@ -104,7 +104,7 @@ export const requireApi = async (
  * Returns the API and the scopes of a user's token: the granted scopes that the client may still ask for.
  *
  * @throws OAuthError `invalid_target`, also when the API was deleted and created again after the
- * authorization, because the user agreed to the scopes of the former one
+ * authorization, because the user agreed to the scopes of the deleted API
  */
 export const targetOf = async (
   q: Queries,

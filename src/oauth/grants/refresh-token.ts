@@ -86,7 +86,8 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     subject_id: user_id,
     active: await markActive(tx, { ...grant, id: user_id }, context.clock.now()),
   })
-  // The token leaves out scopes that the client has lost since the login; `targetOf` has done so for an API.
+  // The token does not get scopes that the client has lost since the login. For a token of an API, `targetOf`
+  // has already removed them.
   const granted = target.api ? target.scopes : scopes.filter(scope => client.scopes.includes(scope))
   return {
     refresh_token,
