@@ -110,7 +110,7 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 
 /**
  * Returns a page of users that have these values. Up to 10,000 matches are read from the index and sorted.
- * More matches are not sorted: the list is read in its order, because so many matches soon fill a page.
+ * More matches are not sorted: the list is read in its order, because a page then fills after a few rows.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */
