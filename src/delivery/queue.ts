@@ -120,8 +120,8 @@ export const deliverDue = async <M extends Message>(
 
 /**
  * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
- * stale. There a failed message whose next attempt is less than a lease away looks claimed too, so it is
- * tried before its pause has ended. On PostgreSQL claims end with their leases.
+ * stale. A claim and the pause after a failure look the same, so a pause that ends within one lease is cut
+ * short, too. On PostgreSQL claims end with their leases.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,

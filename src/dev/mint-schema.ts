@@ -36,8 +36,8 @@ export const Mint = z.strictObject({
   /** Claims to add to the token, or in place of its own; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
   /**
-   * Seconds; default: the client's lifetime. The maximum is a year, so that a token in a test fixture seldom
-   * needs a new one.
+   * Seconds; default: the client's `access_token_ttl`. The maximum is a year, so that a token in a test
+   * fixture seldom has to be replaced.
    */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),
   kind: oneOf(['access_token', 'id_token']).default('access_token'),

@@ -52,9 +52,9 @@ export const takeAssets = (
 }
 
 /**
- * Returns the URL to store for a picture or stylesheet, and the new asset. The stored URL may be sent back.
- * Any other URL is a problem, because the content at that URL may have been removed. The `field` of the
- * problem is the kind.
+ * Returns the URL to store for a picture or stylesheet, and the new asset if there is one. `value` is the
+ * content, or the URL in `stored` that a caller sends back unchanged. Any other URL is a problem, because the
+ * content at that URL may have been removed. The `field` of the problem is the kind.
  */
 export const takeAsset = (
   organization_id: OrganizationId,

@@ -246,7 +246,7 @@ const sorted = cached(
   16,
 )
 
-/** Returns a page of the sorted matches; without a name, in the order of creation. */
+/** Returns a page of the matches, sorted by the field `name`; without it, in the order of creation. */
 const sortedPage = async (
   store: Store,
   search: Search,
