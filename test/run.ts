@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ledgerGaps } from './conformance/ledger.ts'
-import { hasPostgres, startPostgres } from './support/postgres.ts'
+import { hasPostgres } from './support/postgres.ts'
 
 /**
  * Runs the whole suite: builds the executable that some tests start, runs all tests, then runs the tests that
@@ -101,15 +101,7 @@ const testOnPostgres = async (): Promise<number> => {
     return process.env.CI ? 1 : 0
   }
   console.log('\nOnce more, on PostgreSQL:')
-  const server = startPostgres()
-  try {
-    return await test(onBoth(), {
-      TEST_ENGINE: 'postgres',
-      TEST_POSTGRES: server.url,
-    })
-  } finally {
-    server.remove()
-  }
+  return test(onBoth(), { TEST_ENGINE: 'postgres' })
 }
 
 const built = await run(['bun', 'run', 'build'])

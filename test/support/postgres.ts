@@ -105,7 +105,11 @@ export const analyze = async (url: string): Promise<void> => {
 let shared: Promise<{ url: string; admin: SQL; template: string }> | undefined
 let databases = 0
 
-/** Returns the server of this run: the one that test/run.ts started, or a new one for this process. */
+/**
+ * Returns the server of TEST_POSTGRES, or starts one for this process. Two processes of a run share none,
+ * because an open transaction of any database delays the moment at which events count as settled
+ * (audit/stream-store.ts).
+ */
 const server = async () => {
   const url = process.env.TEST_POSTGRES ?? startPostgres().url
   const admin = new SQL({ url: `${url}/postgres`, database: 'postgres', max: 1 })
