@@ -1,4 +1,4 @@
-import { and, asc, type Column, desc, eq, type SQL, sql } from 'drizzle-orm'
+import { and, asc, type Column, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
@@ -65,6 +65,13 @@ export const countAll = async (
   const total = Number(row?.total)
   return filtered ? Math.min(total, COUNT_LIMIT + 1) : total
 }
+
+/** Counts the rows of a query, up to `most`. */
+export const countUpTo = (
+  q: Queries,
+  rows: { limit(most: number): SQLWrapper },
+  most: number,
+): Promise<number> => q.$count(sql`${rows.limit(most)} AS part`)
 
 /** Handler for `.catch` of a write: turns a unique violation of the field into 409. */
 export const whenTaken =

@@ -1,5 +1,5 @@
 import { and, eq, inArray, like, or, sql } from 'drizzle-orm'
-import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { resourceKey } from '#src/protocol/oauth/resource.ts'
@@ -118,10 +118,6 @@ export const listApis = (
 /** Counts the APIs of the list, at most 10,001. */
 export const countApis = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { apis } = q.tables
-  const found = q
-    .select({ id: apis.id })
-    .from(apis)
-    .where(matching(q.tables, organization_id))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ id: apis.id }).from(apis).where(matching(q.tables, organization_id))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

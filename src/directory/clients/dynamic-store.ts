@@ -1,5 +1,5 @@
 import { and, eq, exists, inArray, isNull, like, lte, not, notExists, or, sql } from 'drizzle-orm'
-import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -129,10 +129,6 @@ export const listDynamicClients = (
 /** Counts the dynamic clients of the list, at most 10,001. */
 export const countDynamicClients = (q: Queries, filter: DynamicClientFilter): Promise<number> => {
   const { dynamic_clients: t } = q.tables
-  const found = q
-    .select({ client_id: t.client_id })
-    .from(t)
-    .where(matching(q, filter))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ client_id: t.client_id }).from(t).where(matching(q, filter))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

@@ -1,5 +1,5 @@
 import { and, eq } from 'drizzle-orm'
-import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { LogoutRow } from '#src/sessions/logout-store.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -19,10 +19,6 @@ export const listLogouts = (q: Queries, client_id: string, range: Range): Promis
 /** Counts the logouts of a client, at most 10,001. */
 export const countLogouts = (q: Queries, client_id: string): Promise<number> => {
   const { logouts } = q.tables
-  const found = q
-    .select({ number: logouts.number })
-    .from(logouts)
-    .where(eq(logouts.client_id, client_id))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ number: logouts.number }).from(logouts).where(eq(logouts.client_id, client_id))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

@@ -1,7 +1,7 @@
 import { and, eq, like, or, sql } from 'drizzle-orm'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
-import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
@@ -222,10 +222,6 @@ export const listClients = (q: Queries, filter: ClientFilter, range: Range): Pro
 /** Counts the clients of the list, at most 10,001. */
 export const countClients = (q: Queries, filter: ClientFilter): Promise<number> => {
   const { clients } = q.tables
-  const found = q
-    .select({ client_id: clients.client_id })
-    .from(clients)
-    .where(matching(q, filter))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ client_id: clients.client_id }).from(clients).where(matching(q, filter))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

@@ -1,5 +1,5 @@
 import { and, eq, exists, inArray, or, sql } from 'drizzle-orm'
-import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { IdentityProviderId, OrganizationId, RoleId } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
@@ -150,10 +150,6 @@ export const listProviders = async (
 /** Counts the identity providers of the list, at most 10,001. */
 export const countProviders = (q: Queries, filter: ProviderFilter): Promise<number> => {
   const { identity_providers: t } = q.tables
-  const found = q
-    .select({ id: t.id })
-    .from(t)
-    .where(matching(q.tables, filter))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ id: t.id }).from(t).where(matching(q.tables, filter))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

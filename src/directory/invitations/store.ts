@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, isNull, lt, sql } from 'drizzle-orm'
-import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { InvitationId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
@@ -147,10 +147,6 @@ export const countInvitations = (
   organization_id: OrganizationId | undefined,
 ): Promise<number> => {
   const { invitations: t } = q.tables
-  const found = q
-    .select({ id: t.id })
-    .from(t)
-    .where(matching(q.tables, organization_id))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ id: t.id }).from(t).where(matching(q.tables, organization_id))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

@@ -1,5 +1,5 @@
 import { and, eq } from 'drizzle-orm'
-import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -43,13 +43,8 @@ export const listWaiting = (q: Queries, organization_id: OrganizationId | undefi
 export const countWaiting = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { waiting_users: t, users } = q.tables
   const { joined, where } = waiting(q, organization_id)
-  const found = q
-    .select({ id: t.user_id })
-    .from(t)
-    .innerJoin(users, joined)
-    .where(where)
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ id: t.user_id }).from(t).innerJoin(users, joined).where(where)
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }
 
 /** Returns the names of up to `limit` users who hold the role `admin` of the organization directly. */

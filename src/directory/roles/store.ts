@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm'
-import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
 import { beginPurge } from '#src/storage/purges.ts'
@@ -145,10 +145,6 @@ export const listRoles = (q: Queries, filter: RoleFilter, range: Range): Promise
 /** Counts the roles that match a filter, at most 10,001. It reads only the index of names. */
 export const countRoles = (q: Queries, filter: RoleFilter): Promise<number> => {
   const { roles } = q.tables
-  const found = q
-    .select({ name: roles.name })
-    .from(roles)
-    .where(matching(q, filter))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ name: roles.name }).from(roles).where(matching(q, filter))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

@@ -3,13 +3,13 @@ import { hasValue, isValue, requireIndex } from '#src/directory/organizations/at
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { searchableNames } from '#src/directory/organizations/user-attributes.ts'
+import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { invalid } from '#src/lib/app-error.ts'
 import { cached } from '#src/storage/cache.ts'
 import { containsTerm } from '#src/storage/search.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import {
-  countUpTo,
   fetchUsers,
   filtersByRole,
   fits,

@@ -1,4 +1,5 @@
 import { and, asc, type Column, desc, eq, gt, gte, isNull, lt, type SQL, sql } from 'drizzle-orm'
+import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
@@ -183,13 +184,6 @@ export const fetchUsers = (q: Queries, page: PageQuery, lists: Numbers[]): Promi
     .orderBy(...nullsLast(users, page), ...sorting(users, page))
     .limit(page.limit)
 }
-
-/** Counts the rows, up to `most`. */
-export const countUpTo = (
-  q: Queries,
-  numbers: { limit(most: number): Numbers },
-  most: number,
-): Promise<number> => q.$count(sql`${numbers.limit(most)} AS part`)
 
 /** Returns the number of users in the list, exact up to 10,000; 10,001 means more. */
 export const countList = async (q: Queries, facets: Facets, condition?: SQL): Promise<number> => {

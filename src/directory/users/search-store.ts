@@ -46,6 +46,7 @@
  *   each of these users, 0.8 ms for a thousand, until users change.
  */
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
@@ -54,7 +55,6 @@ import { containsTerm, isIndexedTerm, matchesOf, matchSeq } from '#src/storage/s
 import type { Queries, Store } from '#src/storage/store.ts'
 import {
   countList,
-  countUpTo,
   type Facets,
   fetchUsers,
   filtersByRole,
