@@ -7,13 +7,13 @@ import { withCookies } from '#src/http/cookies.ts'
 import type { ChangePasswordPage } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
-import { logIn } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRulesFor, replaceOwnPassword } from '#src/sign-in/new-password.ts'
+import { signIn } from '#src/sign-in/sign-in.ts'
 import { accountToken, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/change-password'
 
-/** False for a user who logs in without a password and chooses the first one here. */
+/** False for a user who signs in without a password and chooses the first one here. */
 const hasPassword = ({ password_hash }: UserRow): boolean => password_hash !== null
 
 const passwordPage = async (
@@ -68,7 +68,7 @@ export const postAccountPassword =
       await replaceOwnPassword(context, tx, { user, password_hash, client_info: call })
       const { acr, amr, auth_time, signed_in_at, expires_at: until } = login
       const same = { acr, amr, auth_time, signed_in_at, until }
-      return logIn(context, tx, { user, organization, ...same, client_info: call, login_hash })
+      return signIn(context, tx, { user, organization, ...same, client_info: call, login_hash })
     })
     return withCookies(seeOther('/account?notice=password_changed'), [cookie])
   }

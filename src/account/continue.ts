@@ -7,7 +7,7 @@ import type { Context } from '#src/context.ts'
 import { type Call, withRequest } from '#src/http/call.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import type { PageHandler } from '#src/pages/page-routes.ts'
-import { recordLogin } from '#src/sign-in/log-in.ts'
+import { recordLogin } from '#src/sign-in/sign-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**

@@ -19,7 +19,7 @@ import { PageError } from '#src/pages/error-page.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
 import { openFreshForm, permit, type Viewer } from './viewer.ts'
 
-/** True when another way to log in remains without this account. */
+/** True when another way to sign in remains without this account. */
 const mayUnlink = (ways: readonly WayIn[], { provider_id, subject }: ExternalAccount): boolean =>
   !isOnlyWayIn(
     ways,
@@ -76,7 +76,7 @@ export const postLink =
     return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
   }
 
-/** Unlinks an account, unless it is the last way to log in, because the user could then not log in again. */
+/** Unlinks an account, unless it is the user's last way to sign in. */
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -18,7 +18,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import type { Found } from '#src/sign-in/accept-invitation.ts'
 
-/** Returns the providers through which an invited person may log in. */
+/** Returns the providers through which an invited person may sign in. */
 export const providersFor = async (
   { store }: Context,
   { invitation, organization }: Pick<Found, 'invitation' | 'organization'>,

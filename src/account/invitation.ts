@@ -34,10 +34,10 @@ import {
   refuse,
   useUp,
 } from '#src/sign-in/accept-invitation.ts'
-import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
 import { challengeOf, creationOptions, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
+import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'

@@ -16,8 +16,8 @@ import { type LinkPage, openLink, openLinkForm } from '#src/links/link-pages.ts'
 import type { SetUpPage } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
-import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
+import { PASSWORD, recordLogin, signIn } from '#src/sign-in/sign-in.ts'
 import { newUserErrors, newUserOf } from './new-user.ts'
 
 const firstOrganization = async ({ store }: Context) => {
@@ -89,7 +89,7 @@ export const postSetUp =
         await removeSetUpLinks(tx)
         // With the console on, the login is recorded when the console redeems its code.
         if (!isConsole) await recordLogin(context, tx, { ...user, ...PASSWORD }, call)
-        const login = await logIn(context, tx, {
+        const login = await signIn(context, tx, {
           user,
           organization,
           ...PASSWORD,

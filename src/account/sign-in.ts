@@ -17,11 +17,11 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
-import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, creationOptions, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import { replaceByPasskey } from '#src/sign-in/post-login-actions.ts'
+import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import { checkMaker } from '#src/sign-in/user-links.ts'
 
 interface LinkUser {
@@ -95,7 +95,7 @@ const challengeFor = (context: Context, csrf_token: string): string =>
 
 /**
  * Shows the form behind the sign-in link of an administrator (`gatehouse user link USER`) or of a reset mail.
- * The user chooses a new password and is logged in, after the second factor if the user has one. A user
+ * The user chooses a new password and is signed in, after the second factor if the user has one. A user
  * without a factor may choose a passkey instead.
  */
 export const getSignIn =
@@ -143,7 +143,7 @@ export const postSignIn =
     })
   }
 
-/** Adds the passkey that the holder of a link has chosen, and logs in with it. */
+/** Adds the passkey that the holder of a link has chosen, and signs in with it. */
 const choosePasskey = async (
   context: Context,
   call: Call,

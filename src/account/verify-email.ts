@@ -93,7 +93,7 @@ export const getVerifyEmail =
   }
 
 /**
- * Logs the user in and returns to the link. The link's token waits in a cookie, because a stored request
+ * Signs the user in and returns to the link. The link's token waits in a cookie, because a stored request
  * holds no secret.
  */
 export const getConfirmSignIn =

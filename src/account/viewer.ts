@@ -71,7 +71,7 @@ const provesChange = (
 ): boolean => isFresh(login, now) && (login.factors.length === 0 || levelOf(login.acr) >= levelWith('totp'))
 
 /**
- * Asks the logged-in user to confirm who they are; afterwards the browser goes to `back`, or the form in
+ * Asks the signed-in user to confirm who they are; afterwards the browser goes to `back`, or the form in
  * `intent` continues.
  */
 const confirmUser = async (

@@ -137,7 +137,7 @@ const StatisticsPoint = z
     failed_logins: count('Failed logins.'),
     new_users: count('Users who were created.'),
     active_users: count(
-      'Users who logged in at a client, or for whom a client refreshed a token, each counted once.',
+      'Users who signed in at a client, or for whom a client refreshed a token, each counted once.',
     ),
     tokens: count('Issued access tokens.'),
   })

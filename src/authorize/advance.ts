@@ -12,7 +12,7 @@ import { isFresh, type NextStep, nextStep } from '#src/protocol/oauth/next-step.
 import { isLoopback, usesPrivateScheme } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
-import { recordLogin } from '#src/sign-in/log-in.ts'
+import { recordLogin } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { storeCode } from '#src/tokens/code-store.ts'
 import { composeCode, type StoredCode } from '#src/tokens/codes.ts'
@@ -134,7 +134,7 @@ export const decideAmong = (
     choose: request.choose ?? false,
     max_age: request.max_age,
     now,
-    // A user who chose to log in with another account is not offered the existing logins.
+    // A user who chose to sign in with another account is not offered the existing logins.
     logins: pending?.selected && !chosen_login_id ? [] : logins,
     chosen_login_id,
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
@@ -152,7 +152,7 @@ export const decideAmong = (
  * True when the login may count as proven in this flow: its authentication is recent, or newer than the
  * stored request. A provider with single sign-on may report an older authentication, or no time. Such a login
  * still counts for a user who has to add the first factor and owes no new password, because the user could
- * not log in otherwise.
+ * not sign in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login

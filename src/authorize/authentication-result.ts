@@ -5,8 +5,8 @@ import { withCookies } from '#src/http/cookies.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { errorPage, PageError } from '#src/pages/error-page.ts'
 import { recognizeDevice } from '#src/sign-in/known-browsers.ts'
-import { logIn, type NewLogin, stepUp } from '#src/sign-in/log-in.ts'
 import { openAction, type PostLoginAction, runAction, sealAction } from '#src/sign-in/post-login-actions.ts'
+import { type NewLogin, signIn, stepUp } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
 import { type BrowserLogin, isFirstFactor, owedBy, rememberedIn } from './eligible-logins.ts'
@@ -56,7 +56,7 @@ interface AuthenticationResult extends AuthenticationMethod {
 }
 
 /**
- * Starts the login, stores it as the flow's choice and continues. A user who owes a second factor is logged
+ * Starts the login, stores it as the flow's choice and continues. A user who owes a second factor is signed
  * in only after it (O-69); the post-login action waits until then.
  */
 export const proceedAs = (
@@ -128,7 +128,7 @@ const completeAuthentication = async (
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
   if (action) await runAction(context, tx, user, action, call)
   const means = { acr, amr, auth_time, signed_in_at, until }
-  const login = await logIn(context, tx, { user, organization, ...means, client_info: call, login_hash })
+  const login = await signIn(context, tx, { user, organization, ...means, client_info: call, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
   return {
     kind: 'accepted',

@@ -18,7 +18,7 @@ export const postConsent =
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
     const { flow, next, logins } = await settle(context, browser, chooseLogin(opened, login_id))
-    // The page is out of date: the user has logged out since, or another step is due.
+    // The page is out of date: the user has signed out since, or another step is due.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
     // A denial is not stored: the user may decide otherwise at the next request.
     if (decision === 'deny') return refuseAuthorization(context, call, flow, 'access_denied')

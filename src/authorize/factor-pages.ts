@@ -134,7 +134,7 @@ export const enrolPage = async (
   return show(context, 'enrol-passkey', browser, flow, { ...form, options }, retry as Retry<'enrol-passkey'>)
 }
 
-/** True for a user without a password, whose new passkey has to log in alone. */
+/** True for a user without a password, whose new passkey has to sign in alone. */
 export const hasNoPassword = async (
   { store }: Context,
   { organization }: StoredFlow,

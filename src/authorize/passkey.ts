@@ -22,7 +22,7 @@ import { loginPage } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
 /**
- * Logs in with a passkey alone; `credential` is its assertion as JSON. The assertion names the user. It is
+ * Signs in with a passkey alone; `credential` is its assertion as JSON. The assertion names the user. It is
  * verified before the organization of the user is checked, so that the time of the answer does not tell whose
  * passkey it is.
  */

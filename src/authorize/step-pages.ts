@@ -97,7 +97,7 @@ export const confirmingUser = async (
   return logins.find(({ user_id }) => user_id === hinted_user_id)
 }
 
-/** Renders the page on which a logged-in user confirms their identity, by one of their ways to log in. */
+/** Renders the page on which a signed-in user confirms their identity, by one of their ways to sign in. */
 const confirmPage = async (
   context: Context,
   browser: BrowserSession,

@@ -18,7 +18,7 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly hinted_user_id: string | undefined
   /** Page of this site on which a flow without a client ends. */
   readonly back?: string
-  /** Set in a flow without a client in which the hinted user, who is logged in, confirms their identity. */
+  /** Set in a flow without a client in which the hinted user, who is signed in, confirms their identity. */
   readonly confirm?: Confirmation
   /** True once the user asked to choose among the logins of this browser. */
   readonly choose?: boolean
@@ -89,7 +89,7 @@ export const updatePending = async (
 
 /**
  * Drops what the flow has chosen and proven, and its challenges. The user chooses again: among the logins of
- * this browser (`choose`), or by logging in.
+ * this browser (`choose`), or by signing in.
  */
 export const chooseAgain = async (
   tx: Transaction,

@@ -33,7 +33,7 @@ const OF_LOGIN = ['jti', 'sid', 'auth_time', 'acr', 'amr', 'nonce', 'at_hash']
 type Claims = Record<string, unknown>
 
 const Query = z.strictObject({
-  user_id: idFilter.describe('The user who would log in.'),
+  user_id: idFilter.describe('The user who would sign in.'),
   scope: line(4096).optional().describe('Scopes of the request, separated by spaces; default: `openid`.'),
   resource: line(2048).optional().describe('Identifier of the API that the request names.'),
 })
@@ -78,7 +78,7 @@ const TestLogin = z
   })
   .meta({
     id: 'TestLogin',
-    description: 'The claims that an application would get about a user who logs in to it.',
+    description: 'The claims that an application would get about a user who signs in to it.',
     example: {
       refusal: null,
       scope: 'openid',
@@ -203,7 +203,7 @@ export const testLoginRoutes = (context: Context): AdminRoute[] => [
     path: '/clients/:client_id/test-login',
     permission: 'clients:read',
     also: 'users:read',
-    summary: 'Show the claims that a client would get when a user logs in; no token is issued',
+    summary: 'Show the claims that a client would get when a user signs in; no token is issued',
     query: Query,
     status: 200,
     answer: TestLogin,

@@ -32,7 +32,7 @@ const browser = {
 }
 
 /**
- * Seed of `gatehouse dev`: users to log in, clients to call an API, and an administrator. A change needs
+ * Seed of `gatehouse dev`: users to sign in, clients to call an API, and an administrator. A change needs
  * `bun run seed:generate`, which writes the rows of the prepared database (seed-image.ts).
  */
 export const defaultSeed = {

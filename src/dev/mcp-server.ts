@@ -17,7 +17,7 @@ interface Message {
 
 const inputSchema = { type: 'object', properties: {} }
 const tools = [
-  { name: 'whoami', description: 'Says who is logged in, and with which scopes.', inputSchema },
+  { name: 'whoami', description: 'Says who is signed in, and with which scopes.', inputSchema },
   { name: 'roll', description: `Rolls a die. It needs the scope ${MCP_SCOPES[1]}.`, inputSchema },
 ]
 
@@ -73,7 +73,7 @@ const call = ({ method, params }: Message, claims: Claims): Outcome => {
   if (method === 'tools/list') return { result: { tools } }
   if (method !== 'tools/call') return { error: [-32601, 'The method is unknown.'] }
   if (params?.name === 'whoami') {
-    return said(`${claims.name ?? claims.sub} is logged in with the scopes ${claims.scope}.`)
+    return said(`${claims.name ?? claims.sub} is signed in with the scopes ${claims.scope}.`)
   }
   if (params?.name !== 'roll') return { error: [-32602, 'The tool is unknown.'] }
   requireScopes(claims, MCP_SCOPES)

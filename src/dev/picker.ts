@@ -14,7 +14,7 @@ import { PageError } from '#src/pages/error-page.ts'
 import { sheetsOf } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { initials, tone } from '#src/pages/view.ts'
-import { PASSWORD } from '#src/sign-in/log-in.ts'
+import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import { firstUsers } from './store.ts'
 
 export const PICK = '/dev/pick'

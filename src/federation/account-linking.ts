@@ -31,7 +31,7 @@ export interface UpstreamIdentity {
 
 /** The next step of a login through a provider. */
 export type LinkingResult =
-  /** The account is linked. Its user logs in. */
+  /** The account is linked. Its user signs in. */
   | { step: 'enter'; user: UserRow }
   /** The account belongs to an existing user. The provider's assertion is enough to link it. */
   | { step: 'link'; user: UserRow }
@@ -105,9 +105,9 @@ const refusedAddress = (
 /**
  * True when the provider's assertion alone may identify this user: the provider has `trust_email` and has
  * verified the address, and the user has no more permissions than the role `user`. If Gatehouse has not
- * verified the address of the user, the result is true only for a user who has never logged in and has no
+ * verified the address of the user, the result is true only for a user who has never signed in and has no
  * linked account: otherwise an attacker could register another person's address and wait until that person
- * logs in through a provider.
+ * signs in through a provider.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -45,7 +45,7 @@ interface CallbackResult {
 }
 
 /**
- * Handles a callback from a provider: logs the user in as {@link resolveAccount} decides. Every
+ * Handles a callback from a provider: signs the user in as {@link resolveAccount} decides. Every
  * `CallbackError` gets the same error page.
  */
 export const handleCallback = async (
@@ -178,7 +178,7 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  // In a flow that confirms who the logged-in user is, only an account that is already linked to this user is
+  // In a flow that confirms who the signed-in user is, only an account that is already linked to this user is
   // a proof, so this check comes first.
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
@@ -215,7 +215,7 @@ const waitingPage = (context: Context, { call }: BrowserSession, { organization 
     { locale: call.locale },
   )
 
-/** Uses up the forms of this flow, so that none of them logs in a second time. */
+/** Uses up the forms of this flow, so that none of them signs in a second time. */
 const useForm = async (
   tx: Transaction,
   { pending }: StoredFlow,
@@ -229,7 +229,7 @@ const ignoreConflict = (error: unknown): undefined => {
   throw error
 }
 
-/** Links the account and logs in, in one write, once every required factor is proven. */
+/** Links the account and signs in, in one write, once every required factor is proven. */
 export const linkAs = (
   context: Context,
   browser: BrowserSession,

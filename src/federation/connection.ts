@@ -52,7 +52,7 @@ export const connectionRoutes = (context: Context): AdminRoute[] => [
     method: 'GET',
     path: '/identity-providers/:provider_id/connection',
     permission: 'identity_providers:update',
-    summary: 'Check the connection to an identity provider; nobody is logged in',
+    summary: 'Check the connection to an identity provider; nobody is signed in',
     query: z.strictObject({
       metadata_url: address
         .optional()

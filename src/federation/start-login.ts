@@ -89,7 +89,7 @@ const redirectUpstream = async <P extends IdentityProvider>(
   linking: UserId | undefined,
   buildUrl: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
-  // A provider logs in only users of its own organization (M-03, M-09).
+  // A provider signs in only users of its own organization (M-03, M-09).
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
   await chargeBrowser(context, browser.call, { organization_id: provider.organization_id, kind })

@@ -41,7 +41,7 @@ export const findUpstreamRequest = async (
 }
 
 /**
- * Deletes and returns the upstream request, for one caller only, so that an answer logs in once. A caller
+ * Deletes and returns the upstream request, for one caller only, so that an answer signs in once. A caller
  * with another browser or provider changes nothing.
  */
 export const consumeUpstreamRequest = async (

@@ -26,9 +26,9 @@ interface Budget {
 }
 
 /*
- * `burst` is enough for an office or school behind one address where everyone logs in at once; `per_second`
+ * `burst` is enough for an office or school behind one address where everyone signs in at once; `per_second`
  * is enough afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget.
- * `reserved` is enough for a few people, so that a few people of each network can log in while others attack
+ * `reserved` is enough for a few people, so that a few people of each network can sign in while others attack
  * the organization.
  */
 const budgets = {

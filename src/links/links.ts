@@ -52,7 +52,7 @@ type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
  * Creates the link with which a locked-out user chooses a new password: single-use, valid for 30 minutes. Its
- * holder can log in as the user, so an event records its creator.
+ * holder can sign in as the user, so an event records its creator.
  *
  * @throws AppError `conflict` for a disabled user
  */

@@ -158,7 +158,7 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 }
 
 /**
- * Uses the brand of the organization whose users are logged in. With users of several organizations, or none,
+ * Uses the brand of the organization whose users are signed in. With users of several organizations, or none,
  * it uses the brand of the default organization. The brand of the client's organization is not used, because
  * any organization could link here with its own client and put its CSS on a page of other users.
  */

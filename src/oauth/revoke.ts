@@ -59,8 +59,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
 }
 
 /**
- * Ends the session, also for a used token, so that a client that never received the next token can log out.
- * Access tokens of the session stay valid until they expire, and the login continues.
+ * Ends the session, also for a used token, so that a client that never received the next token can sign
+ * the user out. Access tokens of the session stay valid until they expire, and the login continues.
  */
 const release = (
   context: Context,

@@ -151,8 +151,8 @@ export interface LoggedIn {
 }
 
 /**
- * Ends logins and every session that came from them, and records the logout. A person who logs out on a
- * shared computer expects to be logged out of each application.
+ * Ends logins and every session that came from them, and records the logout. A person who signs out on a
+ * shared computer expects to be signed out of each application.
  */
 export const logOut = async (
   context: Core,

@@ -21,13 +21,13 @@ const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY 
 
 /**
  * Maximum sum of the running attempts at an account and its failures, while it has fewer than five failures
- * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus log in under one
- * name at the same time, but a guesser who sends attempts at the same time gets no more of them.
+ * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus sign in under
+ * one name at the same time, but a guesser who sends attempts at the same time gets no more of them.
  */
 const CONCURRENT = 20
 /**
  * Maximum concurrent attempts of one user in all known browsers together. These attempts need a limit of
- * their own, because they are not charged to a network. A person logs in from a few devices.
+ * their own, because they are not charged to a network. A person signs in from a few devices.
  */
 const KNOWN_CONCURRENT = 5
 
@@ -109,7 +109,7 @@ export const budgetsOf = async (
 /**
  * Updates the budgets after a success: removes consecutive failures and counts the attempt against `passed`.
  * A success in a known browser keeps the shared count, because a reset would show others that the owner has
- * logged in.
+ * signed in.
  */
 export const countSuccess = async (
   context: Core,

@@ -18,7 +18,7 @@ import { failLogin } from './failed-login.ts'
 import { type Budget, budgetsOf, countSuccess } from './login-throttle.ts'
 import { checkThrottle, passwordsFrom, type ThrottleKey } from './throttle.ts'
 
-/** An attempt to log in under a name. */
+/** An attempt to sign in under a name. */
 export interface LoginAttempt {
   organization_id: OrganizationId
   /** Username or e-mail address. */

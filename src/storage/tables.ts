@@ -826,7 +826,7 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Browsers in which a user has logged in, each with its own cookie. They show whether a login comes from a
+   * Browsers in which a user has signed in, each with its own cookie. They show whether a login comes from a
    * new browser.
    */
   const devices = once(() =>

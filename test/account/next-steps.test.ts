@@ -67,7 +67,7 @@ describe('PAG-50 next steps', () => {
     expect(await shown(browser)).toEqual([CONNECT])
   })
 
-  test('count no client that nobody logs in to', async () => {
+  test('count no client that nobody signs in to', async () => {
     const { app, browser } = await withAdmin()
     const service = { redirect_uris: [], grant_types: ['client_credentials'], scopes: [] }
     for (const name of ['worker', 'sync']) await addClient(app, name, service)

@@ -299,7 +299,7 @@ describe('CMD-07 calls for documents are bounded', () => {
   })
 })
 
-test.each(publishedIds)('CMD-08 %s logs in without the network', async client_id => {
+test.each(publishedIds)('CMD-08 %s signs in without the network', async client_id => {
   const redirects: Record<string, string> = {
     'https://claude.ai/oauth/mcp-oauth-client-metadata': 'https://claude.ai/api/mcp/auth_callback',
     'https://claude.ai/oauth/claude-code-client-metadata': 'http://localhost:3118/callback',

@@ -107,13 +107,13 @@ export const documentWorld = async () => {
     else published.delete(client_id)
   }
 
-  /** Logs in and returns the consent page, or the page of a refusal. */
+  /** Signs in and returns the consent page, or the page of a refusal. */
   const open = async (client: Json, more: Record<string, string | undefined> = {}, username = 'alice') => {
     const browser = openBrowser(app)
     return { browser, page: await signIn(browser, await browser.get(request(client, more)), username) }
   }
 
-  /** Logs in and approves the consent; returns the browser and the parameters that the client gets. */
+  /** Signs in and approves the consent; returns the browser and the parameters that the client gets. */
   const logIn = async (client: Json, more: Record<string, string | undefined> = {}, username?: string) => {
     const { browser, page } = await open(client, more, username)
     const answer = await browser.submit(page, { decision: 'approve' }, '/oauth/consent')

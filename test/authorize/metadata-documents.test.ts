@@ -123,7 +123,7 @@ describe('CMD-02 consent', () => {
     'GATEHOUSE',
     'claude.ai',
     'https://claude.ai/',
-    'Log in at ｃlaude．ai now',
+    'Sign in at ｃlaude．ai now',
   ])('CMD-02 the name %p, which is missing or misleads, is the host', async client_name => {
     const client = publish({ client_name })
     const { page } = await open(client)

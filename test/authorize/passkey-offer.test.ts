@@ -30,7 +30,7 @@ const logIn = async (browser: Browser, username: string, more: Record<string, st
   signIn(browser, await browser.get(authorizeUrl('web', more)), username)
 
 describe('PEO-15 the offer of a passkey', () => {
-  test('comes after a password, and adds a passkey that logs in alone', async () => {
+  test('comes after a password, and adds a passkey that signs in alone', async () => {
     const user = await newUser()
     const browser = withPasskeys()
     await app.events()
@@ -78,7 +78,7 @@ describe('PEO-15 the offer of a passkey', () => {
     expect(answerOf(await plain.get(authorizeUrl('web', { prompt: 'none' }))).code).toBeString()
   })
 
-  test('never comes to users who may add none, or who log in without a password', async () => {
+  test('never comes to users who may add none, or who sign in without a password', async () => {
     const bound = await newUser({ roles: [] })
     expect(answerOf(await logIn(withPasskeys(), bound.username)).code).toBeString()
     const { passkey } = await addPasskeyUser(app, `person${++made}`)

@@ -38,7 +38,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     return answerOf(page).error
   }
 
-  test('AUT-27 not logged in', async () => {
+  test('AUT-27 not signed in', async () => {
     expect(await none(openBrowser(app))).toBe('login_required')
   })
 
@@ -48,7 +48,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     expect(await none(browser)).toBe('login_required')
   })
 
-  test('logged in', async () => {
+  test('signed in', async () => {
     const browser = await loggedIn()
     const { code } = answerOf(await browser.get(authorizeUrl('web', { prompt: 'none' })))
     expect((await codeRow(app, code)).user_id).toBe(ada.id)
@@ -109,7 +109,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
 })
 
 describe('O-48 prompt=login', () => {
-  test('AUT-24 asks although a user is logged in, and the code has the new auth_time', async () => {
+  test('AUT-24 asks although a user is signed in, and the code has the new auth_time', async () => {
     const browser = await loggedIn()
     app.clock.advance(10 * MINUTE)
     const page = await browser.get(authorizeUrl('web', { prompt: 'login' }))

@@ -62,7 +62,7 @@ describe('O-69 a login that waits for its second factor counts as no login', () 
     ).toBe(403)
   })
 
-  test('the browser stays logged in as the other user', async () => {
+  test('the browser stays signed in as the other user', async () => {
     const { user } = await withTotp()
     const other = await addUser(app, 'olga')
     const browser = openBrowser(app)
@@ -180,7 +180,7 @@ describe('where the organization requires a second factor', () => {
     return { id, user, client: `strict${made}` }
   }
 
-  test('a user without one enrols one at the next login, and is not logged in before', async () => {
+  test('a user without one enrols one at the next login, and is not signed in before', async () => {
     const { user, client } = await strict()
     const browser = openBrowser(app)
     const choice = await signIn(browser, await browser.get(authorizeUrl(client)), user.username)

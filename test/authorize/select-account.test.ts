@@ -41,7 +41,7 @@ const handleOf = (page: Page, email: string): string => {
   return button?.[1] ?? 'missing'
 }
 
-test('AUT-30 lists the logged-in users, and continues as the selected one', async () => {
+test('AUT-30 lists the signed-in users, and continues as the selected one', async () => {
   const browser = await several()
   const page = await browser.get(picker())
   expect(page.heading).toBe('Choose an account')

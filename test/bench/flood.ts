@@ -5,7 +5,7 @@ import { processesOf, type Target } from './target.ts'
 
 const BROWSERS = 16
 
-/** Measures refreshes at 8 connections, alone and while browsers log in as fast as allowed. */
+/** Measures refreshes at 8 connections, alone and while browsers sign in as fast as allowed. */
 export const measureFlood = async (
   target: Target,
   duration: Duration,

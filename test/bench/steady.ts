@@ -143,7 +143,7 @@ const withLoad = async <T>(target: Target, use: (writes: Step[], probe: Step) =>
   }
 }
 
-/** Logs in from many browsers for `ms`, as fast as the server lets them. */
+/** Signs in from many browsers for `ms`, as fast as the server lets them. */
 const storm = async (target: Target, ms: number): Promise<void> => {
   const end = performance.now() + ms
   const logIn = async (): Promise<void> => {

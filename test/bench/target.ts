@@ -31,7 +31,7 @@ export interface Target {
   /** A client for client credentials with the scope `scope`. */
   service: BenchClient & { scope: string }
   introspector: BenchClient
-  /** Cookies of a browser that is logged in. */
+  /** Cookies of a browser that is signed in. */
   cookie: string
   /** A token for the admin API, and whether a login proves a password; only Gatehouse has them. */
   admin_token?: string

@@ -10,7 +10,7 @@ import { grantTokens } from '#test/support/tokens.ts'
 const at = inConsole()
 const { stored } = at
 
-/** Logs a user in to a client. */
+/** Signs a user in to a client. */
 const logIn = async (client_id: string, username: string) => {
   const client = await addClient(at.served.app, client_id, { name: `The ${client_id}` })
   const user = (await stored(`/users?search=${username}`)).data[0]
@@ -140,7 +140,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-47 a user who has never logged in, and a theme of the server',
+  'CON-47 a user who has never signed in, and a theme of the server',
   async () => {
     const { id } = (await stored('/users?search=grace')).data[0]
     await enterConsole(at.page, at.served.url, `/console/users/${id}`)

@@ -63,7 +63,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-23 an application is the next step until there is one that people log in to',
+  'CON-23 an application is the next step until there is one that people sign in to',
   async () => {
     await served.app.admin('DELETE', '/clients/shop')
     for (const client_id of ['worker', 'reports', 'sync'])

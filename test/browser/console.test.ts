@@ -184,7 +184,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-09 a person without permissions is told so, and can log in as another; unknown ids do not exist',
+  'CON-09 a person without permissions is told so, and can sign in as another; unknown ids do not exist',
   async () => {
     await enterConsole(page, served.url, '/console/users', 'grace')
     await page.getByText('No permission').waitFor()

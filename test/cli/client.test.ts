@@ -1,4 +1,4 @@
-/** Tests `gatehouse client create` while a server runs: the printed code logs in without a change. */
+/** Tests `gatehouse client create` while a server runs: the printed code signs in without a change. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -50,14 +50,14 @@ const created = async (...args: string[]) => {
 }
 const secretOf = (settings: Record<string, string>): string => settings['Client secret']?.split(' ')[0] ?? ''
 const total = async (list: string): Promise<number> => (await server.admin('GET', list)).body.pagination.total
-/** Logs alice in, consents once, and returns the URL to which the browser returns. */
+/** Signs alice in, consents once, and returns the URL to which the browser returns. */
 const comeBack = async (url: URL, browser = openBrowser(remote(server))): Promise<string> => {
   const page = await signIn(browser, await browser.get(url.pathname + url.search), 'alice')
   const answer = page.location ? page : await browser.submit(page, { decision: 'approve' })
   return (await browser.follow(answer)).location ?? ''
 }
 
-test('RUN-29 a web application: its settings are registered, and the openid-client code logs in', async () => {
+test('RUN-29 a web application: its settings are registered, and the openid-client code signs in', async () => {
   const redirect = 'http://localhost:4000/callback'
   const { settings, codes } = await created('shop', '--kind', 'web', '--redirect', redirect)
   const { url } = server
@@ -109,7 +109,7 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
   expect(user).toMatchObject({ iss: url, aud: 'shop', preferred_username: 'alice' })
 }, 60_000)
 
-test('RUN-29 a web application: the server of the guide greets the user, and logs out, and names a wrong secret', async () => {
+test('RUN-29 a web application: the server of the guide greets the user, and signs out, and names a wrong secret', async () => {
   const guide = readFileSync(join(root, 'templates/guide/connect.md'), 'utf8')
   const app = guide.match(/^import \{ createServer.*?(?=^```)/ms)?.[0] ?? ''
   using reserved = Bun.serve({ port: 0, hostname: 'localhost', fetch: () => new Response() })
@@ -150,7 +150,7 @@ test('RUN-29 a web application: the server of the guide greets the user, and log
   }
   expect(await greeting(secretOf(settings))).toEqual([
     200,
-    '<!doctype html><title>App</title><p>Hello alice</p><a href="/logout">Log out</a>',
+    '<!doctype html><title>App</title><p>Hello alice</p><a href="/logout">Sign out</a>',
     'text/html; charset=utf-8',
     `${origin}/`,
   ])
@@ -166,7 +166,7 @@ test('RUN-29 a web application: the server of the guide greets the user, and log
 }, 60_000)
 
 testInChromium(
-  'RUN-29 a single-page application: its origin may call, and the code for oauth4webapi logs in',
+  'RUN-29 a single-page application: its origin may call, and the code for oauth4webapi signs in',
   async () => {
     const entry = join(folder, 'app.js')
     let script = ''
@@ -211,7 +211,7 @@ else document.querySelector('button').onclick = startLogin`,
   60_000,
 )
 
-test('RUN-29 a native application: the AppAuth settings log in, on any port of the device', async () => {
+test('RUN-29 a native application: the AppAuth settings sign in, on any port of the device', async () => {
   const redirects = ['com.example.app:/callback', 'http://127.0.0.1/callback']
   const { settings, codes } = await created(
     'phone',

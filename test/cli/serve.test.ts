@@ -117,7 +117,7 @@ test('RUN-11 the admin client’s secret from the settings is applied at each st
   expect(await tokenOf(remote(second).call, SECRET)).not.toBe('')
 })
 
-test('RUN-12 the first admin user from the settings logs in, and no set-up link is printed', async () => {
+test('RUN-12 the first admin user from the settings signs in, and no set-up link is printed', async () => {
   await using server = await serveExecutable({
     GATEHOUSE_ADMIN_USERNAME: 'root',
     GATEHOUSE_ADMIN_EMAIL: 'root@example.com',

@@ -39,7 +39,7 @@ const newProvider = () => {
   return { kept, provider }
 }
 
-/** Logs in as alice and approves the consent. */
+/** Signs in as alice and approves the consent. */
 const openPerson = (issuer: string) => {
   const call = (path: string, init?: RequestInit) =>
     fetch(new URL(path, issuer), { ...init, redirect: 'manual' })
@@ -52,7 +52,7 @@ const openPerson = (issuer: string) => {
   }
 }
 
-test('MCP-05 a client logs in with no set-up, calls a tool and steps up', async () => {
+test('MCP-05 a client signs in with no set-up, calls a tool and steps up', async () => {
   await using server = await startDev(['--mcp', '--auto-login'])
   const { url, mcp_url } = server.ready
   expect(mcp_url).toMatch(/^http:\/\/localhost:\d+\/mcp$/)

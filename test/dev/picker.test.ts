@@ -81,7 +81,7 @@ describe('dev 14: the user picker', () => {
     expect((await browserOf(server)('/dev/pick')).status).toBe(403)
   })
 
-  test('login_hint logs in at once with auto_login only', async () => {
+  test('login_hint signs in at once with auto_login only', async () => {
     await using automatic = await startGatehouse({ auto_login: true })
     const get = browserOf(automatic)
     const { status, location } = await get(authorize({ login_hint: 'alice' }))

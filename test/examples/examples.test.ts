@@ -125,7 +125,7 @@ testInChromium(
     })
     const { page, close } = await openPage()
     await page.goto(app.url)
-    await page.click('#log-in')
+    await page.click('#sign-in')
     await page.getByTestId('user-alice').click()
     await page.waitForSelector('#user:has-text("Hello Alice Example")')
     expect((await server.tokens({ client_id: 'browser-app' })).map(({ kind }) => kind)).toEqual([

@@ -57,7 +57,7 @@ describe('H-30 single sign-on at a provider', () => {
 
     const asked = await prove(browser)
     expect([asked.status, asked.heading]).toEqual([200, 'Confirm it’s you'])
-    // A provider that still states eight hours is refused; a provider that has asked the user to log in is
+    // A provider that still states eight hours is refused; a provider that has asked the user to sign in is
     // believed.
     const again = /request=[\w-]+/.exec(asked.html)?.[0]
     const away = await browser.get(`/oauth/social/upstream?${again}`)

@@ -31,7 +31,7 @@ beforeEach(async () => {
   })
 })
 
-test('H-31 a complete-profile form logs in once, and not again after signing out', async () => {
+test('H-31 a complete-profile form signs in once, and not again after signing out', async () => {
   const browser = fresh()
   const page = await goThrough(browser, upstream, entry, newcomer())
   const consent = await browser.follow(await browser.submit(page, answers()))
@@ -55,7 +55,7 @@ test('H-31 a form that led to a second one is used up by the second one’s logi
   await isRefused(browser, await browser.submit(second, { password: PASSWORD }))
 })
 
-test('H-31 of two sent at once one logs in', async () => {
+test('H-31 of two sent at once one signs in', async () => {
   const browser = fresh()
   const page = await goThrough(browser, upstream, entry, newcomer())
   const sent = await Promise.all([browser.submit(page, answers()), browser.submit(page, answers())])

@@ -196,7 +196,7 @@ describe('starting a login', () => {
     )
     const page = await goThrough(fresh(), upstream, path, somebody())
     expect((await codeRow(app, answerOf(page).code)).organization_id).toBe(id)
-    // M-03: a provider of one organization cannot log in users of another.
+    // M-03: a provider of one organization cannot sign in users of another.
     expect((await fresh().get(path.replace(id, 'org_default'))).status).toBe(404)
     expect(
       (await fresh().get(authorizeUrl('bridge').replace('/oauth/authorize', '/oauth/social/acme-id'))).status,

@@ -58,7 +58,7 @@ afterAll(async () => {
   await site.stop()
 })
 
-/** Acts as a user in a browser: logs in, approves the consent, and ends at the client. */
+/** Acts as a user in a browser: signs in, approves the consent, and ends at the client. */
 const walk = async (
   url: URL,
 ): Promise<{ callback: URL; continueTo(url: URL): Promise<URL>; close(): Promise<void> }> => {

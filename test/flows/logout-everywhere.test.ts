@@ -1,4 +1,4 @@
-/** Tests the program of the guide page "Log out everywhere" with the executable, over sockets. */
+/** Tests the program of the guide page "Sign out everywhere" with the executable, over sockets. */
 import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -63,7 +63,7 @@ const kill = async (server: Running) => {
   await server.exited
 }
 
-/** Logs in at the client; returns the claims of the ID token. */
+/** Signs in at the client; returns the claims of the ID token. */
 const logIn = async (server: Running, client: Json): Promise<Json> => {
   const app = remote(server)
   const { code } = await logInTo(openBrowser(app), 'shop', 'ada')

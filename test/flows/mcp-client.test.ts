@@ -1,5 +1,5 @@
 /**
- * Tests that unmodified clients of the MCP TypeScript SDK log in by themselves at an MCP server that the SDK
+ * Tests that unmodified clients of the MCP TypeScript SDK sign in by themselves at an MCP server that the SDK
  * guards.
  */
 import { describe, expect, test } from 'bun:test'
@@ -157,7 +157,7 @@ const versions = [
 ]
 
 describe.each(versions)('$name', ({ connect, stepsUpAlone }) => {
-  test('SDK-55 it registers, logs in, calls a tool, steps up and refreshes', async () => {
+  test('SDK-55 it registers, signs in, calls a tool, steps up and refreshes', async () => {
     const { kept, provider } = newClient()
     sent = []
     const first = connect(provider)
@@ -197,7 +197,7 @@ describe.each(versions)('$name', ({ connect, stepsUpAlone }) => {
     await client.close()
   })
 
-  test('CMD-08 it logs in by its metadata document, and does not register', async () => {
+  test('CMD-08 it signs in by its metadata document, and does not register', async () => {
     const { kept, provider } = newClient(DOCUMENT)
     sent = []
     const first = connect(provider)

@@ -1,5 +1,5 @@
 /**
- * Unmodified clients of the Model Context Protocol log in by themselves at `gatehouse dev --mcp` and at
+ * Unmodified clients of the Model Context Protocol sign in by themselves at `gatehouse dev --mcp` and at
  * `gatehouse serve`, with Chromium as the person, and call a tool. Prints what each client sent. npm installs
  * the clients into a temporary folder.
  */
@@ -127,7 +127,7 @@ const production = async (): Promise<Target> => {
   }
 }
 
-/** Logs in as alice in a fresh browser and approves the consent, until the client has its answer. */
+/** Signs in as alice in a fresh browser and approves the consent, until the client has its answer. */
 const authorize = async (address: string): Promise<void> => {
   const { page, close } = await openPage()
   page.setDefaultTimeout(10_000)
@@ -177,7 +177,7 @@ const run = async (command: string[], home: string, more?: Record<string, string
 }
 
 const stored = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' }
-const WHO = /Alice Example is logged in with the scopes/
+const WHO = /Alice Example is signed in with the scopes/
 
 /** A provider of the TypeScript SDK whose person is Chromium, and a listener for its answers. */
 const openProvider = (clientMetadataUrl?: string) => {
@@ -248,7 +248,7 @@ const versions = {
   },
 }
 
-/** Logs in, calls a tool, steps up for the other one, and refreshes. */
+/** Signs in, calls a tool, steps up for the other one, and refreshes. */
 const useSdk = async (
   { stepsUpAlone, connect }: (typeof versions)[keyof typeof versions],
   mcp_url: string,

@@ -183,7 +183,7 @@ describe('the set-up link', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('makes the first administrator once, logged in', async () => {
+  test('makes the first administrator once, signed in', async () => {
     const anew = await startApp()
     const spare = await open(anew)
     const { browser, page } = await open(anew)

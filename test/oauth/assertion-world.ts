@@ -58,7 +58,7 @@ export const assertionWorld = async () => {
     return username
   }
 
-  /** Logs in as a new person and returns the fields that redeem the code. */
+  /** Signs in as a new person and returns the fields that redeem the code. */
   const codeOf = async (client: Json, username?: string, more = {}): Promise<Record<string, string>> => {
     const { answer } = await logIn(client, more, username ?? (await person()))
     return {

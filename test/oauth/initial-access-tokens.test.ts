@@ -112,7 +112,7 @@ test('DCR-11 wrong fields are 422, and the bounds are 90 days and 1,000 uses', a
   expect([longest.status, longest.body.organization_id]).toEqual([201, 'org_default'])
 })
 
-test('DCR-12 the client logs in users of its organization alone, also where another is open', async () => {
+test('DCR-12 the client signs in users of its organization alone, also where another is open', async () => {
   const { token } = await newToken()
   const { body: client } = await register(token)
   const code = await logIn(client, 'amy', acme.id)

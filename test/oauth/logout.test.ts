@@ -22,7 +22,7 @@ const events = async () =>
     metadata,
   }))
 
-/** Returns a browser in which these users are logged in to the shop, and the tokens of the last one. */
+/** Returns a browser in which these users are signed in to the shop, and the tokens of the last one. */
 const shopping = async (...users: string[]) => {
   const browser = openBrowser(app)
   let tokens: Json
@@ -78,7 +78,7 @@ describe('with a valid id_token_hint', () => {
     return Object.fromEntries(new URL(page.location ?? '').searchParams)
   }
 
-  test('other users of the same browser stay logged in', async () => {
+  test('other users of the same browser stay signed in', async () => {
     const { browser, tokens } = await shopping('alice', 'bob')
     await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
     expect(await events()).toEqual([loggedOut(bob), revoked(bob, sessionOf(tokens))])
@@ -118,7 +118,7 @@ describe('with a valid id_token_hint', () => {
     expect(await events()).toEqual([])
   })
 
-  test('H-34 asks when another user, or the same user with another login, is logged in', async () => {
+  test('H-34 asks when another user, or the same user with another login, is signed in', async () => {
     const { browser: elsewhere, tokens } = await shopping('alice')
     for (const user of [alice, bob]) {
       const { browser, tokens: own } = await shopping(user.username)
@@ -264,7 +264,7 @@ describe('H-40 the theme of the sign-out page', () => {
   }
   const logoutOf = (client_id: string) => `/oauth/logout?client_id=${client_id}`
 
-  test('H-40 is that of the logged-in user’s organization, not of the client in the request', async () => {
+  test('H-40 is that of the signed-in user’s organization, not of the client in the request', async () => {
     const [own] = [await tenant('own'), await tenant('evil')]
     const browser = openBrowser(app)
     await logInTo(browser, 'web-own', 'user-own')

@@ -70,7 +70,7 @@ describe('a valid refresh token', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('a used refresh token ends its session too: a client that lost the next one can log out', async () => {
+  test('a used refresh token ends its session too: a client that lost the next one can sign its user out', async () => {
     const { refresh_token } = await fresh()
     const { body: next } = await refresh(app, client, refresh_token)
     expect(await revoke({ token: refresh_token, token_type_hint: 'refresh_token' })).toMatchObject(OK)

@@ -51,7 +51,7 @@ testWith('faketime', library)(
     const client = await addClient(app, 'shop', { client_id: 'shop', access_token_ttl: 600 })
     const browser = openBrowser(app)
     await logInTo(browser, 'shop', 'alice')
-    /** Gets a code without a login page, because the browser is still logged in. */
+    /** Gets a code without a login page, because the browser is still signed in. */
     const code = async () => answerOf(await browser.get(authorizeUrl('shop'))).code
     const isGood = async (token: string) =>
       (await app.call('/oauth/userinfo', { headers: bearer(token) })).status === 200

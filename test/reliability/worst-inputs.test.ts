@@ -234,7 +234,7 @@ for (const [name, query, status] of queries)
   )
 
 let providers = 0
-/** Logs in through a separate provider, whose answers `change` corrupts. */
+/** Signs in through a separate provider, whose answers `change` corrupts. */
 const atProvider = async (change: () => void): Promise<Page> => {
   const alias = `up-${providers++}`
   await addProvider(app, alias)

@@ -65,7 +65,7 @@ export const signInWith = async (
   return browser.follow(await browser.submit(page, { credential }, '/oauth/passkey'))
 }
 
-/** Opens the account page that adds a factor, and logs in when it asks for a login. */
+/** Opens the account page that adds a factor, and signs in when it asks for a login. */
 export const openEnrolment = async (browser: Browser, username: string): Promise<Page> => {
   const page = await browser.get('/account/security/add')
   return page.forms.some(({ action }) => action === '/oauth/login') ? signIn(browser, page, username) : page

@@ -70,7 +70,7 @@ export const signIn = async (
 ): Promise<Page> => browser.follow(await browser.submit(page, { username, password }, '/oauth/login'))
 
 /**
- * Opens the client's authorization request, logs in, and returns the parameters of the redirect to the
+ * Opens the client's authorization request, signs in, and returns the parameters of the redirect to the
  * client.
  */
 export const logInTo = async (

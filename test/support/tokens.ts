@@ -49,7 +49,7 @@ export const secretOf = ({
   ...(client_secret && { client_secret }),
 })
 
-/** Logs the user in without the pages and returns the hash of the browser's login cookie. */
+/** Signs the user in without the pages and returns the hash of the browser's login cookie. */
 export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash = hashSecret(newSecret())) =>
   context.store.write(tx =>
     startLogin(context, tx, {

@@ -30,7 +30,7 @@ test('checksums.txt names each file', async () => {
   )
 })
 
-test('a person logs in to the executable of the archive; it says version, commit and runtime', async () => {
+test('a person signs in to the executable of the archive; it says version, commit and runtime', async () => {
   expect(await developAndLogIn(await executable())).toBe('alice')
   const { stdout } = await run([await executable(), '--version'])
   const commit = (await $`git rev-parse --short=12 HEAD`.cwd(ROOT).text()).trim()

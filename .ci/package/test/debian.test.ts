@@ -56,7 +56,7 @@ test('dpkg leaves nothing on a read-only file system, and nothing of another arc
     expect([path, existsSync(join(root, path))]).toEqual([path, false])
 })
 
-test('dpkg installs it with its user, and a person logs in', async () => {
+test('dpkg installs it with its user, and a person signs in', async () => {
   copyFileSync(file, join(root, 'gatehouse.deb'))
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
   expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^gatehouse:.*:\/var\/lib\/gatehouse:/m)

@@ -20,7 +20,7 @@ const unpacked = async (architecture: string): Promise<{ root: string; config: J
   return { root, config: await Bun.file(join(at, Config)).json() }
 }
 
-test('a person logs in to the image in a root of its own, where no user is root', async () => {
+test('a person signs in to the image in a root of its own, where no user is root', async () => {
   const { root, config } = await unpacked('amd64')
   expect(config.config).toMatchObject({
     User: '65532:65532',
@@ -31,7 +31,7 @@ test('a person logs in to the image in a root of its own, where no user is root'
   expect(await developAndLogIn(...inRoot(root, '65532:65532'), '/usr/local/bin/gatehouse')).toBe('alice')
 })
 
-test('a person logs in to the image for arm64, by emulation of its processor', async () => {
+test('a person signs in to the image for arm64, by emulation of its processor', async () => {
   const { root, config } = await unpacked('arm64')
   expect(config.architecture).toBe('arm64')
   // Debian 13 has the static emulator under the second name.

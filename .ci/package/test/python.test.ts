@@ -17,7 +17,7 @@ beforeAll(async () => {
   await $`python3 -m venv --system-site-packages ${at}`.quiet()
 }, 300_000)
 
-test('pip installs the wheel without an index, and a person logs in', async () => {
+test('pip installs the wheel without an index, and a person signs in', async () => {
   expect(await install(at, wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })
   expect(await developAndLogIn(join(at, 'bin/gatehouse'))).toBe('alice')
 

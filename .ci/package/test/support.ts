@@ -112,7 +112,7 @@ export const debianRoot = async (
   return root
 }
 
-/** A person, and the client at which they log in. Defaults: those of development mode. */
+/** A person, and the client at which they sign in. Defaults: those of development mode. */
 interface Login {
   client_id?: string
   redirect_uri?: string
@@ -121,7 +121,7 @@ interface Login {
 }
 
 /**
- * Logs a person in as a browser does: authorization code flow with PKCE, and the password on the login page.
+ * Signs a person in as a browser does: authorization code flow with PKCE, and the password on the login page.
  *
  * @returns the `preferred_username` of userinfo
  */
@@ -151,7 +151,7 @@ export const logIn = async (
   return preferred_username
 }
 
-/** Starts a development server by the command, logs alice in and stops the server. */
+/** Starts a development server by the command, signs alice in and stops the server. */
 export const developAndLogIn = async (...command: string[]): Promise<string> => {
   const server = await start([...command, 'dev', '--port', '0'])
   return await logIn(server.url).finally(server.stop)

@@ -9,7 +9,7 @@ import { type Me, may, mayOnServer, me } from './me.ts'
 import { openPalette, Palette } from './palette.tsx'
 import { Avatar, Failure } from './parts.tsx'
 import { leaving, path } from './router.ts'
-import { logInAnew, person } from './session.ts'
+import { person, signInAnew } from './session.ts'
 import { Toast } from './toast.tsx'
 import { words } from './words.ts'
 
@@ -179,7 +179,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
       <main id="content" tabIndex={-1}>
         {isShut ? (
           <Failure problem={{ status: 403, error: 'forbidden', error_description: '' }}>
-            <button type="button" onClick={logInAnew}>
+            <button type="button" onClick={signInAnew}>
               {words.common.otherAccount}
             </button>
           </Failure>

@@ -93,7 +93,7 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
  * Redirects to the login page. The person has to sign in even when this browser has a login, because that
  * login would otherwise answer at once as the same person.
  */
-export const logInAnew = (): Promise<never> => {
+export const signInAnew = (): Promise<never> => {
   sessionStorage.removeItem(ORGANIZATION)
   return begin('/console', { prompt: 'login' })
 }

@@ -62,7 +62,7 @@ export const shapeProblems = (client: Shape): Detail[] => {
     [
       client.kind === 'service' && redirect_uris.length > 0,
       'kind',
-      'A service logs in no users, so it must have no redirect URI.',
+      'A service signs in no users, so it must have no redirect URI.',
     ],
   ]
   return rules.flatMap(([broken, field, message]) =>

@@ -43,7 +43,7 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
 
 /**
  * Refuses `cross_organization` to callers of a tenant: only callers of the default organization may let a
- * client log in users of other organizations. Such a client gets data about users of every organization.
+ * client sign in users of other organizations. Such a client gets data about users of every organization.
  *
  * @throws AppError 403
  */

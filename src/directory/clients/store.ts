@@ -159,7 +159,7 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
 const MAX_STARTABLE = 200
 
 /**
- * Returns the clients that log in users of the organization and that a person can start: its own clients by
+ * Returns the clients that sign in users of the organization and that a person can start: its own clients by
  * name, then those of the default organization by name.
  */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {

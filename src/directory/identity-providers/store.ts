@@ -42,7 +42,7 @@ const enabledByOrganization = cached('identity_providers', async q => {
   return Map.groupBy(rows as IdentityProvider[], provider => provider.organization_id)
 })
 
-/** Returns the providers through which users of the organization may log in, sorted by name. */
+/** Returns the providers through which users of the organization may sign in, sorted by name. */
 export const findEnabledProviders = async (
   store: Parameters<typeof enabledByOrganization>[0],
   organization_id: OrganizationId,

@@ -174,7 +174,7 @@ export const Settings = z
         'Whether people may register themselves. `open`: they may; `domains`: they may, and `allowed_domains` must not be empty; `approval`: they may, and an administrator approves each person; default `off`. Each of them needs an address of `allowed_domains`, unless that list is empty. Needs a mail server.',
       ),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
-        'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',
+        'E-mail domains whose users sign in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
         'Applications in which calls of the admin API that delete objects or show secrets need an authentication within the last five minutes. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
@@ -184,10 +184,10 @@ export const Settings = z
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
-        '`open`: applications that registered themselves (RFC 7591) may log in users of the organization; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the applications that it excludes.',
+        '`open`: applications that registered themselves (RFC 7591) may sign in users of the organization; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       client_metadata_documents: nullable(oneOf(['off', 'allowlist', 'any'])).describe(
-        '`any`: applications whose client_id is the URL of their metadata document may log in users of the organization; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the applications that it excludes.',
+        '`any`: applications whose client_id is the URL of their metadata document may sign in users of the organization; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       allowed_metadata_documents: nullable(set(documentId, 1000)).describe(
         'URLs of metadata documents that the policy `allowlist` allows, compared exactly; by default those of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',

@@ -108,7 +108,7 @@ const emailCodeProblems = (
 
 /**
  * Returns a problem for each setting that requires passkeys, if browsers offer none at the server's URL,
- * because nobody could then log in.
+ * because nobody could then sign in.
  */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,

@@ -130,7 +130,7 @@ export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
 
 /**
  * Returns the conditions for the rows after the keyset, one for each run of the index. A list by last login
- * has two runs, because users who never logged in come last in both orders.
+ * has two runs, because users who never signed in come last in both orders.
  */
 export const runsOf = (table: Listed, { sort, order, after }: PageQuery): (SQL | undefined)[] => {
   const beyond = order === 'asc' ? gt : lt

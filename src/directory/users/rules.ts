@@ -95,7 +95,7 @@ export const judge = async (
 
 /**
  * Like {@link judge}, for the organization in the body or the caller's own. Requires either a password or an
- * invitation, because a user with neither could not log in.
+ * invitation, because a user with neither could not sign in.
  *
  * @throws AppError 422 for an unknown organization
  */

@@ -106,7 +106,7 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   context.xml.check(provider.organization_id, call.ip_address)
   if (isAnswer) return storePost(context, call, provider, body, state)
   await checkCallbackLimit(context, call, provider)
-  // With a response that answers no request, an attacker's site could log a visitor in as the attacker.
+  // With a response that answers no request, an attacker's site could sign a visitor in as the attacker.
   if (!provider.settings.allow_idp_initiated) throw await refuse(new CallbackError('unknown_state'))
   const { id } = await checkResponse(context, call, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)

@@ -184,7 +184,7 @@ const limited = (values: ReadonlyMap<string, string>, name: string, maxLength: n
   return value
 }
 
-/** True when users of this organization may log in to the client. */
+/** True when users of this organization may sign in to the client. */
 export const serves = (
   client: Pick<AuthorizeClient, 'client_id' | 'from_document' | 'organization_id' | 'capabilities'>,
   organization_id: string,

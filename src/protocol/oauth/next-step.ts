@@ -6,7 +6,7 @@ export type EligibleLogin = {
   readonly user_id: string
   /** Time of the last authentication in milliseconds; 0 when unknown. */
   readonly auth_time: number
-  /** False when the user may no longer log in. */
+  /** False when the user may no longer sign in. */
   readonly enabled: boolean
   readonly must_change_password: boolean
   /** The user has to add a factor, because a factor is required or the user asked to add one. */
@@ -36,7 +36,7 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly max_age: number | undefined
   /** Milliseconds. */
   readonly now: number
-  /** Logins by time of sign-in, latest first. */
+  /** Logins by their start, latest first. */
   readonly logins: readonly Login[]
   /** The login chosen in this flow: just authenticated or selected from the list. */
   readonly chosen_login_id: string | undefined

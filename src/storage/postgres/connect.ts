@@ -117,7 +117,7 @@ export const connectTo = (
 
 const reasons: Record<string, string> = {
   '28P01': 'the password is not accepted',
-  '28000': 'pg_hba.conf does not allow this user to log in from here',
+  '28000': 'pg_hba.conf does not allow this user to connect from here',
   '3D000': 'the database does not exist; create it with createdb',
   '42501': 'permission denied; the user must own the database or its schema, and the tables',
   '53300': 'the server has no free connection (max_connections)',

@@ -42,7 +42,7 @@ if (location.pathname === '/callback') {
   history.replaceState(null, '', '/')
   document.querySelector('#user').textContent = `Hello ${user.name}`
 } else {
-  const button = document.querySelector('#log-in')
+  const button = document.querySelector('#sign-in')
   button.hidden = false
   button.addEventListener('click', logIn)
 }

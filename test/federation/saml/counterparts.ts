@@ -182,7 +182,7 @@ export const startSimpleSaml = async (parties: Known[]): Promise<Counterpart> =>
   return start(server, folder, `${origin}/saml2/idp/metadata.php`, { SIMPLESAMLPHP_CONFIG_DIR: config ?? '' })
 }
 
-/** Runs an identity provider of pysaml2, which logs every user in as `grace`. */
+/** Runs an identity provider of pysaml2, which signs every user in as `grace`. */
 export const startPysaml2 = async (parties: Known[]): Promise<Counterpart> => {
   const folder = mkdtempSync(join(tmpdir(), 'pysaml2-'))
   await keyFiles(folder)

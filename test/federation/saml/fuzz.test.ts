@@ -18,7 +18,7 @@ await addSaml(app, idp, 'open', { allow_idp_initiated: true })
 const addressOf = (round: number) =>
   `2001:db8:${(round >> 16).toString(16)}:${(round & 0xffff).toString(16)}::1`
 
-test('R-22 S-29 a modified response to a pending request logs in the signed subject or is refused with one event', async () => {
+test('R-22 S-29 a modified response to a pending request lets in only the subject that was signed, or is refused with one event', async () => {
   for (let round = 0; round < rounds; round++) {
     const roll = dice(`${seed} answer ${round}`)
     const ip = addressOf(round)

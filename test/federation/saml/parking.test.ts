@@ -15,7 +15,7 @@ const unasked = (name_id: string) => encode(idp.respond({ ...ordinary(partyOf(ap
 const bodies = async () =>
   (await app.context.store.read(async q => q.select().from(q.tables.stored_posts))).map(({ body }) => body)
 
-test('H-21 an unsolicited assertion is stored once, whatever is posted beside it, and logs in once', async () => {
+test('H-21 an unsolicited assertion is stored once, whatever is posted beside it, and signs in once', async () => {
   const assertion = unasked('robin')
   await app.events()
   for (let i = 0; i < 120; i++) {

@@ -33,7 +33,7 @@ const formTo = (action: string, fields: Record<string, string>): Response => {
   return new Response(html, { headers: { 'content-type': 'text/html' } })
 }
 
-/** Runs an identity provider of samlify on loopback, which logs every user in as `alan`. */
+/** Runs an identity provider of samlify on loopback, which signs every user in as `alan`. */
 export const startSamlify = async (parties: Known[]): Promise<Counterpart> => {
   // samlify requires a schema validator; this one accepts everything.
   setSchemaValidator({ validate: async () => 'not checked' })

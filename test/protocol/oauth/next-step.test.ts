@@ -50,16 +50,16 @@ const states: Record<string, Partial<Facts>> = {
   'a login': { logins: [a] },
   'two logins': two,
   'two logins, the older picked': { ...two, ...picked },
-  'just logged in': { logins: [a], ...proven },
-  'just logged in beside another': { ...two, ...proven },
-  'just logged in and approved': { logins: [a], ...proven, ...approved },
+  'just signed in': { logins: [a], ...proven },
+  'just signed in beside another': { ...two, ...proven },
+  'just signed in and approved': { logins: [a], ...proven, ...approved },
   'approved by another user': { logins: [a], ...proven, consent_given_by: 'usr_b' },
   'picked, then approved': { ...two, chosen_login_id: 'a', ...approved },
   'chosen login gone': { logins: [b], ...proven },
   'proven, but no login chosen': { logins: [a], is_authenticated: true },
   'no login left': { ...proven, ...approved },
   'disabled user': { logins: [login('a', { enabled: false })] },
-  'disabled user just logged in': { logins: [login('a', { enabled: false })], ...proven, ...approved },
+  'disabled user just signed in': { logins: [login('a', { enabled: false })], ...proven, ...approved },
   'one of two disabled': { logins: [login('a', { enabled: false }), b] },
   'password change due': { logins: [login('a', { must_change_password: true })] },
   'enrolment due': { logins: [login('a', { enrol_due: true })] },
@@ -85,7 +85,7 @@ const states: Record<string, Partial<Facts>> = {
     logins: [login('a', { factor_due: true, auth_time: now - 300_001 })],
   },
   'factor due': { logins: [login('a', { factor_due: true })] },
-  'factor due, just logged in': { logins: [login('a', { factor_due: true })], ...proven, ...approved },
+  'factor due, just signed in': { logins: [login('a', { factor_due: true })], ...proven, ...approved },
   'all due': {
     logins: [
       login('a', { must_change_password: true, enrol_due: true, factor_due: true, has_consented: false }),
@@ -116,13 +116,13 @@ const states: Record<string, Partial<Facts>> = {
   'max_age elapsed for the picked one': { ...two, ...picked, max_age: 60 },
   'max_age elapsed since this login': { logins: [a], ...proven, ...approved, max_age: 59 },
   'max_age 0': { logins: [login('a', { auth_time: now })], max_age: 0 },
-  'max_age 0, just logged in': { logins: [a], ...proven, ...approved, max_age: 0 },
+  'max_age 0, just signed in': { logins: [a], ...proven, ...approved, max_age: 0 },
   'clock stepped back': { logins: [login('a', { auth_time: now + 5000 })], max_age: 1 },
   'hint of this user': { logins: [a], hinted_user_id: 'usr_a' },
   'hint of the older of two': { ...two, hinted_user_id: 'usr_b' },
   'hint of another user': { logins: [a], hinted_user_id: 'usr_c' },
-  'another than the hinted user logged in': { ...two, ...proven, hinted_user_id: 'usr_b' },
-  'the hinted user logged in': { ...two, ...proven, ...approved, hinted_user_id: 'usr_a' },
+  'another than the hinted user signed in': { ...two, ...proven, hinted_user_id: 'usr_b' },
+  'the hinted user signed in': { ...two, ...proven, ...approved, hinted_user_id: 'usr_a' },
 }
 
 // O-46, O-48, O-49, O-50, O-66: every prompt in every state. `pick` is select_account; a name after a step is
@@ -133,16 +133,16 @@ no login                               | login             | login_required     
 a login                                | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
 two logins                             | issue a           | issue a              | login          | consent a        | pick a+b          | login          | login                | pick a+b               | login
 two logins, the older picked           | issue b           | issue b              | login b        | consent b        | issue b           | login b        | login b              | consent b              | login b
-just logged in                         | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
-just logged in beside another          | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
-just logged in and approved            | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
+just signed in                         | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
+just signed in beside another          | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
+just signed in and approved            | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
 approved by another user               | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
 picked, then approved                  | issue a           | issue a              | login a        | issue a          | issue a           | login a        | login a              | issue a                | login a
 chosen login gone                      | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
 proven, but no login chosen            | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
 no login left                          | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
 disabled user                          | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
-disabled user just logged in           | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
+disabled user just signed in           | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
 one of two disabled                    | issue b           | issue b              | login          | consent b        | issue b           | login          | login                | consent b              | login
 password change due                    | change_password a | interaction_required | login          | change_password a| change_password a | login          | login                | change_password a      | login
 enrolment due                          | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
@@ -154,7 +154,7 @@ enrolment due, not allowed             | unmet             | unmet              
 password change due, proven long ago   | login a           | interaction_required | login          | login a          | login a           | login          | login                | login a                | login
 factor due, proven long ago            | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 factor due                             | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
-factor due, just logged in             | second_factor a   | interaction_required | second_factor a| second_factor a  | second_factor a   | second_factor a| second_factor a      | second_factor a        | second_factor a
+factor due, just signed in             | second_factor a   | interaction_required | second_factor a| second_factor a  | second_factor a   | second_factor a| second_factor a      | second_factor a        | second_factor a
 all due                                | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 enrolment and factor due               | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 enrolment and password change due      | change_password a | interaction_required | login          | change_password a| change_password a | login          | login                | change_password a      | login
@@ -173,13 +173,13 @@ max_age elapsed for one of two         | issue a           | issue a            
 max_age elapsed for the picked one     | login b           | login_required       | login b        | login b          | login b           | login b        | login b              | login b                | login b
 max_age elapsed since this login       | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
 max_age 0                              | login a           | login_required       | login          | login a          | login a           | login          | login                | login a                | login
-max_age 0, just logged in              | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
+max_age 0, just signed in              | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
 clock stepped back                     | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
 hint of this user                      | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
 hint of the older of two               | issue b           | issue b              | login          | consent b        | issue b           | login          | login                | consent b              | login
 hint of another user                   | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
-another than the hinted user logged in | login_required    | login_required       | login_required | login_required   | login_required    | login_required | login_required       | login_required         | login_required
-the hinted user logged in              | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
+another than the hinted user signed in | login_required    | login_required       | login_required | login_required   | login_required    | login_required | login_required       | login_required         | login_required
+the hinted user signed in              | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
 `
 const [header = [], ...rows] = table
   .trim()

@@ -52,7 +52,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
       onValue={value => set({ [name]: value })}
     />
   )
-  const logsIn = values.grant_types.includes('authorization_code')
+  const signsIn = values.grant_types.includes('authorization_code')
   const general = (
     <Card title={words.common.settings}>
       <Field name="name" label={words.common.name} value={values.name} onValue={name => set({ name })} />
@@ -97,7 +97,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
           {lifetime('access_token_ttl', words.client.accessTtl)}
           {lifetime('refresh_token_ttl', words.client.refreshTtl)}
         </div>
-        {logsIn && (
+        {signsIn && (
           <Check
             label={words.client.consent}
             hint={words.client.consentHint}
@@ -120,14 +120,14 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
         label={words.common.settings}
         sections={[
           { id: 'settings', label: words.common.settings, content: general },
-          logsIn && { id: 'addresses', label: words.client.addresses, content: addresses },
+          signsIn && { id: 'addresses', label: words.client.addresses, content: addresses },
           { id: 'tokens', label: words.client.tokens, content: tokens },
-          logsIn && {
+          signsIn && {
             id: 'admission',
             label: words.admission.title,
             content: <Admission client={values} onChange={set} />,
           },
-          logsIn && {
+          signsIn && {
             id: 'presentation',
             label: words.client.presentation,
             content: <Presentation key={edit.version} client={values} onChange={set} />,

@@ -33,7 +33,7 @@ export interface NewLogin {
  * Starts a login in this browser; other users' logins there continue. The cookie gets a new value and the old
  * value becomes invalid, which prevents session fixation (O-30).
  */
-export const logIn = async (
+export const signIn = async (
   context: Context,
   tx: Transaction,
   login: {
