@@ -1,12 +1,14 @@
 /** An identity provider's statements about a user, under Gatehouse's field names. */
 export interface AssertedProfile {
-  /** The same at each login of the user; at most `MAX_SUBJECT_LENGTH` characters. */
+  /**
+   * Identifier of the user at the provider, the same at each login; at most `MAX_SUBJECT_LENGTH` characters.
+   */
   readonly subject: string
   readonly email?: string | undefined
   /**
    * True when the provider says that the address is verified. Account linking may still distrust the address.
-   * SAML has no such statement. The field is true unless a mapping names an attribute for it; then the value
-   * of this attribute decides.
+   * SAML has no such statement: an address from SAML counts as verified, unless a mapping names an attribute
+   * whose value decides.
    */
   readonly email_verified: boolean
   readonly username?: string | undefined

@@ -149,8 +149,9 @@ export const parseAuthorizeRequest = (
   }
 }
 
-// A request with one of these parameters is refused. The server neither reads nor fetches a request object:
-// https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
+// A request with one of these parameters is refused. The server neither reads nor fetches a request object: a
+// `request_uri` would make it call an address that a stranger chooses. Ignoring the parameter could drop
+// values that the client relies on. https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
 const unsupported = {
   request: 'request_not_supported',
   request_uri: 'request_uri_not_supported',
@@ -164,7 +165,7 @@ const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
   const mode = parameters.values.get('response_mode')
-  // Browsers post no form to another scheme, and change line breaks and NUL in its fields.
+  // `parseTarget` has set no response mode when a form cannot carry the answer.
   if (mode === 'form_post' && !target.response_mode)
     throw new OAuthError(
       'invalid_request',
@@ -230,8 +231,8 @@ const readMaxAge = (text: string | undefined) => {
 }
 
 /**
- * Returns the hint. An unusable hint is not an error, because the user can type the name. A hint is ignored
- * when it is longer than any e-mail address or has characters that no name has.
+ * Returns the hint, or undefined when it is longer than any e-mail address or has characters that no name
+ * has. An unusable hint is not an error, because the user can type the name.
  */
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined

@@ -81,6 +81,7 @@ export const parseDocument = (document: unknown, client_id: string): Registratio
   if (typeof document !== 'object' || document === null) throw invalid('The document must be a JSON object.')
   if (Reflect.get(document, 'client_id') !== client_id)
     throw invalid('The client_id of the document must be its URL.')
+  // Anyone can read the document, so a secret in it would prove nothing.
   if (Object.keys(document).some(member => member.startsWith('client_secret')))
     throw invalid('The document must not hold a secret.')
   const keys = readKeys(document)
@@ -101,7 +102,7 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 
 /**
  * True when a changed document makes earlier consents invalid, because new keys or redirect URIs may belong
- * to another program.
+ * to another program. A new name or grant type does not: the tokens go to the same program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

@@ -23,7 +23,10 @@ const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
-/** Returns the bits of a number in base64url, rounded down to whole bytes; infinity unless it is a string. */
+/**
+ * Returns the length in bits of a number in base64url, rounded down to whole bytes. Returns infinity for a
+ * value that is not a string.
+ */
 const bitsOf = (text: unknown) =>
   typeof text === 'string' ? Math.floor((text.length * 6) / 8) * 8 : Number.POSITIVE_INFINITY
 
@@ -51,6 +54,7 @@ export const readKeySet = (value: unknown): JSONWebKeySet => {
   if (!Array.isArray(keys) || keys.length > MAX_KEYS)
     throw invalid(`jwks must hold a list of at most ${MAX_KEYS} keys.`)
   const isSecret = (key: unknown) => secretMembers.some(member => Object.hasOwn(Object(key), member))
+  // Clients publish their key sets, so a private key in one is known to everyone.
   if (keys.some(isSecret)) throw invalid('jwks must hold public keys only.')
   return {
     keys: keys

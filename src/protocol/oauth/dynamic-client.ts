@@ -5,7 +5,10 @@ import { OAuthError } from './error.ts'
 import { checkRegistrable } from './redirect-uri.ts'
 import { parseScope } from './scope.ts'
 
-/** Scopes that a dynamic client may ask for, in addition to the scopes of APIs that are open to it. */
+/**
+ * Scopes that a dynamic client may ask for, in addition to the scopes of APIs that are open to it. Anyone may
+ * register a client, so no scope of the admin API is here.
+ */
 export const dynamicScopes: readonly string[] = ['openid', 'profile', 'email', 'groups', 'offline_access']
 
 const methods = ['none', 'client_secret_basic', 'client_secret_post'] as const

@@ -112,8 +112,10 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
  * skipped. A user who asked to choose among the logins (`choose`) gets select_account first. A passkey is
  * offered only at an authentication within this flow.
  *
- * The steps change_password and enrol require an authentication within this flow or just before it, so that a
- * stolen cookie is not enough. https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
+ * The login and the second factor come first, so that a person who lacks one of them learns nothing about the
+ * account and changes nothing in it. The steps change_password and enrol require an authentication within
+ * this flow or just before it, so that a stolen cookie is not enough.
+ * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {
   const next = dueStep(facts)
@@ -147,7 +149,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   const change = dueChange(login)
   if (change === 'enrol' && !login.may_enrol)
     return { step: 'refuse', error: 'unmet_authentication_requirements' }
-  // With prompt=none the error is that of the change and not login_required, because a login would not help.
+  // With prompt=none the client gets the error of the due change, not login_required, because a login alone
+  // would not help.
   const mayChange = isProven || isFresh(login, facts.now) || prompts.includes('none')
   if (change) return { step: mayChange ? change : 'login', login }
   if (login.attributes_due) return { step: 'attributes', login }

@@ -6,8 +6,8 @@ const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
  * Schemes without a dot that no client may register with `any_scheme`, because browsers run, show or handle
- * them. `checkRegistrable` does not read this set for https or for http on a loopback host. The entry `http`
- * refuses http on other hosts.
+ * them. `checkRegistrable` accepts https, and http on a loopback host, before it reads this set. It refuses
+ * http on other hosts, because the code would travel unencrypted.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(
@@ -31,9 +31,11 @@ export const checkRegistrable = (
   if (uri.length > maxLength) return `must be at most ${maxLength} characters long`
   if (!/^[\x21-\x7e]+$/.test(uri) || /["<>\\^`{|}]/.test(uri)) return 'must hold URI characters only'
   if (uri.includes('#')) return 'must not have a fragment'
+  // Redirect URIs are compared byte by byte, so a wildcard would match nothing.
   if (uri.includes('*')) return 'must not have a wildcard'
   const [, scheme, authority] = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?]*))?/.exec(uri) ?? []
   if (scheme === undefined || !URL.canParse(uri)) return 'must be an absolute URI'
+  // In `https://example.com@evil.example/` a reader takes the user name for the host.
   if (authority?.includes('@')) return 'must not carry a user name or password'
   const isWeb = scheme === 'https' || (scheme === 'http' && loopbackHosts.test(authority ?? ''))
   if (isWeb) return authority ? undefined : 'must name a host'
@@ -48,7 +50,8 @@ const leadingPort = /^:([1-9]\d{0,4})/
 /**
  * Compares redirect URIs byte by byte. A loopback IP registered without a port matches any port, because a
  * native application learns its port only when it listens
- * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3). `localhost` does not, because that name may lead to
+ * another address (section 8.3).
  */
 export const matches = (registered: string, requested: string): boolean => {
   if (registered === requested) return true

@@ -1,7 +1,7 @@
 import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
-/** Scopes that belong to the login and not to an API. Tokens for an API keep them too. */
+/** Scopes that belong to the login and to no API. The token for an API keeps those that were granted. */
 export const openidScopes: readonly string[] = [
   'openid',
   'profile',

@@ -3,6 +3,10 @@ import { requireParameter } from './parameters.ts'
 import { readResources } from './resource.ts'
 import { parseScope } from './scope.ts'
 
+/**
+ * Grants of the token endpoint. The password grant is missing, because the client would see the user's
+ * password (https://www.rfc-editor.org/rfc/rfc9700#section-2.4).
+ */
 export const grantTypes = ['authorization_code', 'refresh_token', 'client_credentials'] as const
 export type GrantType = (typeof grantTypes)[number]
 

@@ -27,7 +27,8 @@ export const wantedLevel = (acr_values: readonly string[], supported: readonly s
 
 /**
  * Returns the `acr` for tokens: the strongest requested class that the login fulfils, otherwise the login's
- * own class.
+ * own class. A client that compares `acr` with its request thus finds its own value, even when the login is
+ * stronger.
  */
 export const answeredAcr = (acr_values: readonly string[], acr: string): string => {
   const fulfilled = acr_values.map(levelOf).filter(level => level > 0 && level <= levelOf(acr))

@@ -28,8 +28,8 @@ const PATH =
 const NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
 
 /**
- * Claims that a mapping may not name, because readers of tokens rely on what standards or Gatehouse say of
- * them.
+ * Claims that a mapping may not name, because services rely on the meaning that a standard or Gatehouse gives
+ * to these names.
  */
 const reserved = new Set([
   // https://www.rfc-editor.org/rfc/rfc7519#section-4.1
@@ -93,8 +93,9 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
 
 /**
  * Returns the mapped claims. A claim is left out when it has no value, or when it would exceed the maximum
- * size together with the claims before it. `first` are mapped claims that the token already has; they count
- * towards the size.
+ * size together with the claims before it. The token is issued all the same, because one long attribute must
+ * not keep its user from logging in. `first` are mapped claims that the token already has; they count towards
+ * the size.
  */
 export const mappedClaims = (
   mapping: ClaimMapping,

@@ -167,7 +167,10 @@ export const userinfoClaims = (
   user: ClaimsUser & {
     readonly updated_at: number
     readonly attributes: Readonly<Record<string, unknown>>
-    /** URL of the uploaded picture, which takes precedence over the attribute `picture`. */
+    /**
+     * URL of the uploaded picture. It takes precedence over the attribute `picture`, so that applications
+     * show the same picture as the account page.
+     */
     readonly picture?: string | null
   },
   scopes: readonly string[],

@@ -1,4 +1,7 @@
-/** Signature algorithms of the key set: https://www.rfc-editor.org/rfc/rfc7518#section-3.1 */
+/**
+ * Signature algorithms of the key set: https://www.rfc-editor.org/rfc/rfc7518#section-3.1. HMAC is missing,
+ * because each service that verifies a token could then also make one.
+ */
 export const signingAlgs = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 export type SigningAlg = (typeof signingAlgs)[number]
 

@@ -5,7 +5,8 @@ import { attributeOf, find, textOf } from './xml.ts'
 
 /**
  * Returns the text of an encrypted assertion of known shape. The text is not authenticated, because anyone
- * can encrypt to the public key. All failures of decryption throw the same error.
+ * can encrypt to the public key. All failures of decryption throw the same error, so that a sender learns
+ * nothing about the plaintext.
  *
  * @throws SamlError `not_decrypted`, `bad_algorithm`
  */

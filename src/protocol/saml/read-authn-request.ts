@@ -2,7 +2,9 @@ import { inflateRawSync } from 'node:zlib'
 import { SamlError } from './error.ts'
 import { attributeOf, elementName, find, parseXml, textOf } from './xml.ts'
 
-/** Content of a service provider's request. */
+/**
+ * Content of a request to the fake provider of development mode, from Gatehouse or another service provider.
+ */
 export interface Requested {
   readonly acs_url: string
   readonly audience: string
@@ -15,7 +17,8 @@ const MAX_ENCODED = 8 * 1024
 const MAX_INFLATED = 64 * 1024
 
 /**
- * Reads a request of the redirect binding without verifying its signature.
+ * Reads a request of the redirect binding without verifying its signature. Only the fake provider of
+ * development mode calls this function; Gatehouse is no identity provider.
  *
  * @param encoded the parameter `SAMLRequest`
  * @throws SamlError

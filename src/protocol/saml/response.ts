@@ -94,6 +94,10 @@ const checkIssuer = (element: Element | undefined, { issuer }: Pick<Expected, 'i
   if (textOf(element) !== issuer || format !== ENTITY_FORMAT) throw new SamlError('wrong_issuer')
 }
 
+/**
+ * Checks that the message answers the request of this browser. Without the check an attacker could log
+ * another person in to the attacker's account.
+ */
 const checkRequest = (in_response_to: string | undefined, request: Expected['request']): void => {
   if (in_response_to === request?.id) return
   throw new SamlError(in_response_to === undefined ? 'unsolicited' : 'wrong_request')

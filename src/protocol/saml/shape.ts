@@ -11,7 +11,8 @@ const TEXT = 'text'
 /**
  * Allowed content of each element, in the order of the schemas and limited to what Gatehouse reads: one
  * assertion, one signature per element, no Advice, ds:Object or encrypted identifiers. Other elements are
- * refused. https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf
+ * refused, because an attacker could hide a second, unsigned assertion in them (signature wrapping).
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf
  */
 const contents: Record<string, string> = {
   'samlp:Response':
@@ -140,7 +141,7 @@ const isId = /^[A-Za-z_][A-Za-z0-9_.-]{0,255}$/
 
 /**
  * Checks identifiers: `ID` in SAML, `Id` in XML Signature and Encryption, no other spelling and no
- * duplicates.
+ * duplicates. The reference of a signature thus leads to one element only.
  */
 const checkId = (element: Element, ids: Set<string>): void => {
   for (const { name, localName, value } of Array.from(element.attributes)) {

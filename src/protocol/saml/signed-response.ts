@@ -27,8 +27,8 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Validates the form field `SAMLResponse` in this order: size, base64, UTF-8, plain well-formed XML, shape
- * including the places of signatures, and signatures by pinned keys. The assertion is then read from the
- * signed octets.
+ * including the places of signatures, and signatures by pinned keys. Each check relies on the earlier ones.
+ * The assertion is then read from the signed octets.
  *
  * @throws SamlError
  */
