@@ -20,7 +20,10 @@ export const SANDBOX_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
-/** Returns the response for a file of the pages. Caches keep it for ever unless `headers` say otherwise. */
+/**
+ * Returns the response for a file of the pages. Caches keep the file for ever unless `headers` say otherwise,
+ * because its URL contains a hash of the content.
+ */
 export const assetAnswer = (
   body: string | Uint8Array<ArrayBuffer>,
   type: AssetType,

@@ -22,7 +22,7 @@ const load = (): void => {
 /** Returns the content of an embedded file, such as `themes/ember.css`. */
 export const assetText = (path: string): string | undefined => files[path]
 
-/** Returns the URL of an embedded file, such as `style.css`. It contains a hash of the content. */
+/** Returns the URL of an embedded file, such as `style.css`. The URL contains a hash of the content. */
 export const assetUrl = (path: string): string | undefined => {
   if (urls.size === 0) load()
   return urls.get(path)

@@ -40,7 +40,7 @@ const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: Secret
 /**
  * Issues the hidden `csrf_token` of a form: a subject, such as the handle of the request, and a MAC over
  * purpose, subject and `holder`. The subject has no dots. `holder` is the hash of the browser's cookie. The
- * server stores nothing.
+ * server stores nothing, so a page costs no write.
  */
 export const issueCsrf = (
   context: Pick<Core, 'master'>,

@@ -166,7 +166,7 @@ export interface SecondFactorPage extends Common, StepExit {
 
 /** Lets the user choose a factor to add. The page has links and no form. */
 export interface EnrolPage extends Common, StepExit {
-  /** Path of this page; `request` is its query. */
+  /** Path of this page. The query of the page is `request`. */
   action: string
   request: string
   user: PageUser
@@ -299,7 +299,7 @@ export interface ChangePasswordPage extends Common, StepExit {
   token?: string
   /**
    * WebAuthn creation options as JSON. Present when the user may add a passkey in place of a password. The
-   * form then posts it as `credential`.
+   * form then posts the new passkey as `credential`.
    */
   passkey_options?: string
   /** False when the organization requires passkeys; the page then asks for no password. */

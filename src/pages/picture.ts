@@ -24,7 +24,11 @@ const media: Record<string, PictureType> = {
   'image/jpeg': 'jpg',
 }
 
-/** Matches one construct that may precede the root element. A document type must not contain declarations. */
+/**
+ * Matches one construct that may precede the root element. A document type must not contain declarations,
+ * because a few entities could expand to gigabytes. Scripts in an SVG need no check: they do not run in an
+ * `<img>`, nor under `SANDBOX_HEADERS`.
+ */
 const prologue = /[\s\ufeff]+|<!--[\s\S]*?-->|<\?xml[^>]*\?>|<!DOCTYPE svg[^>[]*>/y
 
 const isSvg = (bytes: Buffer): boolean => {

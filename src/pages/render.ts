@@ -17,8 +17,8 @@ eta.readFile = path => files[path] ?? ''
 
 const headers = {
   'content-type': 'text/html; charset=utf-8',
-  // The policy has no form-action: Chromium applies it to every redirect after a POST, including redirects of
-  // the client.
+  // The policy has no form-action, because Chromium applies it to every redirect after a POST, including
+  // redirects of the client.
   'content-security-policy':
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
     "base-uri 'none'; frame-ancestors 'none'",
@@ -79,6 +79,7 @@ const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): str
   const title = t(headingOf(page === 'error' ? 'login' : page, data), {
     client: 'client' in data ? data.client.name : '',
   })
+  // The title says that the form was refused, because screen readers read the title of a new page first.
   const refused = 'error' in data || ('errors' in data && Object.keys(data.errors ?? {}).length > 0)
   return refused ? t('page.error', { title }) : title
 }
@@ -126,9 +127,9 @@ export const render = <Page extends keyof Pages>(
       ...headers,
       ...(is_still && stillHeaders),
       'content-language': locale,
-      // With no-referrer Chromium would post `Origin: null`, which the check against cross-site posts
-      // refuses. The page of form_post posts to the client. The client must not see the URL of that page,
-      // because it is an authorization request.
+      // With no-referrer Chromium would post `Origin: null`, which `checkOrigin` refuses. The page of
+      // form_post has no-referrer all the same: its form posts to the client, which must not see the URL of
+      // the page, because that URL is an authorization request.
       'referrer-policy': html.includes('<form') && page !== 'form-post' ? 'same-origin' : 'no-referrer',
       ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
       ...extra,

@@ -22,7 +22,7 @@ const CHECK_INTERVAL = 3 * SECOND
  */
 const MAX_NAMES = 1_000
 
-/** Allowed names of themes. */
+/** Allowed names of themes, which are parts of file names and URLs. */
 export const THEME_NAME = /^[a-z0-9-]{1,64}$/
 
 interface Sheet {
@@ -42,10 +42,10 @@ interface Theme {
 const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
 
 /**
- * Reads a file of the folder; undefined when there is no such file.
+ * Reads a file of the folder, which anyone may request; undefined when there is no such file.
  *
- * @throws Error for a file that must not be served: a link that leads out of the folder, a device, or more
- * than `limit` bytes
+ * @throws Error for a file that must not be served: a link that leads out of the folder to other files of the
+ * machine, a device, or more than `limit` bytes
  */
 const readWithin = (folder: string, path: string, limit: number): Uint8Array<ArrayBuffer> | undefined => {
   let file: number

@@ -37,7 +37,7 @@ export const viewTools = (locale: string, t: Translate) => ({
   },
   isHandheld: (user_agent: string) => /iPhone|Android|Mobile/.test(user_agent),
   wait: (seconds = 1) => wait(locale, seconds),
-  /** Day in UTC. */
+  /** Day in UTC, because the server does not know the time zone of the browser. */
   date: (time: string) =>
     new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(Date.parse(time)),
   ago: (time: string, now: number) => ago(locale, Date.parse(time) - now),
@@ -67,7 +67,9 @@ const words = (line: string): string[] => line.split(/(?<=[ =@]|\/(?!\/))/)
 export const isPowerful = (scope: string): boolean =>
   scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
 
-/** True for a scope that the text of `scope.openid` already covers. */
+/**
+ * True for a scope that needs no line of its own, because the text of the scope `openid` names the same data.
+ */
 const isCovered = (scope: string, scopes: readonly string[]): boolean =>
   (scope === 'profile' || scope === 'email') && scopes.includes('openid')
 
@@ -127,7 +129,6 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
  * Formats a number of seconds: below two minutes as seconds, otherwise as minutes, rounded up. A no-break
  * space joins the number and its unit.
  */
-
 const wait = (locale: string, seconds: number): string => {
   const [count, unit] = seconds < 120 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
   const format = new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
