@@ -14,7 +14,10 @@ export interface Bundled {
 /** Files of the console. */
 export interface ConsoleFiles {
   files: Bundled[]
-  /** Names of the scripts that the first screen needs. The page runs the first of them. */
+  /**
+   * Names of the scripts that the first screen needs. The page runs the first of them and preloads the
+   * others, so that all load at the same time.
+   */
   first: string[]
   /** Name of the script with the words of each language. */
   words: Record<string, string>
@@ -45,7 +48,7 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
 
 /**
  * Runs the bundler in a separate process, because the macro itself runs inside a bundler. The name of a file
- * contains a hash of its content.
+ * contains a hash of its content, so that browsers keep the file for good.
  */
 const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))

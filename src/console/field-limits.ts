@@ -1,4 +1,5 @@
-// Prints the limits of form fields as JSON, for the build of the console.
+// Prints the limits of form fields as JSON, for the build of the console. They are read from the OpenAPI
+// document, so that a form has the same limits as the API.
 import { z } from 'zod'
 import { openApiDocument } from '#src/admin/openapi.ts'
 import { ADMIN_PREFIX, adminRoutes } from '#src/admin/routes.ts'

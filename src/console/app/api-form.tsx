@@ -36,7 +36,10 @@ interface Calling {
 
 const Operation = createContext<Calling>({ limits: {}, problem: undefined, standing: undefined })
 
-/** Returns what is left of a refusal after fields were edited. */
+/**
+ * Returns what is left of a refusal after fields were edited. The details of an edited field are left out,
+ * because they are about its old value.
+ */
 const standingOf = (problem: Problem | undefined, edited: string[]): Problem | undefined => {
   if (!problem || edited.length === 0) return problem
   const details = problem.details?.filter(

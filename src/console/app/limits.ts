@@ -7,7 +7,7 @@ import type { Limit } from './api-form.tsx'
 
 /**
  * Returns lists of names that the console takes from the server. This is a Bun macro: it runs when the
- * console is built.
+ * console is built, so that the scripts contain no code of the server.
  */
 export const consoleLimits = () => ({
   eventTypes: [...eventTypes],

@@ -58,7 +58,10 @@ export const useName = (type: string, id: string): string | undefined => {
   return name
 }
 
-/** Returns the name of an organization; undefined for the caller's own organization. */
+/**
+ * Returns the name of an organization; undefined for the caller's own organization, because the console names
+ * an organization only where it is another one.
+ */
 export const foreignOrganization = async (id: string): Promise<string | undefined> =>
   id === person.value?.organization_id ? undefined : readName(`/organizations/${id}`)
 

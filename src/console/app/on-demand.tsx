@@ -7,8 +7,9 @@ import { Failure, Loading } from './parts.tsx'
 export type Screen = (props: { id: string }) => JSX.Element
 
 /**
- * Returns a screen whose script is loaded when it is first shown. The names of scripts change with the
- * version of the server, so a missing script makes the console load the whole page again.
+ * Returns a screen whose script is loaded when it is first shown, so that the first screen loads little. The
+ * names of scripts change with the version of the server. When a script is missing, the button to try again
+ * therefore loads the whole page.
  */
 export const onDemand = (load: () => Promise<Screen>): Screen => {
   let loaded: Screen | undefined

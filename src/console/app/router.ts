@@ -40,8 +40,8 @@ const visits = signal(0)
 let arrival: 'link' | 'history' | undefined
 
 /**
- * Shows another screen, whose heading gets the focus. With `replace` only the address of the current screen
- * changes.
+ * Shows another screen, whose heading gets the focus, so that screen readers announce the screen. With
+ * `replace` only the address of the current screen changes.
  */
 export const go = (url: string, { replace = false } = {}): void => {
   history[replace ? 'replaceState' : 'pushState'](null, '', url)
@@ -118,7 +118,8 @@ export const startRouter = (): void => {
     // A change of the fragment alone keeps the path and starts no visit.
     if (here() !== path.value) {
       if (unsaved.size > 0) {
-        // The browser has left already: its address is put back until the person has answered.
+        // The browser already shows the address of the other screen. The address of this screen is put back
+        // until the person has answered.
         const search = query.value.size > 0 ? `?${query.value}` : ''
         const hash = fragment.value === '' ? '' : `#${encodeURIComponent(fragment.value)}`
         history.pushState(null, '', path.value + search + hash)

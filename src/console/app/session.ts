@@ -22,7 +22,7 @@ interface Attempt {
 const ATTEMPT = 'gatehouse-console'
 /**
  * Key in the session storage for the organization of the last login. A reload signs in at this organization
- * again.
+ * again, because a login of this browser at another organization could otherwise answer.
  */
 const ORGANIZATION = 'gatehouse-organization'
 const CALLBACK = '/console/callback'

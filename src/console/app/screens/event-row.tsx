@@ -9,7 +9,7 @@ import { dateRange, eventTitle, exactDate, joined, number, words } from '../word
 
 export type LogEvent = AuditEvent
 
-/** Ending one's own session or token is no warning. */
+/** An event about ending one's own session or token gets no warning colour. */
 const toneOf = ({ type, actor_id, metadata }: LogEvent): string =>
   /failed|refused|disabled|deleted|revoked/.test(type) && !(actor_id && actor_id === metadata.user_id)
     ? 'bad'
@@ -141,7 +141,8 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
 }
 
 /**
- * Returns the period of a run. Empty when all its events are in one second, because the line shows that time.
+ * Returns the period of a run. The text is empty when all events of the run are in one second, because the
+ * line already shows that time.
  */
 const spanOf = (oldest: LogEvent, newest: LogEvent): string =>
   oldest.timestamp.slice(0, 19) === newest.timestamp.slice(0, 19)

@@ -36,7 +36,7 @@ const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
  * Reads the roles and groups of the caller's organization. A group is offered unless the caller may not grant
- * one of its roles. When the role is on a page that is not read yet, the server decides.
+ * one of its roles. The server decides about a role that is on a page not read yet.
  */
 export const useGrants = () => {
   const organization_id = person.value?.organization_id

@@ -7,7 +7,7 @@ import { words } from '../words.ts'
 
 const text = words.guide
 
-/** The guide is in English in every language of the console. */
+/** Language and direction of the guide, which exists in English only. */
 const english = { lang: 'en', dir: 'ltr' } as const
 
 const plain = (parts: Inline[]): string =>

@@ -48,7 +48,10 @@ const Activity = () => {
   )
 }
 
-/** Event types that are frequent, because each login or program causes many of these events. */
+/**
+ * Event types that the overview leaves out: each login or program causes many of these events, and they would
+ * hide the others.
+ */
 const ROUTINE = /^token\.(issued|refreshed|introspected)$|^session\.(created|expired)$/
 const SHOWN = 8
 
@@ -88,8 +91,8 @@ const Step = (props: { icon?: IconName; href: string; title: string; text?: stri
 
 /**
  * Shows how many people wait for approval, and the next steps of a new instance. The step to connect an
- * application stays until there is a client with the authorization code grant, and the step to add a person
- * until two have the role admin.
+ * application stays until there is a client with the authorization code grant. The step to add a person stays
+ * until two people have the role admin, so that one can help when the other is locked out.
  */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(

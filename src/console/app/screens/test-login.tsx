@@ -78,7 +78,10 @@ const Result = ({ tested }: { tested: Tested }) => {
   )
 }
 
-/** Shows the claims that an application would get about a person. */
+/**
+ * Shows the claims that an application would get about a person. The screen proposes the caller, if the
+ * caller is a user of the application's organization.
+ */
 export const TestLogin = ({ client }: { client: Client }) => {
   const { client_id, organization_id } = client
   const isOwn = person.value?.organization_id === organization_id
