@@ -511,8 +511,8 @@ export interface AccountFrame extends Common {
 }
 
 /**
- * Each form posts `csrf_token` and `factor_id`. The form of `rename_action` also posts `name`. The form of
- * `codes_action` posts only `csrf_token`.
+ * Each form posts `csrf_token`. The forms of `remove_action` and `rename_action` also post `factor_id`, and
+ * the latter posts `name`.
  */
 export interface AccountSecurityPage extends AccountFrame {
   factors: {
@@ -541,8 +541,8 @@ export interface AccountSecurityPage extends AccountFrame {
   has_password: boolean
   change_password_url: string
   /**
-   * State of codes by mail for this user; absent where they are not offered. `only_way_in` means that they
-   * are on and cannot be switched off. The form posts `email_code`.
+   * State of codes by mail for this user; absent where the organization offers none. `only_way_in` means that
+   * the codes are on and cannot be switched off. The form posts `email_code`.
    */
   email_code?: MessageCode<'account-security.email_code.'>
   email_code_action: string

@@ -42,7 +42,7 @@ interface Theme {
 const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
 
 /**
- * Reads a file of the folder, which anyone may request; undefined when there is no such file.
+ * Reads a file of the folder; undefined when there is no such file. Anyone may request these files.
  *
  * @throws Error for a file that must not be served: a link that leads out of the folder to other files of the
  * machine, a device, or more than `limit` bytes

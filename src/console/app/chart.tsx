@@ -22,7 +22,7 @@ const ceiling = (value: number): number => {
 }
 
 /**
- * Shows logins and failed logins by day as bars, from the first day that has some. Screen readers get the
+ * Shows logins and failed logins by day as bars, from the first day that has any. Screen readers get the
  * numbers of all days in a table.
  */
 export const Chart = ({ points: all }: { points: Point[] }) => {

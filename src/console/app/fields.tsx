@@ -23,8 +23,8 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
 )
 
 /**
- * Returns the message for a text, or for a list of texts, that exceeds the limits of the API; undefined when
- * it keeps to them or is empty.
+ * Returns the message for a text, or for a list of texts, that exceeds the limits of the API. Returns
+ * undefined for an empty text and for one within the limits.
  */
 const complaintOf = (text: string, limit: Limit): string | undefined => {
   const { maxLength = Infinity, pattern, message, maxItems, item = {} } = limit

@@ -102,7 +102,8 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 
 /**
  * True when a changed document makes earlier consents invalid, because new keys or redirect URIs may belong
- * to another program. A new name or grant type does not: the tokens go to the same program.
+ * to another program. After a change of the name or the grant types consents stay valid, because the tokens
+ * go to the same program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

@@ -31,7 +31,10 @@ export type Origin = {
 export const registeredItself = (client_id: string): boolean =>
   dynamicPrefixes.includes(client_id.slice(0, 4))
 
-/** True for a client that registered itself, or that its metadata document describes. */
+/**
+ * True for a client that no administrator registered: it registered itself, or a metadata document describes
+ * it.
+ */
 export const isDynamic = ({ client_id, from_document }: Origin): boolean =>
   from_document === true || registeredItself(client_id)
 

@@ -6,8 +6,8 @@ const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
  * Schemes without a dot that no client may register with `any_scheme`, because browsers run, show or handle
- * them. `checkRegistrable` accepts https, and http on a loopback host, before it reads this set. It refuses
- * http on other hosts, because the code would travel unencrypted.
+ * them. `checkRegistrable` accepts https, and http on a loopback host, before it reads this set. On other
+ * hosts http is refused, because the code would travel unencrypted.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(

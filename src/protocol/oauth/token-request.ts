@@ -61,8 +61,8 @@ const parsers = new Map<string, (form: Form) => Parsed>([
 /**
  * Parses a token request.
  *
- * @throws OAuthError `invalid_request` naming a missing parameter, `unsupported_grant_type`,
- * `invalid_scope` or `invalid_target`
+ * @throws OAuthError `invalid_request` for a missing parameter, `unsupported_grant_type`, `invalid_scope` or
+ * `invalid_target`
  */
 export const parseTokenRequest = (form: Form): TokenRequest => {
   const parse = parsers.get(requireParameter(form, 'grant_type'))

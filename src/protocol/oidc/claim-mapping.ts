@@ -41,7 +41,8 @@ const reserved = new Set([
   ...['name', 'given_name', 'family_name', 'middle_name', 'nickname', 'preferred_username', 'profile'],
   ...['picture', 'website', 'email', 'email_verified', 'gender', 'birthdate', 'zoneinfo', 'locale'],
   ...['phone_number', 'phone_number_verified', 'address', 'updated_at'],
-  // Gatehouse, https://www.rfc-editor.org/rfc/rfc7800, https://www.rfc-editor.org/rfc/rfc8693, logout tokens
+  // Claims of Gatehouse, of https://www.rfc-editor.org/rfc/rfc7800, of https://www.rfc-editor.org/rfc/rfc8693
+  // and of logout tokens
   ...['org_id', 'sid', 'cnf', 'act', 'may_act', 'events', 'toe', 'txn'],
   // https://www.rfc-editor.org/rfc/rfc7662#section-2.2
   ...['active', 'username', 'token_type'],

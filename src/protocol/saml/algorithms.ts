@@ -68,7 +68,9 @@ export const findSignatureMethod = (
       )
 }
 
-/** Returns the function for a digest in base64, or undefined for an algorithm that is not allowed. */
+/**
+ * Returns the function that computes a digest in base64, or undefined for an algorithm that is not allowed.
+ */
 export const findDigestMethod = (
   name: string,
   allow_sha1: boolean,

@@ -42,8 +42,8 @@ const FROM_ATTRIBUTE = 'attribute:'
 
 /**
  * Returns the user profile of an assertion. `mapping` names the attribute for each field; without it common
- * names are tried. The subject is the NameID. It is `attribute:NAME=VALUE` when the mapping names an
- * attribute for the subject, or when the NameID is absent or transient, because a transient one differs at
+ * names are tried. The subject is the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names
+ * an attribute for the subject, and when the NameID is absent or transient. A transient NameID differs at
  * each login.
  *
  * @throws SamlError `no_subject` without a stable identifier, or when the NameID is empty or begins with
