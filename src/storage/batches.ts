@@ -4,7 +4,10 @@ import type { Store, Transaction } from './store.ts'
 
 /** Maximum number of rows that one write removes. A larger write would delay others or conflict with them. */
 export const DELETE_BATCH = 250
-/** On SQLite, the minimum number of rows in a batch, and the number in the first batch. */
+/**
+ * On SQLite, the minimum number of rows in a batch, and the number in the first batch. The commit of a
+ * smaller batch would cost more than its rows.
+ */
 const SMALLEST = 10
 const FIRST = 50
 /** Milliseconds that a batch may take on SQLite, where all other writes wait for it. */
@@ -48,7 +51,8 @@ export const deleteBatch = async (
   limit: number,
 ): Promise<number> => {
   const some = tx.select({ key }).from(table).where(where).limit(limit)
-  // When `key` is the primary key, `where` is not repeated: SQLite would search all rows that match `where`.
+  // The primary key alone selects the rows. With `where` beside it, SQLite would search all rows that match
+  // `where`.
   const removed = await tx
     .delete(table)
     .where(and(key.primary ? undefined : where, inArray(key, some)))

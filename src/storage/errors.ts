@@ -48,9 +48,9 @@ export const isHeldUp = has(/^55P03$/)
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 
 /**
- * True for a failure that may be temporary: a disk that is full, read-only or faulty, a lock of another
- * process, or a PostgreSQL server that has no free connection, is in a failover, or whose passwords or rights
- * are being changed.
+ * True for a failure that may be temporary. SQLite: the disk is full, read-only or faulty, or another process
+ * holds a lock. PostgreSQL: no connection is free, a failover is going on, or somebody is changing passwords
+ * or rights.
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(
@@ -66,7 +66,7 @@ const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
 export const failureText = (error: unknown): string =>
   `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`
 
-/** Returns the 503 for a failure of the store, with `Retry-After` of 1 s. */
+/** Returns the 503 of a failure of the store. `Retry-After` is 1 s, because locks and conflicts soon pass. */
 export const unavailable = (cause: unknown): AppError =>
   new AppError('temporarily_unavailable', 'The database is temporarily unavailable. Try again in a moment.', {
     headers: { 'retry-after': '1' },

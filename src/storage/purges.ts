@@ -6,7 +6,7 @@ import type { LogoutTarget, Tables } from './tables.ts'
 
 export type PurgeKind = Tables['purges']['$inferSelect']['kind']
 
-/** Returns the condition that no column contains the id of a deleted object whose purge is not finished. */
+/** Returns the condition that the columns contain no id of a deleted object whose purge is not finished. */
 export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL => {
   const { purges } = q.tables
   const named = sql.join(columns, sql`, `)

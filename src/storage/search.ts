@@ -33,8 +33,8 @@ const wordsOf = (term: string): string[] => {
  * users of all other organizations inside the index.
  *
  * The characters are from Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and derived from a
- * hash of the id, so no term of letters matches them. Two organizations may share a code; results are
- * therefore also compared by `organization_id`.
+ * hash of the id, so no term of letters matches them. Two organizations may have the same characters, so the
+ * caller also compares `organization_id`.
  */
 const organizationCode = (id: OrganizationId): string => {
   const digest = hash('sha256', id, 'buffer')
@@ -61,9 +61,9 @@ export const searchText = (user: Searchable): string => {
 const isIndexedWord = (word: string): boolean => [...word].length >= 3
 
 /**
- * True for a term with a word of at least three characters, which the trigram index can find. The rows that
- * it finds are compared with the shorter words. When all words are shorter, SQLite looks for trigrams that
- * begin with the longest, and PostgreSQL scans the rows.
+ * True for a term with a word of at least three characters, because a trigram index finds only such words.
+ * The rows found are then compared with the shorter words. When all words are shorter, SQLite looks for
+ * trigrams that begin with the longest word, and PostgreSQL scans the rows.
  */
 export const isIndexedTerm = (term: string): boolean => wordsOf(term).some(isIndexedWord)
 
@@ -83,7 +83,7 @@ const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
 /**
  * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. The query
  * reads the index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of
- * letters and digits; for shorter terms it scans the rows.
+ * letters and digits; a term without three of them in a row makes it scan the rows.
  */
 export const matchesOf = (q: Queries, search: Search): SQL => {
   const { users } = q.tables
@@ -100,7 +100,7 @@ export const matchesOf = (q: Queries, search: Search): SQL => {
     indexed.length > 0
       ? sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}`
       : sql`SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${longest} AND term < ${after}`
-  // The index has compared all words that it can find, or the longest word if it can find none.
+  // The index has already compared the words of three characters, or the longest word if all are shorter.
   const others = words.slice(Math.max(indexed.length, 1))
   if (others.length === 0) return sql`(${rows}) AS matches`
   const compared = containsTerm(q, { term: others.join(' ') })
@@ -127,8 +127,8 @@ export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unl
 
 /**
  * Returns the condition that a column contains the term, in upper or lower case. The condition reads each
- * row, so it is for tables of objects that administrators make. The pattern has both cases of each letter,
- * because SQLite's `lower` and LIKE know only ASCII letters.
+ * row, so it is only for objects that administrators make, which are few. The pattern has both cases of each
+ * letter, because SQLite's `lower` and LIKE know only ASCII letters.
  */
 export const containsText = ({ engine }: Queries, column: Column, term: string): SQL => {
   const special = engine === 'postgres' ? /[\\^$.*+?()[\]{}|]/ : /[*?[]/

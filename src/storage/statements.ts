@@ -1,6 +1,7 @@
 import { Column, getTableName, is, Param, Placeholder, SQL } from 'drizzle-orm'
 
-// Binds values and reads rows of statements made with drizzle's builder, for both engines.
+// Binds values and reads rows of statements made with drizzle's builder, for both engines. Most of this work
+// is done once for each statement; drizzle's own sessions repeat it at each execution.
 // test/storage/drizzle-contract.test.ts verifies the undocumented members of drizzle used in this folder.
 
 export type Values = Record<string, unknown>

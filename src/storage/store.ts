@@ -100,8 +100,8 @@ export interface Store {
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**
-   * Waits until the store has processed earlier writes. A caller of many large writes calls it before each of
-   * them, so that the writes of others come in between.
+   * Waits until the store has processed earlier writes. A job of many large writes waits before each of them,
+   * so that other writes run in between.
    */
   drained(): Promise<void>
   /**

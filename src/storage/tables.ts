@@ -194,8 +194,8 @@ export const tables = (kit: Kit) => {
         updated_at: updated_at(),
         last_login: ms('last_login'),
         /**
-         * Time at which the statistics last counted the user as active: at the first login or refresh of an
-         * hour, so they count the user once in each hour.
+         * Time at which the statistics last counted the user as active. They count a user once in each hour:
+         * at the first login or refresh.
          */
         active_at: ms('active_at'),
         /** Last time that the user declined the offer of a passkey. */
@@ -206,7 +206,7 @@ export const tables = (kit: Kit) => {
         uniqueIndex('users_username').on(t.organization_id, t.username_fold),
         uniqueIndex('users_email').on(t.organization_id, t.email_fold),
         // List queries read these indexes in order, one range for each combination of `enabled` and
-        // `email_verified`. A rare value then costs no more than a common one.
+        // `email_verified`. A filter that few users match then costs no more than one that many match.
         index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
         index('users_sorted_username').on(
           t.organization_id,
@@ -464,8 +464,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). Clients are stored by
-   * `client_id`, roles and scopes by name; all belong to the organization of the API.
+   * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). A row contains the
+   * `client_id` of clients, and the names of roles and scopes. All belong to the organization of the API.
    */
   const apis = once(() =>
     table(
@@ -523,7 +523,7 @@ export const tables = (kit: Kit) => {
         /**
          * Number of the latest revocation of this login's codes, by client ('' for all clients); null before
          * the first. Revocations are numbered from 1. A code contains the latest number at its issue. A later
-         * revocation for its client or for all clients makes it invalid.
+         * revocation for its client or for all clients makes the code invalid.
          */
         codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
         created_at: created_at(),
@@ -541,7 +541,7 @@ export const tables = (kit: Kit) => {
    * A user at a client: the result of a code exchange and the family of its refresh tokens. A session is
    * active while `ended_at` is null and `expires_at` is in the future. From `tokens_valid_until` on, this
    * server refuses the session's access tokens. Revoking a session sets `tokens_valid_until`. `/oauth/revoke`
-   * and the deletion of the client end the session without setting it.
+   * and the deletion of the client end the session, but leave `tokens_valid_until` unset.
    */
   const sessions = once(() =>
     table(
@@ -627,8 +627,8 @@ export const tables = (kit: Kit) => {
         login_id: id<LoginId>('login_id'),
         selected: bool('selected').notNull().default(false),
         /**
-         * First factor that was proven in this request when a second factor is needed. The login begins once
-         * the second factor is proven.
+         * The first factor, kept when the user has proven it and a second factor is needed. The login begins
+         * once the second factor is proven.
          */
         proof: json('proof').$type<{
           user_id: UserId
@@ -872,8 +872,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Outgoing mail. A row has the kind of mail; address, text and links are created when it is sent, so no
-   * secret is stored. `user_id` is null until the sender has looked up the user.
+   * Outgoing mail. A row has the kind and the data of a mail. The sender looks up the address and makes text
+   * and links, so no secret is stored. `user_id` is null until the sender has looked up the user.
    */
   const mails = once(() =>
     table(

@@ -46,7 +46,7 @@ export const postgresChanges = async (
   const send = async (): Promise<void> => {
     if (sending) return
     sending = true
-    // The commit does not wait for the disk, because a lost heartbeat does no harm.
+    // The commit of a heartbeat does not wait for the disk, because a lost heartbeat does no harm.
     await listener
       .unsafe(
         `BEGIN; SET LOCAL synchronous_commit TO off; SELECT pg_notify('${CHANNEL}', '${self} #${++sent}'); COMMIT`,

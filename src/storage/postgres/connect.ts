@@ -105,6 +105,7 @@ export const connectTo = (
       application_name: 'gatehouse',
       client_min_messages: 'warning',
       statement_timeout: STATEMENT_TIMEOUT,
+      // A server that hangs in a transaction loses its locks after a minute.
       idle_in_transaction_session_timeout: 60_000,
       // With keepalives the server notices within a minute that a client's machine is gone, and releases its
       // locks.
@@ -142,7 +143,7 @@ export const refusal = (error: unknown, where: string): StorageError => {
 }
 
 /**
- * Checks the server's version and encoding.
+ * Checks the server's version and encoding. Only UTF-8 can store every text.
  *
  * @throws StorageError when one of them is not supported
  */

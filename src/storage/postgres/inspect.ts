@@ -3,8 +3,8 @@ import { copiedTables } from '#src/storage/transfer/copy.ts'
 import { inPostgres } from '#src/storage/transfer/postgres.ts'
 
 /**
- * Counts the rows of all tables in one snapshot and compares the totals that triggers maintain. PostgreSQL
- * itself ensures references and indexes.
+ * Counts the rows of all tables in one snapshot, and compares the counts with the totals that triggers
+ * maintain. References and indexes are not checked, because PostgreSQL ensures them.
  *
  * @throws StorageError when the database cannot be reached or has another version
  */

@@ -12,8 +12,8 @@ const LOCK = 0x47617465
 type Row = Record<string, unknown>
 
 /**
- * Applies pending migrations to the default schema, each in its own transaction, under a lock against other
- * copies.
+ * Applies pending migrations to the default schema, each in its own transaction, so that an interrupted
+ * upgrade continues where it stopped. A lock makes other copies wait.
  *
  * @throws StorageError for tables of another program, or of a version that cannot be upgraded
  */

@@ -46,7 +46,7 @@ const LOCK_POLL = 50
 /**
  * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
  * that scans a table conflicts with every write to it. Without scans the planner uses the indexes that all
- * queries have.
+ * queries have. JIT is off, because it speeds up only long queries, and these are short.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 
@@ -160,7 +160,7 @@ const lock = async (connection: ReservedSQL, name: string): Promise<boolean> => 
   return row.taken
 }
 
-/** Runs the body under an advisory lock of the session. The lock ends with the connection. */
+/** Runs the body under an advisory lock, which ends with the connection. */
 const exclusively = async <T>(
   pool: SQL,
   pooled: number,

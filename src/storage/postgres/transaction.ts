@@ -4,7 +4,7 @@ import type { Added } from '#src/storage/sums.ts'
 
 /** State of the current transaction. */
 export interface TransactionState {
-  /** The first error of the server; the transaction can no longer be committed. */
+  /** The first error from PostgreSQL, after which the transaction cannot be committed. */
   failure: unknown
   topics: Set<Topic>
   effects: (() => void)[]
@@ -61,8 +61,8 @@ export const transactionOf = (
         return value
       } catch (error) {
         await settleSent(state)
-        // A savepoint keeps the snapshot, which would conflict again, and a lost connection has no savepoint.
-        // Only a repeat of the whole body helps (writer.ts).
+        // Only a repeat of the whole body helps (writer.ts): a savepoint keeps the snapshot, which would
+        // conflict again, and a lost connection has no savepoint.
         if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
         await run(`ROLLBACK TO ${name}`)
         await run(`RELEASE ${name}`)

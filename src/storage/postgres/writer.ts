@@ -33,8 +33,10 @@ type Mode = 'together' | 'alone' | 'rehearsal'
  * Returns the statements that begin a transaction. Each write locks the table `write_lock`: in a mode that
  * admits other writes, or exclusively when it runs alone. LOCK takes no snapshot, so a transaction that
  * waited sees all earlier commits. Waiting for exclusive access blocks all later transactions, so the timeout
- * is short. The statements are prepared, so Bun sends them together with the first statement of the body. A
- * rehearsal is rolled back and needs no serializable isolation: it neither conflicts nor waits.
+ * is short. The statements are prepared, so Bun sends them together with the first statement of the body.
+ *
+ * A rehearsal is rolled back, so it need not be serializable. It thus conflicts with no other write and does
+ * not wait for `write_lock`.
  */
 const begin = (connection: SQL, mode: Mode) =>
   mode === 'rehearsal'
@@ -67,7 +69,8 @@ interface Done<T> {
 }
 /**
  * A failed attempt. `error` is the error of the body. `cause` is the error of PostgreSQL behind it; the two
- * are often the same. `unsure` is true when the connection was lost during the commit.
+ * are often the same. `unsure` is true when the connection was lost during the commit. The write is then not
+ * repeated, because it may have been committed.
  */
 interface Failed {
   error: unknown
@@ -147,7 +150,7 @@ const openWriter = (
       const cause = (await began) ?? state.failure ?? error
       if (isLost(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
-      // Late failures must not reach the next transaction.
+      // A statement that fails late must not fail the next transaction.
       await Promise.all(state.sent)
       return { error, cause, unsure: ending && isLost(cause) }
     } finally {

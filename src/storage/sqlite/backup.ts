@@ -95,8 +95,8 @@ export const verify = (path: string, onProgress?: OnProgress): Copied => {
 }
 
 /**
- * Creates the database file `target`, readable only by its owner. `fill` writes it under a temporary name; it
- * is renamed once it is complete and verified.
+ * Creates the database file `target`, readable only by its owner. `fill` writes the file under a temporary
+ * name. The file is renamed once it is verified, so a file with the name `target` is always complete.
  *
  * @throws StorageError
  */
@@ -127,7 +127,8 @@ export const makeFile = async (
 }
 
 /**
- * Copies one consistent state of the database at `source` while servers write to it.
+ * Copies one consistent state of the database at `source` while servers write to it. VACUUM INTO reads in one
+ * transaction, which makes no write wait.
  *
  * @throws StorageError
  */

@@ -3,8 +3,9 @@ import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { PAGE } from './apply-migrations.ts'
 
 /**
- * Pages in the log that trigger a checkpoint: 32 MiB. The log grows further during the checkpoint; under
- * constant writes it stays below 64 MiB.
+ * Pages in the log that trigger a checkpoint: 32 MiB. With a smaller limit, pages that change often would be
+ * copied more often. The log grows further during the checkpoint; under constant writes it stays below 64
+ * MiB.
  */
 const LIMIT = 16_384
 /**
@@ -47,8 +48,8 @@ export const checkpointer = (db: Database) => {
       worker?.postMessage(db.filename)
       return
     }
-    // A long read of another process can keep the log. The next attempt follows once the log has grown by
-    // LIMIT again.
+    // A long read of another process can prevent a complete checkpoint. The next attempt follows once the log
+    // has grown by LIMIT again.
     limit = copied < log ? log + LIMIT : LIMIT
     paused = false
     running?.resolve()

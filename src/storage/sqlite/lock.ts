@@ -12,8 +12,9 @@ export const SERVER_FILE = 'server.json'
 const held = new Set<Database>()
 
 /**
- * Locks the data directory for this process and returns the function that unlocks it. The lock is SQLite's
- * lock on an empty file. The operating system releases it however the process ends.
+ * Locks the data directory for this process and returns the function that unlocks it. Without the lock two
+ * servers would run the same periodic jobs at the same time. The lock is SQLite's lock on an empty file. The
+ * operating system releases it however the process ends.
  *
  * @throws StorageError while another process holds it
  */

@@ -59,6 +59,10 @@ export const isBeforeFirstRelease = (name: string): boolean =>
 export const BEFORE_FIRST_RELEASE =
   'was made before the first release and cannot be upgraded: export it with the version that made it, and apply the file to a new instance.'
 
+/**
+ * Returns the migrations to apply. Refuses a database with an unknown or different migration, because its
+ * tables may not be those that the queries of this version expect.
+ */
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const applied = appliedWithHash(db)
   for (const [name, hash] of applied) {

@@ -100,6 +100,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
 const openReader = (path: string): Database => {
   try {
     const db = new Database(path, { readonly: true })
+    // A read seldom meets a lock. It waits only briefly, because waiting blocks the event loop.
     db.run('PRAGMA busy_timeout = 40')
     db.run('PRAGMA trusted_schema = OFF')
     db.run(`PRAGMA cache_size = -${CACHE}`)
@@ -137,8 +138,8 @@ const watchOthers = (db: Database, notify: () => void) => {
 }
 
 /**
- * Opens a database file as store, creating and migrating it as needed, with one connection for writes and one
- * for reads.
+ * Opens a database file as store, creating and migrating it as needed. Reads have a connection of their own,
+ * because on that of the writes they would see changes that are not committed.
  *
  * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
  */

@@ -9,7 +9,8 @@ import { sqliteSide } from './sqlite.ts'
 
 /**
  * Copies a PostgreSQL instance into the database file `target` and verifies every row. With `online`, servers
- * may keep writing; otherwise none may be connected.
+ * may keep writing, as for a backup; later writes are missing in the copy. Otherwise no server may be
+ * connected, so that a move loses nothing.
  *
  * @throws StorageError
  */
@@ -41,7 +42,8 @@ export const toFile = (
 
 /**
  * Copies the database file `source` into a PostgreSQL database in one transaction and verifies every row.
- * Returns the number of rows by table. `replace` removes an existing instance. No server may be connected.
+ * Returns the number of rows by table. `replace` removes an existing instance. No server may be connected,
+ * because it would keep rows of the old instance in its caches.
  *
  * @throws StorageError, also when the file has an older version
  */
