@@ -33,7 +33,7 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
 
 /**
  * Reads the certificate and the key of the settings; undefined when the settings name none. The expiry of the
- * certificate is not checked.
+ * certificate is not checked: a server with an expired one starts, and takes up the renewed one by itself.
  *
  * @throws ConfigError when a file cannot be read or has other content, or the key does not belong to the
  * certificate

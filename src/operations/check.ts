@@ -105,7 +105,8 @@ export const checkSealed = async (base: Core): Promise<{ findings: string[]; cou
 
 /**
  * Checks the MAC of each event: returns a line for each changed event, and the number of events. A deleted
- * event cannot be detected.
+ * event cannot be detected: each MAC covers one event, because a chain would break when the events of a
+ * deleted user are removed.
  */
 export const checkEvents = async ({
   store,

@@ -22,8 +22,8 @@ export const largestOfMinute = () => {
 }
 
 /**
- * Milliseconds between two ticks. A hold is the time for which one task kept the event loop; its measured
- * length is too short by less than this interval. Ten ticks a second cost 0.1 % of a core.
+ * Milliseconds between two ticks. A hold is the time for which one task kept the event loop. A hold is
+ * measured as shorter than it was, by less than this interval. Ten ticks a second cost 0.1 % of a core.
  */
 const INTERVAL = 100
 
@@ -42,8 +42,8 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
   const timer = setInterval(() => {
     due = note() + INTERVAL
   }, INTERVAL).unref()
-  // Records the current delay first, because right after the event loop was blocked a reader may run before
-  // the late tick.
+  // A reader notes the current delay first, because right after a hold the reader may run before the late
+  // tick.
   showHold(metrics, () => holds.read(note()) / 1_000)
   return () => {
     clearInterval(timer)

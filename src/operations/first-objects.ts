@@ -77,9 +77,9 @@ const adminClient = ({ config, clock }: Core, secret: string): Client => ({
 })
 
 /**
- * Creates the first admin client if `secret` is given. If the client exists, a changed secret is set and new
- * scopes are added. A client that an administrator deleted is created again only if the settings have its
- * secret; otherwise a restart would undo the deletion.
+ * Creates the first admin client if `secret` is given. If the client exists, a changed secret is set. Scopes
+ * that an upgrade brings are added, so that scripts can call the new routes. A client that an administrator
+ * deleted is created again only if the settings have its secret; otherwise a restart would undo the deletion.
  */
 const applyAdminClient = async (
   base: Core,

@@ -90,6 +90,7 @@ const database: Check = ({ now, withStore }) =>
   })
 
 const disk: Check = ({ config: { data_dir } }) => {
+  // SQLite's log alone may take 64 MiB, and a backup as much as the database.
   const { bavail, bsize } = statfsSync(data_dir)
   const free = (bavail * bsize) / GB
   return (free < 0.1 ? fail : free < 1 ? warn : ok)(`${free.toFixed(1)} GB free for ${data_dir}`)
@@ -98,6 +99,7 @@ const disk: Check = ({ config: { data_dir } }) => {
 const sockets: Check = () => {
   // Only Linux has /proc.
   if (process.platform !== 'linux') return skip('the limit of open files: `ulimit -n` shows it')
+  // Each connection takes one. The usual default of 1,024 is too small for a public server.
   const limit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
   return (limit < 4_096 ? warn : ok)(`${limit} files and connections can be open at once`)
 }

@@ -15,9 +15,9 @@ const duration = (min: number, max: number, allowed: string) =>
   }, allowed)
 
 /**
- * A rotation limits how long a signing key that leaked unnoticed can be used; a shorter interval would make
- * caches fetch the key set more often. By default no backups are made, because only the operator knows
- * whether the disk has room for copies of the database. Seven daily backups cover a week.
+ * A rotation every 90 days limits how long a signing key that leaked unnoticed can be used. More rotations
+ * would make caches fetch the key set more often. By default no backups are made, because only the operator
+ * knows whether the disk has room for copies of the database. Seven daily backups cover a week.
  */
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 
@@ -52,8 +52,8 @@ export const readSettings = async (q: Queries): Promise<ServerSettings> => ({
 })
 
 /**
- * Changes the given settings and keeps the others. One event names the changed settings; a call that changes
- * nothing records no event.
+ * Changes the given settings and keeps the others, so that a caller who does not know a new setting does not
+ * reset it. One event names the changed settings; a call that changes nothing records no event.
  */
 const update = (
   context: Context,

@@ -22,7 +22,10 @@ const DEVICE_KEPT = 400 * DAY
  */
 const MAIL_KEPT = DAY
 
-/** Milliseconds for which a logout is kept after the days in which administrators see its outcome. */
+/**
+ * Milliseconds for which a logout is kept after `expires_at`, until which administrators see its outcome
+ * (sessions/logout-delivery.ts).
+ */
 const LOGOUT_KEPT = DAY
 
 /** Milliseconds for which administrators see ended invitations; the audit log keeps their events. */
@@ -73,6 +76,7 @@ export const removals: Removal[] = [
   },
   expired('invitations', tx => tx.tables.invitations.id, INVITATION_KEPT),
   (tx, limit, now) => {
+    // Strangers can request any number of registrations, so an expired one is not kept.
     const { invitations: t } = tx.tables
     const where = and(eq(t.is_registration, true), lte(t.expires_at, now))
     return deleteBatch(tx, t, t.id, where, limit)

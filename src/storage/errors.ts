@@ -66,7 +66,7 @@ const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
 export const failureText = (error: unknown): string =>
   `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`
 
-/** Returns the 503 of a failure of the store. `Retry-After` is 1 s, because locks and conflicts soon pass. */
+/** Returns the 503 for a failed read or write. `Retry-After` is 1 s, because locks are released soon. */
 export const unavailable = (cause: unknown): AppError =>
   new AppError('temporarily_unavailable', 'The database is temporarily unavailable. Try again in a moment.', {
     headers: { 'retry-after': '1' },

@@ -105,9 +105,9 @@ export interface Store {
    */
   drained(): Promise<void>
   /**
-   * Runs a write whose changes are dropped, without making other writes wait. On SQLite the body sees a copy
-   * of the objects that administrators make, and of the users in `users`. On PostgreSQL other writes may
-   * commit between its statements.
+   * Runs a write whose changes are dropped. On SQLite the body sees a copy of the objects that administrators
+   * make, and of the users in `users`, so no other write waits. On PostgreSQL other writes may commit between
+   * the statements of the body, and wait only for rows that it has changed.
    */
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
   /**
