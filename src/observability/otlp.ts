@@ -35,7 +35,10 @@ const BATCH = 512
 const SEND_INTERVAL = SECOND
 /** Milliseconds for the answer of the collector, as for other outbound calls. */
 const TIMEOUT = 5 * SECOND
-/** Longest pause in milliseconds between attempts at a collector that does not answer. */
+/**
+ * Longest pause in milliseconds between attempts at a collector that does not answer: spans arrive soon after
+ * its return.
+ */
 const MAX_PAUSE = 30 * SECOND
 /**
  * Statuses after which a batch is sent again. Spans refused with any other status are lost:

@@ -93,7 +93,7 @@ const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
   }
 }
 
-/** Traces calls to other servers. No trace context is sent to them, because they belong to others. */
+/** Traces calls to other servers. These get no trace context, because other parties run them. */
 const traceOutbound =
   ({ within }: Tracer, fetch: Core['fetch']): Core['fetch'] =>
   (url, init) => {
@@ -159,8 +159,9 @@ const traceRequests = (
 
 /**
  * Traces requests for the configured collector. All traced functions are wrapped here, so a server without
- * tracing runs none of this code. Spans contain routes, durations, host names and the request id, but no ids
- * of objects, addresses of clients, paths or queries.
+ * tracing runs none of this code. Spans contain routes, durations, host names and the request id. They contain
+ * no ids of objects, addresses of clients, paths or queries, because another party often runs the collector,
+ * and a query may contain a code.
  */
 export const openTracing = (core: Core) => {
   const { config, log, store, fetch } = core
