@@ -24,7 +24,6 @@ export interface Change {
   fields?: string[]
 }
 
-/** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
   /** Deletes stored entries that the file does not name, in the sections that the file has. */
   prune?: boolean
@@ -75,7 +74,10 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords hashed at once: half of an organization's 64 places in the hash queue, with two cores. */
+/**
+ * Passwords hashed at once. On two cores an organization may have 64 waiting passwords in the hash queue. A
+ * seed takes half of them, so that people can still change their passwords.
+ */
 const HASHES = 32
 
 /** Work on one entry: one that the file names, or a stored one to prune. */
@@ -278,7 +280,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // Read after the earlier sections are pruned, because deleting an organization also deletes its users.
+    // The rows are read late, because the pruning of organizations also deletes users, groups and others.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

@@ -112,7 +112,7 @@ const readAll = async (
   }
 }
 
-/** Returns the fields that differ from their defaults. */
+/** Returns the fields that differ from their defaults, so that a reviewer reads only what was chosen. */
 const withoutDefaults = (section: SeedSection, row: Row): Row => {
   const shape = shapeOf(section, row)
   return Object.fromEntries(

@@ -261,6 +261,7 @@ const webhooks: SeedKind<'webhooks', Webhook> = {
   update: async ({ context }, row, { secret: _, ...given }, value) => {
     await updateWebhook(context, row.id, given, by)
     const secret = secretOfSeed(value)
+    // The old secret also signs for a day, so that the receiver can change over.
     if (secret && !secret.equals(openWebhookSecret(context, row)))
       await rotateWebhookSecret(context, row.id, { overlap: DAY / SECOND, secret }, by)
   },

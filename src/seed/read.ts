@@ -55,7 +55,7 @@ export interface ReadSeed {
   source: Source
   mistakes: readonly Mistake[]
   entries: { [S in SeedSection]: Entry<S>[] }
-  /** Sections that the file has. Pruning is limited to them. */
+  /** Sections that the file has. Only these are pruned, so that a file for one section deletes nothing else. */
   present: ReadonlySet<SeedSection>
 }
 
@@ -120,9 +120,9 @@ export const readSeed = (
 }
 
 /**
- * Returns the seed.
+ * Returns the seed. Its mistakes are those of the file alone; an apply may find others in the database.
  *
- * @throws SeedError with the mistakes that are found without an instance
+ * @throws SeedError when the file has mistakes
  */
 export const requireSound = (seed: ReadSeed): ReadSeed => {
   if (seed.mistakes.length > 0) throw new SeedError(seed.source, seed.mistakes)
