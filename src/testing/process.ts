@@ -11,7 +11,7 @@ export interface ProcessOptions extends GatehouseOptions {
   executable?: string
   /**
    * Container image to run in place of the executable, such as `gatehouse:0.1.0`. `tls` and `auto_login` need
-   * the executable.
+   * the executable: the certificate would stay in the container, and other machines may reach a container.
    */
   image?: string
   /** Program that runs the image, and its arguments before the image; default: `['docker', 'run']`. */

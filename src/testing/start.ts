@@ -245,6 +245,7 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
     ...cheapHashes,
     port,
     data_dir,
+    // The database and the master key of the settings may belong to a production server.
     database_url: undefined,
     master_key: undefined,
     host: options.host ?? '127.0.0.1',
