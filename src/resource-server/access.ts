@@ -32,7 +32,10 @@ export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
     : Claims
   : Claims
 
-/** Custom answers for 401 and 403. The 503 `jwks_unavailable` is always the standard answer. */
+/**
+ * Custom answers for 401 and 403. The 503 `jwks_unavailable` is always the standard answer, because a new
+ * token would not help the caller.
+ */
 export type Handlers<Context extends readonly unknown[], Result> = {
   /** Answers a request without a valid token; `error.code` names the defect. */
   onUnauthorized?: (error: AccessError, ...context: Context) => Result

@@ -75,7 +75,10 @@ const RENEW_BEFORE = 60_000
  * renew simultaneously.
  */
 const JITTER = 0.1
-/** Milliseconds between two attempts to renew a token. The current token remains in use. */
+/**
+ * Milliseconds between two attempts to renew a token, so that not every call asks an endpoint that fails. The
+ * current token remains in use.
+ */
 const RETRY_AFTER = 10_000
 
 /**

@@ -31,7 +31,7 @@ export type KeySet = {
   load(): Promise<void>
 }
 
-/** Share of the lifetime after which the set is refreshed in the background. */
+/** Share of the lifetime after which the set is refreshed in the background, so that no request waits. */
 const REFRESH_FROM = 0.8
 /**
  * Milliseconds between attempts to reach an issuer that does not answer. The pause doubles from `first` to

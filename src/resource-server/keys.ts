@@ -3,7 +3,8 @@ import { isObject } from './claims.ts'
 import { AlgorithmNotAllowedError, TokenMalformedError, UnknownKeyError } from './errors.ts'
 
 /**
- * Accepted signature algorithms, each with the only key type that matches:
+ * Accepted signature algorithms: those with which Gatehouse signs, each with the only key type that matches.
+ * HMAC is not accepted, because a public key could then serve as the secret.
  * https://www.rfc-editor.org/rfc/rfc7518#section-3.1
  */
 const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
@@ -65,6 +66,10 @@ export function parseKeys(document: unknown): Keys | undefined {
  */
 const MIN_MODULUS = 342
 
+/**
+ * True for a public key that verifies signatures. A key with its private part (`d`) is not used, because
+ * anybody who reads the set could sign with the key.
+ */
 function isUsable(jwk: unknown): jwk is JWK {
   if (!isObject(jwk) || 'd' in jwk || (jwk.use !== undefined && jwk.use !== 'sig')) return false
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify')))

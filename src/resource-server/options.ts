@@ -34,13 +34,19 @@ export type VerifierOptions = {
    * after its publication.
    */
   jwksCacheLifetime?: number
-  /** Additional time for which known keys are used while the issuer is unreachable. Default 3600. */
+  /**
+   * Additional time for which known keys are used while the issuer is unreachable. Default 3600, so that the
+   * service outlasts an outage of an hour.
+   */
   maxStale?: number
   /** Timeout of a key set request. Default 5. */
   jwksTimeout?: number
   /** Claims required in addition to `iss`, `aud`, `sub`, `exp` and `iat`. */
   requiredClaims?: readonly string[]
-  /** Accept only tokens with `typ: at+jwt` (https://www.rfc-editor.org/rfc/rfc9068). Default false. */
+  /**
+   * Accept only tokens with `typ: at+jwt` (https://www.rfc-editor.org/rfc/rfc9068). Default false, because a
+   * client may be set to get plain JWTs (`access_token_typ`).
+   */
   strictType?: boolean
   /** URL of the key set. Default `{issuer}/.well-known/jwks.json`. */
   jwksUri?: string

@@ -55,7 +55,7 @@ export interface ReadSeed {
   source: Source
   mistakes: readonly Mistake[]
   entries: { [S in SeedSection]: Entry<S>[] }
-  /** Sections that the file has. Only these are pruned, so that a file for one section deletes nothing else. */
+  /** Sections that the file has. Only these are pruned, so a file for one section deletes nothing else. */
   present: ReadonlySet<SeedSection>
 }
 
