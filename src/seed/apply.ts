@@ -24,6 +24,7 @@ export interface Change {
   fields?: string[]
 }
 
+/** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
   /** Deletes stored entries that the file does not name, in the sections that the file has. */
   prune?: boolean
@@ -74,10 +75,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/**
- * Passwords hashed at once. On two cores an organization may have 64 waiting passwords in the hash queue. A
- * seed takes half of them, so that people can still change their passwords.
- */
+/** Passwords hashed at once. On two cores, half of the organization's seats in the hash queue stay free. */
 const HASHES = 32
 
 /** Work on one entry: one that the file names, or a stored one to prune. */
