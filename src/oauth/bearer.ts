@@ -9,7 +9,7 @@ import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
 /** A valid access token and its user; `holder` is undefined for a client's own token. */
 export interface LiveToken extends AccessToken {
   holder: Holder | undefined
-  /** The client of a user's token; undefined once it is deleted. */
+  /** The client of a user's token; undefined once the client is deleted. */
   client?: Client | undefined
 }
 
@@ -64,7 +64,8 @@ const readBearer = (request: Request): string | undefined => {
 /**
  * Returns the valid access token of a request: https://www.rfc-editor.org/rfc/rfc6750#section-2
  *
- * @param form parameters of the body, at an endpoint that accepts a body; a token among them is never used
+ * @param form parameters of the body, at an endpoint that accepts a body; a token among them is never used,
+ * because the RFC advises against it
  * @throws AppError 401 `invalid_token` without a valid token, 400 `invalid_request` when the token was sent
  * in two ways
  */

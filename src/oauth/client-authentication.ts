@@ -30,7 +30,7 @@ interface ClientRequest {
  * Runs `attempt` for the authenticated client. A client with its correct secret or assertion is never refused
  * for failures of others in its network, and its own expired codes or tokens do not count as guesses.
  *
- * @throws CredentialError `invalid_client`; AppError 429 as {@link throttled}
+ * @throws CredentialError `invalid_client`; AppError 429 for an unauthenticated client ({@link throttled})
  */
 export const asClient = async <T>(
   context: Context,
@@ -98,9 +98,9 @@ const report = (
 }
 
 /**
- * Runs `attempt`, which verifies a secret, a code or a token. Counts wrong guesses per network and refuses
- * every attempt from a network that has made too many, because one of them could be the right guess. Clients
- * with their correct secret do not come here ({@link asClient}).
+ * Runs `attempt`, which verifies a secret, a code or a token. Counts the wrong guesses of each network. After
+ * too many of them each attempt from the network is refused before it is verified, because the attempt could
+ * be the right guess. Clients with their correct secret do not come here ({@link asClient}).
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`

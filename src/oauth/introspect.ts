@@ -16,7 +16,7 @@ import { findLiveToken } from './bearer.ts'
 import { asClient } from './client-authentication.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
-/** An active token of any organization, before the check that the client may see it. */
+/** An active token of any organization. Whether the client may see the token is checked later. */
 interface Found {
   organization_id: OrganizationId
   /** Identifier of the API that an access token is for. */

@@ -113,7 +113,10 @@ const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Re
   return isLoggedIn ? answer : withCookies(answer, [clearCookie(context.config, context.cookies.login)])
 }
 
-/** Redirects to the application when it registered exactly this URI; otherwise shows the logged-out page. */
+/**
+ * Redirects to the application when exactly the requested `post_logout_redirect_uri` is registered. Otherwise
+ * shows the logged-out page, because a redirect to any other URI would be an open redirector.
+ */
 const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   const { call, parameters, client } = logout
   const target = parameters.get('post_logout_redirect_uri')
@@ -121,7 +124,7 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const isUnregistered = target !== undefined
   // The page links to the client only if the request has a hint. Any web site can send a browser here, and
-  // without this condition it could choose the client.
+  // without this condition the site could choose the client.
   const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',

@@ -14,8 +14,8 @@ import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 import { furtherClaims } from './further-claims.ts'
 
 /**
- * Issues an access token for a user without a login, for `gatehouse token` and for development mode. The
- * token belongs to a session that can be listed and revoked, and an event records it.
+ * Issues a user's access token that needs no login, for `gatehouse token` and for development mode. The token
+ * belongs to a session and an event records it, so that an administrator can find and revoke the token.
  *
  * @param grant `lifetime` in seconds
  * @throws Error when the user is disabled or deleted

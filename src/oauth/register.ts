@@ -103,6 +103,7 @@ const register = async (
       actor: anonymousActor,
       target_id: client_id,
       target_type: 'client',
+      // A client without an organization concerns the operator, whose organization is the default one.
       organization_id: organization_id ?? DEFAULT_ORGANIZATION,
       client_info: call,
       metadata: { name: client.name, redirect_uris: registration.redirect_uris },

@@ -12,8 +12,9 @@ import { asClient, CredentialError, throttled } from './client-authentication.ts
 import { type EndpointCall, endpoint } from './endpoint.ts'
 
 /**
- * Handles token revocation. The answer is 200 with an empty body, even to a request that is refused, and an
- * error only when the server fails: 503 when the store cannot write.
+ * Handles token revocation. The answer is 200 with an empty body, even when the request is refused: the
+ * client could do nothing about the refusal. Only a failure of the server is an error, such as 503 when the
+ * store cannot write.
  * https://www.rfc-editor.org/rfc/rfc7009#section-2
  */
 export const postRevoke = (context: Context) =>
@@ -48,8 +49,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // Anonymous calls are accepted, as are calls with a client_id alone, which is not a credential. A secret
-  // that is presented must be correct.
+  // Anonymous calls are accepted, as are calls with a client_id alone, which is not a credential: a finder or
+  // thief of a token can only end its session here. A secret that is presented must be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',
@@ -60,7 +61,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
 
 /**
  * Ends the session, also for a used token, so that a client that never received the next token can sign
- * the user out. Access tokens of the session stay valid until they expire, and the login continues.
+ * the user out. Access tokens of the session stay valid until they expire, and the login continues, because
+ * the client has revoked its refresh token only (RFC 7009 section 2.1).
  */
 const release = (
   context: Context,

@@ -7,7 +7,10 @@ import { postRevoke } from './revoke.ts'
 import { postToken } from './token.ts'
 import { userinfo } from './userinfo.ts'
 
-/** Endpoints for clients and resource servers. */
+/**
+ * Endpoints for clients and resource servers. Introspection answers no preflight: only a server can keep the
+ * secret that it needs.
+ */
 export const tokenRoutes = (context: Context) =>
   mount({
     'POST /oauth/token': postToken(context),

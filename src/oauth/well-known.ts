@@ -36,8 +36,9 @@ const answer = (request: Request, { body, etag }: PublishedKeys, headers: Header
   matches(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers })
 
 /**
- * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. A
- * request for the host of `internal_url` gets the address of that host for the endpoints that servers call.
+ * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. In the
+ * answer to a request at the host of `internal_url`, the endpoints that servers call have this host, because
+ * such a caller may not reach the public address.
  */
 const getDiscovery = ({ config, store }: Core) => {
   const documentFor = (backchannel_url: string, registers: boolean, reads_documents: boolean) => {

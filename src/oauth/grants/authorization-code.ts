@@ -157,6 +157,7 @@ const beginSession = async (
   const { session_id } = code
   const { ip_address, user_agent } = code.client_info ?? user
   const ends_by = sessionEnd(settingsOf(user), now)
+  // Nothing extends a session without a refresh token, so such a session ends with its access token.
   const isRefreshed = client.grant_types.includes('refresh_token')
   const lifetime = (isRefreshed ? client.refresh_token_ttl : client.access_token_ttl) * SECOND
   const refresh_token = isRefreshed ? newRefreshToken(context, session_id) : undefined
@@ -236,6 +237,7 @@ const findFault = (
     return 'The redirect_uri is not the one of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
+  // Another application may have the `client_id` now, and must not get tokens for the deleted one.
   if (client.created_at > code.issued_at) return 'The client was registered after the code was issued.'
   return undefined
 }

@@ -8,8 +8,8 @@ import { issueToken } from '#src/tokens/issue.ts'
 import { accessTokenForm, type Grant, requireApi } from './grant.ts'
 
 /**
- * Issues a client's own token, without user, session or refresh token:
- * https://www.rfc-editor.org/rfc/rfc6749#section-4.4
+ * Issues a client's own token: https://www.rfc-editor.org/rfc/rfc6749#section-4.4. The token has no user and
+ * no session. The answer has no refresh token, because the client can ask for a new token at any time.
  */
 export const clientCredentials: Grant<'client_credentials'> = async (
   context,

@@ -68,7 +68,7 @@ export const NOT_ADMITTED = 'The client does not admit this user.'
 
 /**
  * Returns algorithm, `typ` and lifetime (in seconds) of the client's access tokens; with `api`, those of its
- * tokens for this API.
+ * tokens for this API. Algorithm and lifetime of the API take precedence, because the API verifies the token.
  */
 export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => ({
   alg: api?.access_token_alg ?? client.access_token_signed_response_alg ?? config.access_token_alg,
