@@ -30,7 +30,10 @@ export const findCode = async (
   return openCode(context, row?.sealed ?? code, client_id)
 }
 
-/** Makes a code unusable before it expires. */
+/**
+ * Makes a code unusable before it expires, by a row without content: most codes have no row that could be
+ * deleted.
+ */
 export const burnCode = async (
   tx: Transaction,
   code: string,

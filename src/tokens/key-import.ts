@@ -6,7 +6,8 @@ import { insertKey, listKeys } from './key-store.ts'
 import { keyRow, recordKeyChange, rotateKey } from './rotation.ts'
 
 /**
- * Returns the algorithm of a key. RSA keys use `RS256` unless `wanted` names `RS384` or `RS512`.
+ * Returns the algorithm of a key. RSA keys use `RS256` unless `wanted` names `RS384` or `RS512`, and need the
+ * 2048 bits of https://www.rfc-editor.org/rfc/rfc7518#section-3.3
  *
  * @throws Error whose message says which keys and algorithms are allowed
  */
@@ -54,7 +55,7 @@ export const importKey = async (base: Core, pem: string, wanted?: string): Promi
 }
 
 /**
- * Returns a private key as PEM (PKCS #8) and records the export.
+ * Returns a private key as PEM (PKCS #8). Records the export, because any holder of the key can sign tokens.
  *
  * @throws AppError 404 when there is no such key
  */

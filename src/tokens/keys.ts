@@ -56,7 +56,8 @@ const makeRing = (keys: Key[], now: number): KeyRing => {
 /**
  * Decrypts a private key with the instance key.
  *
- * @throws StorageError when it cannot be decrypted; a damaged key is never skipped silently
+ * @throws StorageError when the key cannot be decrypted. A damaged key is not skipped, because its valid
+ *   tokens would then be refused without a visible cause.
  */
 const openKey = ({ master }: Core, row: KeyRow): Key => {
   try {

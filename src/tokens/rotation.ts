@@ -21,7 +21,10 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
  * key set: 5 minutes by `max-age`, 10 minutes in the SDK.
  */
 const LEAD = 15 * MINUTE
-/** Maximum lifetime of a token (one day) plus ten minutes for clock skew, in ms. */
+/**
+ * Maximum lifetime of a token (one day) plus ten minutes for clock skew, in ms. A key that no longer signs is
+ * published for this time, because services still have to verify its tokens.
+ */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 
 /** Returns a key pair as a row that signs at once. The private key is sealed with the instance key. */
@@ -123,8 +126,8 @@ export const rotateKeys = async (
 }
 
 /**
- * Removes and replaces a compromised key at once, because its thief could sign tokens meanwhile. Tokens that
- * it signed are refused; sessions continue, because refresh tokens are not signed with it.
+ * Removes and replaces a compromised key at once, because its thief could sign tokens meanwhile. The tokens
+ * of the key are refused. Sessions continue, because no signing key signs refresh tokens.
  *
  * @throws AppError 404 when there is no such key
  */
