@@ -104,7 +104,9 @@ export const countSessions = async (q: Queries, filter: ListFilter, most: number
   return (counted?.total ?? 0) - ranOut
 }
 
-/** Returns the 100 newest active sessions of a user with the names of their clients. */
+/**
+ * Returns the newest active sessions of a user with the names of their clients: at most 100, all on one page.
+ */
 export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
   const { sessions, clients, dynamic_clients } = q.tables
   const rows = await q

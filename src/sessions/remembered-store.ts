@@ -13,7 +13,10 @@ export type RememberedBrowser = Tables['remembered_browsers']['$inferSelect']
  */
 const MAX_REMEMBERED = 20
 
-/** Lists the users who need no second factor in this browser, each with the time of that choice. */
+/**
+ * Lists the users who need no second factor in this browser, each with the time since which the browser is
+ * remembered.
+ */
 export const listRememberedIn = (
   q: Queries,
   browser_hash: SecretHash,

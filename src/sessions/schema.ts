@@ -69,7 +69,7 @@ export const RevokedSessions = z
     example: { revoked_count: 1, message: '1 session was revoked.' },
   })
 
-/** Returns the answer of a revocation: the number of sessions, and a sentence with it. */
+/** Returns the answer of a revocation: the number of sessions, and a sentence with the number. */
 export const revokedAnswer = (revoked_count: number): z.output<typeof RevokedSessions> => ({
   revoked_count,
   message: revoked_count === 1 ? '1 session was revoked.' : `${revoked_count} sessions were revoked.`,

@@ -211,7 +211,10 @@ export const endSessions = async (
   return ended.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Invalidates the access tokens of all matching sessions: active, ended and expired ones. */
+/**
+ * Invalidates the access tokens of all matching sessions: active, ended and expired ones. The tokens of a
+ * session that `closeSessions` has ended could otherwise still be used.
+ */
 export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: number): Promise<void> => {
   const { sessions } = tx.tables
   await tx
