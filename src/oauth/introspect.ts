@@ -16,7 +16,7 @@ import { findLiveToken } from './bearer.ts'
 import { asClient } from './client-authentication.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
-/** An active token of any organization. Whether the client may see the token is checked later. */
+/** An active token of any organization; {@link maySee} decides whether the client may read the token. */
 interface Found {
   organization_id: OrganizationId
   /** Identifier of the API that an access token is for. */
