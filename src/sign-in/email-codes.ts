@@ -38,6 +38,7 @@ export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean>
   const policy = organization ? settingsOf(organization).email_code : 'off'
   if (policy === 'off' || !user.enabled || !user.email_verified) return false
   if (policy === 'all') return true
+  // With the policy `users` a mailbox alone cannot open the account of an administrator.
   const held = permissionsOf(await effectiveRoles(q, user.id))
   return [...held].every(permission => permission.startsWith('profile:'))
 }
@@ -71,7 +72,7 @@ export const createEmailCode = async (
 }
 
 /**
- * Uses up a typed code; false for a wrong one, which is counted, and for a user who may no longer use codes.
+ * Uses up a typed code. False for a wrong code, which is counted, and for a user who may no longer use codes.
  */
 export const redeemEmailCode = async (
   context: Core,

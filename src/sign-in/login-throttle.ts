@@ -20,9 +20,9 @@ const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /**
- * Maximum sum of the running attempts at an account and its failures, while it has fewer than five failures
- * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus sign in under
- * one name at the same time, but a guesser who sends attempts at the same time gets no more of them.
+ * Maximum number of running attempts plus failures of an account that has fewer than five failures
+ * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus sign in under one
+ * name at the same time, but a guesser gains nothing by sending many attempts at once.
  */
 const CONCURRENT = 20
 /**

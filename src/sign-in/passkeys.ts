@@ -53,12 +53,14 @@ export const requestOptions = (
 
 const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'public-key', id, transports })
 
-// EdDSA, ES256, RS256: https://www.iana.org/assignments/cose
+// EdDSA, ES256, RS256. The standard names them, because nearly every authenticator supports one of them:
+// https://www.w3.org/TR/webauthn-3/#dom-publickeycredentialcreationoptions-pubkeycredparams
 const ALGORITHMS = [-8, -7, -257]
 
 /**
  * Returns the creation options as JSON. With `need` set to `required`, the passkey is discoverable and
- * verifies the user, because it becomes the user's only credential.
+ * verifies the user, because it becomes the user's only credential. No attestation is requested, because no
+ * rule depends on the maker of a passkey.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */
 export const creationOptions = (

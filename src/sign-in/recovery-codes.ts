@@ -39,7 +39,7 @@ const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
 
 /**
  * Replaces the user's recovery codes by ten new ones. Only hashes are stored, so the codes can be shown only
- * now.
+ * now. Forgets the remembered browsers of the user, as each change of the credentials does (RMB-04).
  */
 export const issueRecoveryCodes = async (
   context: Core,

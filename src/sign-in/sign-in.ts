@@ -63,6 +63,7 @@ export const signIn = async (
   const value = newSecret()
   const login_hash = hashSecret(value)
   if (old_hash) await moveLogins(tx, old_hash, login_hash)
+  // A login that replaces another, such as after a change of password, is no new login of the person.
   if (proven.signed_in_at === undefined) await setLastLogin(tx, user.id, now)
   const login_id = await startLogin(context, tx, {
     browser_hash: login_hash,
@@ -99,7 +100,10 @@ const cookieFor = async (context: Context, tx: Transaction, value: Secret): Prom
   return setCookie(context.config, context.cookies.login, value, seconds)
 }
 
-/** Records a login to the account pages. Logins to clients are recorded when the code is exchanged. */
+/**
+ * Records a login to the account pages. A login to a client is recorded when the client exchanges the code,
+ * because a code that is never exchanged signs nobody in.
+ */
 export const recordLogin = (
   context: Context,
   tx: Transaction,
