@@ -140,6 +140,7 @@ export const decideAmong = (
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
     hinted_user_id: request.hinted_user_id,
     consent_required: client?.consent_required ?? false,
+    // Another program on the device can pose as such a client (RFC 8252 section 8.6).
     always_ask:
       client !== undefined &&
       ((client.type === 'public' && usesPrivateScheme(request.redirect_uri)) ||
@@ -151,7 +152,7 @@ export const decideAmong = (
 /**
  * True when the login may count as proven in this flow: its authentication is recent, or newer than the
  * stored request. A provider with single sign-on may report an older authentication, or no time. Such a login
- * still counts for a user who has to add the first factor and owes no new password, because the user could
+ * still counts for a user who has no factor, must add one, and owes no new password, because the user could
  * not sign in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
@@ -175,8 +176,8 @@ export const resume = async (
 ): Promise<Response> => advance(context, browser, await findFlow(context, browser, handle), 'post')
 
 /**
- * Ends a flow: sends a code to the client, or redirects a flow without a client to its last page. A flow that
- * confirms a form goes on at /account/continue, which ends it.
+ * Ends a flow: sends a code to the client, or redirects a flow without a client to its last page. A flow in
+ * which a form waits for a confirmation goes on at /account/continue, which ends the flow.
  */
 const issue = async (
   context: Context,
@@ -229,7 +230,7 @@ const endFlow = async (
 
 /**
  * Stores a user's consent. Records `client.first_used` for the organization's first consent to a dynamic
- * client.
+ * client, because nobody in the organization has registered the client.
  */
 const allow = async (
   context: Context,

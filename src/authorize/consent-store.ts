@@ -26,8 +26,8 @@ export const listConsents = (
 ): Promise<{ user_id: UserId; scopes: readonly string[] }[]> => consentsOf(q, key)
 
 /**
- * Adds the scopes to those that the user has granted to the client since `since` (ms). An older consent is
- * replaced.
+ * Adds the scopes to those that the user has granted to the client since `since` (ms), so that the user is
+ * asked about each scope once. An older consent is replaced.
  */
 export const grantConsent = async (
   tx: Transaction,

@@ -74,8 +74,8 @@ export type BrowserLogin = StepUser &
   }
 
 /**
- * Lists the logins of this browser whose user belongs to the requested organization (M-03) and, until the
- * second factor is proven, a first factor that was proven in this flow (O-69).
+ * Lists the logins of this browser whose user belongs to the requested organization (M-03). A first factor
+ * that was proven in this flow is listed too, until the second one is proven (O-69).
  */
 export const listBrowserLogins = async (
   context: Context,
@@ -176,7 +176,7 @@ const OFFER_AGAIN = 30 * DAY
 /**
  * True when a passkey may be offered: the server and the browser support passkeys, and the user typed a
  * password, has proven their factors, has no passkey, may add a factor and has not declined lately. False in
- * flows that confirm the user or add a factor, and in development mode: tests see the same on each device.
+ * flows that confirm the user or add a factor, and in development mode, so that tests see the same anywhere.
  */
 const isOfferDue = async (
   { config, store, clock, loginPage }: Context,

@@ -34,7 +34,10 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
   return level <= levelWith('totp') || mayRecover(flow) ? [...methods, 'recovery'] : methods
 }
 
-/** Returns the days for which the page offers to remember the browser; undefined when it does not. */
+/**
+ * Returns the days for which the page offers to remember the browser, if any. A required passkey, a change of
+ * the account and a first factor by mail get no offer, because a remembered browser does not count for them.
+ */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)
   const isChange = flow.pending.proof?.action !== undefined

@@ -24,7 +24,7 @@ import { type FlowRequest, findPending, insertPending, type Pending } from './st
 /** Milliseconds in which a user has to finish a login: enough to wait for a mail or set up an app. */
 const PENDING_FOR = 30 * MINUTE
 
-/** A login, or `proof`: a first factor proven in this flow, whose login begins with the second. */
+/** A login, or `proof`: a first factor proven in this flow, whose login begins with the second factor. */
 export type SubjectId = LoginId | 'proof'
 
 /** A request of a browser, and the hash of its login cookie. */
@@ -94,7 +94,7 @@ export const apisOf = async (
     }),
   )
 
-/** Returns the APIs of a request, or undefined when the client may no longer make it. */
+/** Returns the APIs of a request, or undefined when the client may no longer make the request. */
 const apisToAsk = async (
   context: Context,
   client: Client,
@@ -210,8 +210,8 @@ export const storeFlow = async (
 /**
  * Returns the stored flow of a handle (O-29).
  *
- * @throws PageError 400 `expired` when the flow was not stored for this browser, or has expired; otherwise as
- * {@link flowOf}
+ * @throws PageError 400 `expired` when the flow was not stored for this browser, or has expired; the errors
+ * of {@link flowOf}
  */
 export const findFlow = async (
   context: Context,

@@ -50,7 +50,8 @@ export const postLogin =
 
 /**
  * Redirects to the login page of another organization, which asks for the password again, because a redirect
- * must not carry it.
+ * must not carry the password. The redirect is charged like a password (`hash`), so that trying addresses in
+ * order to find organizations costs as much as guessing passwords.
  */
 export const continueAt = async (
   context: Context,
@@ -73,7 +74,7 @@ export const continueAt = async (
 }
 
 const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({
-  // A request that names an API never moves to another organization, because an API belongs to one.
+  // A request that names an API never moves to another organization, because the API belongs to one alone.
   apis: [],
   client,
   organization,

@@ -56,7 +56,7 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/** Returns the client's name, or the host of a dynamic client's URI, because nobody has checked its name. */
+/** Returns the client's name. For a dynamic client, whose name nobody has checked, returns a host. */
 export const clientName = ({ client, request }: StoredFlow) =>
   client && {
     client_name: client.from_document
@@ -67,8 +67,8 @@ export const clientName = ({ client, request }: StoredFlow) =>
   }
 
 /**
- * Returns how the user of a step may leave it. A request that names its user (`hinted_user_id`) accepts no
- * other account.
+ * Returns how the user of a step may leave the step. A request that names its user (`hinted_user_id`) accepts
+ * no other account.
  */
 export const exitOf = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => {
   const { back, confirm, enrol, hinted_user_id } = flow.request
@@ -263,7 +263,7 @@ export const changePasswordPage = async (
     retry,
   )
 
-/** Tells a user that the client does not admit them. The form of the page sends this to the client too. */
+/** Tells a user that the client does not admit them. The form of the page tells the client, too. */
 export const excludedPage = (
   context: Context,
   browser: BrowserSession,

@@ -5,7 +5,7 @@ import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** A confirmation on the account pages; it stores no secret. */
+/** The page or form that follows after the user has confirmed who they are; it contains no secret. */
 interface Confirmation {
   /** Path of this site to which the user may go back instead. */
   readonly cancel: string

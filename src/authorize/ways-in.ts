@@ -7,8 +7,8 @@ import { offersPasskeys } from '#src/lib/passkey-site.ts'
 
 /**
  * Returns what the login page of an organization offers besides the password. `request` is the handle of the
- * authorization request, and `options` are those of a passkey. The preview in the console uses it too, so
- * that it has the same parts as the page.
+ * authorization request; `options` returns the request options of a passkey. The preview in the console calls
+ * this function too, so that the preview has the same parts as the page.
  */
 export const waysIn = async (
   context: Context,
