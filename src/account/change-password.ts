@@ -49,9 +49,9 @@ export const getAccountPassword =
   }
 
 /**
- * Changes the password at the user's request: ends all sessions and all other logins, because someone else
- * may have used the old password. This login continues with its authentication and its end, under a new
- * cookie.
+ * Changes the password at the user's request. Ends all sessions and all other logins, because someone else
+ * may have used the old password. This login continues under a new cookie, with the same time of
+ * authentication and the same end.
  */
 export const postAccountPassword =
   (context: Context) =>

@@ -11,8 +11,8 @@ import { recordLogin } from '#src/sign-in/sign-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Continues a form once, after its user has confirmed who they are. Only the browser that posted the form can
- * continue it, and only as the same user, because the CSRF token was checked when the form was posted.
+ * Continues a form once, after its user has confirmed who they are. The CSRF token was checked when the form
+ * was posted. The form therefore continues only in the browser that posted it, and only as the same user.
  *
  * @param forms the handlers by path
  */

@@ -65,8 +65,8 @@ export const getData =
   }
 
 /**
- * Returns an event for the user's download. When another user or client caused the event, its address and
- * user agent are left out, because they are data about that other person. They are included when nobody was
+ * Returns an event for the user's download. IP address and user agent are left out when another user or a
+ * client caused the event, because they are not data about this user. They are included when nobody was
  * authenticated, such as in a failed login.
  */
 const eventOf = (
@@ -85,8 +85,9 @@ const eventOf = (
 })
 
 /**
- * Downloads the data stored about the user. The file lacks secrets that would allow a login. It has only the
- * latest 10,000 events.
+ * Downloads the data stored about the user. The file lacks secrets that would allow a login, and has only the
+ * latest 10,000 events. The form requires a recent authentication: a stranger at a logged-in browser must not
+ * take the data along.
  */
 export const postDownload =
   (context: Context) =>

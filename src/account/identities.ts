@@ -76,7 +76,7 @@ export const postLink =
     return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
   }
 
-/** Unlinks an account, unless it is the user's last way to sign in. */
+/** Unlinks an account. The last way to sign in stays, because the user could not sign in again without it. */
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

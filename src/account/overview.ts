@@ -59,7 +59,7 @@ export const getAccount =
     )
   }
 
-/** Ends all logins of this browser. */
+/** Ends all logins of this browser: a person who leaves a shared computer expects that. */
 export const postAccountLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -71,9 +71,9 @@ export const profilePage = (
 }
 
 /**
- * Shows the form of names, e-mail address and the attributes that the organization shows. It requires a
- * recent authentication, because the owner of the address can reset the password. A new address takes effect
- * once its verification link is opened; until then it is no login name and gets no other mail.
+ * Shows the form of names, e-mail address and the attributes that the organization shows. Storing the form
+ * requires a recent authentication, because the owner of the address can reset the password. A new address
+ * takes effect once its verification link is opened. Until then it is no login name and gets no other mail.
  */
 export const getProfile =
   (context: Context) =>
@@ -114,11 +114,13 @@ export const postProfile =
         if (!changed.includes('pending_email')) return
         const wait = await sendVerification(context, tx, before, email, call)
         if (wait > 0) throw retryLater('rate_limited', 'Too many verification mails were requested.', wait)
+        // The owner of the current address learns of a change that a thief may have asked for.
         await enqueueNotice(context, tx, 'email_change', before, call, { email, to: before.email })
       })
     } catch (error) {
       if (error instanceof AppError && error.code === 'rate_limited') {
         const { status, headers } = error
+        // Only the new address needs a mail; the other fields are stored at once.
         await updateUser(context, user.id, names, by)
         const seconds = Number(headers['retry-after'])
         return profilePage(

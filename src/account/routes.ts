@@ -27,7 +27,7 @@ import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail
 
 /** Returns the routes of the account pages, of single-use links and of the choice of a language. */
 export const accountRoutes = (context: Context) => {
-  /** Forms that may wait until their user has confirmed who they are. */
+  /** Forms that are stored until the user has confirmed who they are, and continue then. */
   const continuing = {
     '/account/identities/link': postLink(context),
     '/account/identities/unlink': postUnlink(context),

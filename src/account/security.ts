@@ -215,7 +215,10 @@ export const postRenameFactor =
     return seeOther(`${PAGE}?notice=factor_renamed`)
   }
 
-/** Issues ten new recovery codes and invalidates the earlier ones. */
+/**
+ * Issues ten new recovery codes and invalidates the earlier ones. A user without a factor gets none, because
+ * a code replaces a lost factor.
+ */
 export const postRecoveryCodes =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

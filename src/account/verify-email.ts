@@ -138,7 +138,7 @@ export const postVerifyEmail =
 
 /**
  * Sends the verification mail again, or with `discard` removes the pending address. Beyond the limit no mail
- * is sent, and the page shows the same notice.
+ * is sent, and the page shows the same notice, because the mails that were sent before still work.
  */
 export const postSendVerification =
   (context: Context) =>

@@ -63,7 +63,7 @@ export const requireViewer = async (
 
 /**
  * True when a login proves enough for a change of the account: it is recent, and has a second factor if the
- * user has one. A remembered browser does not replace that factor.
+ * user has one. A remembered browser does not replace that factor, because its cookie proves no person.
  */
 const provesChange = (
   login: Pick<StepUser, 'acr' | 'auth_time'> & { factors: readonly FactorType[] },
@@ -165,9 +165,8 @@ interface FreshForm {
 }
 
 /**
- * Maximum characters of a form that is stored until the user has confirmed who they are. A longer form is not
- * stored: the user has to fill it in again. It is stored in the row of its pending request, which each step
- * reads.
+ * Maximum characters of a form that is stored until the user has confirmed who they are. The form is stored
+ * in the row of the pending request, which each step reads. A user has to fill in a longer form again.
  */
 const MAX_INTENT = 4_096
 
