@@ -14,8 +14,8 @@ import { createSignInLink } from './links.ts'
 import { mayReset } from './mail-delivery.ts'
 
 /**
- * Mails that an administrator can send. `field` is the mail's name in the event `user.updated`; `obstacle`
- * returns the reason why a user cannot get the mail.
+ * Mails that an administrator can send. `field` is the name of the mail in the event `user.updated`.
+ * `obstacle` returns the reason why a user cannot get the mail.
  */
 const requests = {
   reset_password: {

@@ -21,7 +21,10 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
 import { isBare, mailBrandOf, originDetails, timeOf } from './mail-texts.ts'
 
-/** True when the user may reset the password by mail. A user without a password needs a verified address. */
+/**
+ * True when the user may reset the password by mail. A user without a password needs a verified address: a
+ * provider may have reported the address of somebody else, who must not get a way in.
+ */
 export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
   enabled && (password_hash !== null || email_verified)
 
@@ -78,7 +81,10 @@ const buttonUrl = (context: Context, kind: MailRow['kind'], organization: Organi
     : securityUrl(context, organization)
 }
 
-/** Sends an invitation that may still be accepted, with a new link. The former link stops working. */
+/**
+ * Sends an invitation that may still be accepted, with a new link. The former link stops working, because the
+ * database has only its hash and could not send it again.
+ */
 const deliverInvitation = async (
   context: Context,
   { kind, locale, organization_id, data }: MailRow,
