@@ -249,8 +249,8 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // Records the first login here, even while a second factor is due. Before a user's first login an account
-    // at a provider can be linked by the unverified address alone, without the password.
+    // Records the first login here, even while a second factor is due. Until the first login is recorded, an
+    // account at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
     // A person who chooses a password declines the passkey that the page offered.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())

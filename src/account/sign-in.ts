@@ -29,8 +29,8 @@ interface LinkUser {
   organization: Organization
   /**
    * True when the user may choose a passkey instead of a password. The server must offer passkeys, and the
-   * user must have no factor. The user must also have no password, or the link must come from an
-   * administrator.
+   * user must have no factor, because a link must not replace a factor. The user must also have no password,
+   * or the link must come from an administrator.
    */
   takes_passkey: boolean
 }

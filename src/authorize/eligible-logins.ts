@@ -62,9 +62,7 @@ export type StepUser = Pick<
 export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & CodeLogin =>
   subject.id !== 'proof'
 
-/**
- * A login with the facts that decide its next step. `level` is the level that the next factor has to reach.
- */
+/** A login with the facts that decide its next step. The next factor has to reach `level`. */
 export type BrowserLogin = StepUser &
   EligibleLogin & {
     factors: readonly FactorType[]
@@ -289,6 +287,7 @@ const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactor
   return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]
 }
 
+// A login without a password does not ask for a new one: the expired password played no part in it.
 const mustChangePassword = (
   { clock }: Context,
   organization: Organization,

@@ -117,8 +117,8 @@ export const offeredScopes = (
 
 /**
  * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
- * `API_ID/SCOPE`. The id of each API is stored too, because a token without scopes may give access to the
- * API.
+ * `API_ID/SCOPE`, because another API, or the same one created again, may have a scope of this name. The id
+ * of each API is stored too, because a token without scopes may give access to the API.
  */
 export const consentScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
@@ -293,6 +293,6 @@ export const isProven = ({ pending }: Flow): boolean =>
 
 /**
  * Returns the text from which the challenges and new secrets of this flow are derived. The text changes each
- * time that one of them is used.
+ * time that one of them is used, so that an answer cannot be replayed.
  */
 export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

@@ -133,7 +133,9 @@ const hiddenClaims = (names: ReadonlySet<string>, mapping: ClaimMapping): string
 ]
 
 /**
- * Composes the tokens that the application would get, with the functions that issue tokens.
+ * Composes the tokens that the application would get, with the functions that issue tokens. No token is
+ * signed, so that the answer is no credential. Values that administrators may not see are left out, because a
+ * claim mapping must not reveal them.
  *
  * @throws OAuthError for a request that would be refused
  */

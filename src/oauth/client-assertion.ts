@@ -35,7 +35,7 @@ interface Signer {
 
 /**
  * Reasons for refusing an assertion. `unknown_grant` means that the request has no code or refresh token of
- * this client; the keys at the client's URL are then not fetched.
+ * this client; the keys at the client's URL are then not fetched, so that strangers cause no call.
  */
 export type AssertionFault =
   | 'wrong_assertion'

@@ -32,7 +32,7 @@ export const mappingOfApi = (api: Pick<Api, 'scopes'> | undefined, scopes: reado
 
 /**
  * Returns the claims that scopes and the client's mapping add for a user. Without such scopes and without a
- * mapping the store is not read.
+ * mapping the store is not read, because most tokens need no such claim.
  *
  * @param known the effective roles, when they are known, and the API that the token is for
  */

@@ -42,7 +42,7 @@ export const unsignedToken = ({ config, clock }: Pick<Issuer, 'config' | 'clock'
   return { claims, expires_in: expires_at - issued_at }
 }
 
-/** Signs a token. All tokens of this server are signed here. */
+/** Signs a token. All tokens of this server are signed here, so that each has issuer, `jti` and expiry. */
 export const issueToken = async (context: Issuer, token: TokenForm): Promise<IssuedToken> => {
   const { claims, expires_in } = unsignedToken(context, token)
   return { token: await context.keys.sign(claims, token.alg, token.typ), expires_in }

@@ -19,7 +19,12 @@ interface Identity {
   access_token: string
 }
 
-/** Returns the ID token of a login: https://openid.net/specs/openid-connect-core-1_0.html#IDToken */
+/**
+ * Returns the ID token of a login: https://openid.net/specs/openid-connect-core-1_0.html#IDToken
+ *
+ * The lifetime is that of the client's access tokens. A setting of its own would have no effect, because
+ * applications read an ID token once, at the login.
+ */
 export const idTokenOf = ({ config }: Core, client: Client, identity: Identity): TokenForm => {
   const { ends_by, further, ...facts } = identity
   const alg = client.id_token_signed_response_alg ?? config.id_token_alg
