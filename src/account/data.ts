@@ -86,7 +86,7 @@ const eventOf = (
 
 /**
  * Downloads the data stored about the user. The file lacks secrets that would allow a login, and has only the
- * latest 10,000 events. The form requires a recent authentication: a stranger at a logged-in browser must not
+ * latest 10,000 events. The form requires a recent authentication: a stranger at a signed-in browser must not
  * take the data along.
  */
 export const postDownload =

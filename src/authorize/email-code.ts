@@ -143,8 +143,8 @@ const sendCode = async (
 const originFrom = ({ user_agent, ip_address, time_zone }: Call) => ({ user_agent, ip_address, time_zone })
 
 /**
- * Logs in with the code, which counts as one factor. Wrong codes use up the same attempts as wrong passwords,
- * so that a guesser gets no more attempts by guessing at both.
+ * Signs in with the code, which counts as one factor. Wrong codes use up the same attempts as wrong
+ * passwords, so that a guesser gets no more attempts by guessing at both.
  */
 const enterCode = async (
   context: Context,

@@ -115,7 +115,7 @@ const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Re
 
 /**
  * Redirects to the application when exactly the requested `post_logout_redirect_uri` is registered. Otherwise
- * shows the logged-out page, because a redirect to any other URI would be an open redirector.
+ * shows the signed-out page, because a redirect to any other URI would be an open redirector.
  */
 const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   const { call, parameters, client } = logout

@@ -68,7 +68,7 @@ const headOf = async (q: Queries, client_id: string): Promise<number | undefined
 /**
  * Puts a logout into the outbox for each ended session whose client has a logout URI, in the write that ends
  * the sessions. Expired sessions are reported only to clients that ask for it
- * (`backchannel_logout_on_expiry`), because nobody has logged out.
+ * (`backchannel_logout_on_expiry`), because nobody has signed out.
  */
 export const enqueueLogouts = async (
   tx: Transaction,

@@ -21,8 +21,8 @@ const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY 
 
 /**
  * Maximum number of running attempts plus failures of an account that has fewer than five failures
- * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus sign in under one
- * name at the same time, but a guesser gains nothing by sending many attempts at once.
+ * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus sign in under
+ * one name at the same time, but a guesser gains nothing by sending many attempts at once.
  */
 const CONCURRENT = 20
 /**
