@@ -107,7 +107,7 @@ export interface Store {
   /**
    * Runs a write whose changes are dropped. On SQLite the body sees a copy of the objects that administrators
    * make, and of the users in `users`, so no other write waits. On PostgreSQL other writes may commit between
-   * the statements of the body, and wait only for rows that it has changed.
+   * the statements of the body, and wait only for rows that the body has changed.
    */
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
   /**

@@ -14,7 +14,7 @@ const MIN_VERSION = 13
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000
 /**
- * Time in ms after which a connection without an answer counts as dead, because the server would have ended
+ * Time in ms after which a connection without an answer counts as dead, because PostgreSQL would have ended
  * the statement by then.
  */
 export const STALL_TIMEOUT = STATEMENT_TIMEOUT + 5_000
@@ -105,10 +105,10 @@ export const connectTo = (
       application_name: 'gatehouse',
       client_min_messages: 'warning',
       statement_timeout: STATEMENT_TIMEOUT,
-      // A server that hangs in a transaction loses its locks after a minute.
+      // PostgreSQL ends a transaction that is idle for a minute, because it may hold locks.
       idle_in_transaction_session_timeout: 60_000,
-      // With keepalives the server notices within a minute that a client's machine is gone, and releases its
-      // locks.
+      // With keepalives PostgreSQL notices within a minute that the machine of a copy is gone, and releases
+      // the locks of that copy.
       tcp_keepalives_idle: 20,
       tcp_keepalives_interval: 10,
       tcp_keepalives_count: 3,

@@ -22,7 +22,7 @@ export const migratePostgres = async (
   where: string,
   { apply = true, migrations = postgresMigrations }: { apply?: boolean; migrations?: Migrations } = {},
 ): Promise<void> => {
-  // One reserved connection, because the lock belongs to the session.
+  // All statements use one connection, because it owns the lock.
   using connection = await sql.reserve()
   const pending = () => pendingIn(connection, where, migrations)
   if ((await pending()).length === 0) return

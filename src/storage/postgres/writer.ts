@@ -161,7 +161,7 @@ const openWriter = (
 }
 
 /**
- * Runs up to `count` serializable write transactions at once. The server refuses to commit a transaction that
+ * Runs up to `count` serializable write transactions at once. PostgreSQL refuses to commit a transaction that
  * conflicts with the serial order; the body then runs again.
  * https://www.postgresql.org/docs/current/transaction-iso.html#XACT-SERIALIZABLE
  */

@@ -43,7 +43,7 @@ export const toFile = (
 /**
  * Copies the database file `source` into a PostgreSQL database in one transaction and verifies every row.
  * Returns the number of rows by table. `replace` removes an existing instance. No server may be connected,
- * because it would keep rows of the old instance in its caches.
+ * because its caches would keep rows of the old instance.
  *
  * @throws StorageError, also when the file has an older version
  */

@@ -83,7 +83,7 @@ export const inPostgres = async <T>(
       connection.release()
     }
   } catch (error) {
-    // An error of the SQLite file is not reported as an error of the server.
+    // An error of the SQLite file is not reported as an error of PostgreSQL.
     throw error instanceof SQLiteError ? error : refusal(error, parsed.where)
   } finally {
     await sql.close()
