@@ -36,8 +36,8 @@ const SEND_INTERVAL = SECOND
 /** Milliseconds for the answer of the collector, as for other outbound calls. */
 const TIMEOUT = 5 * SECOND
 /**
- * Longest pause in milliseconds between attempts at a collector that does not answer: spans arrive soon after
- * its return.
+ * Longest pause in milliseconds between attempts at a collector that does not answer. Once it answers again,
+ * spans thus arrive soon.
  */
 const MAX_PAUSE = 30 * SECOND
 /**

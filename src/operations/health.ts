@@ -99,7 +99,7 @@ const disk: Check = ({ config: { data_dir } }) => {
 const sockets: Check = () => {
   // Only Linux has /proc.
   if (process.platform !== 'linux') return skip('the limit of open files: `ulimit -n` shows it')
-  // Each connection takes one. The usual default of 1,024 is too small for a public server.
+  // Each connection takes one open file. The usual default of 1,024 is too small for a public server.
   const limit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
   return (limit < 4_096 ? warn : ok)(`${limit} files and connections can be open at once`)
 }

@@ -120,9 +120,10 @@ export const readSeed = (
 }
 
 /**
- * Returns the seed. Its mistakes are those of the file alone; an apply may find others in the database.
+ * Returns the seed if its file has no mistakes.
  *
- * @throws SeedError when the file has mistakes
+ * @throws SeedError with mistakes such as a wrong field. `applySeed` finds those that depend on the database,
+ * such as an unknown organization
  */
 export const requireSound = (seed: ReadSeed): ReadSeed => {
   if (seed.mistakes.length > 0) throw new SeedError(seed.source, seed.mistakes)
