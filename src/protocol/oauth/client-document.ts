@@ -65,7 +65,7 @@ const readMethods = (document: object, keys: Keys): Methods => {
   if (isKnown && provesKey) return { token_endpoint_auth_method: 'private_key_jwt' }
   if (isKnown && listed.includes('none')) return { token_endpoint_auth_method: 'none' }
   throw invalid(
-    `The client must be able to use the method none, or private_key_jwt with jwks or jwks_uri and ${assertionAlgs.join(' or ')}.`,
+    `The document must allow the method none, or the method private_key_jwt with keys (jwks or jwks_uri). Algorithms: ${assertionAlgs.join(', ')}.`,
   )
 }
 
