@@ -67,8 +67,8 @@ export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
 /**
  * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the bytes and
- * the type that the URI names, or the reason for refusing it. It does not check that the bytes have this
- * type.
+ * the type that the URI names, or the reason for refusing the URI. The bytes may be of another type, because
+ * they are not checked here.
  */
 export const readDataUri = (uri: string, limit: number): Picture | PictureFault => {
   const [head, name = '', base64] =

@@ -102,8 +102,9 @@ const parseBasic = (authorization: string): PresentedClient => {
 
 /**
  * Checks that the client may use the presented method. A public client sends no secret. A confidential client
- * sends its secret in the form or, if it is registered for `client_secret_basic`, in the header. A client
- * with keys may send an assertion. The caller verifies the secret or the assertion.
+ * sends its secret in the form. A client that is registered for `client_secret_basic` may also send its
+ * secret in the header. A client with keys may send an assertion. The caller verifies the secret or the
+ * assertion.
  *
  * @throws OAuthError `invalid_client`
  */

@@ -4,8 +4,8 @@ import { DOCUMENT_DYNAMIC } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /**
- * Maximum characters of a client_id that names a metadata document. It is stored with each session and sent
- * in each token; published ids have fewer than 100.
+ * Maximum characters of a client_id that names a metadata document. Such an id is stored with each session
+ * and sent in each token; published ids have fewer than 100.
  */
 export const MAX_DOCUMENT_ID = 512
 
