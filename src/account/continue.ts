@@ -12,7 +12,8 @@ import { accountToken, viewerOf } from './viewer.ts'
 
 /**
  * Continues a form once, after its user has confirmed who they are. The CSRF token was checked when the form
- * was posted. The form therefore continues only in the browser that posted it, and only as the same user.
+ * was posted, and is not checked again. The form therefore continues only in the browser that posted it, and
+ * only as the same user.
  *
  * @param forms the handlers by path
  */

@@ -147,8 +147,8 @@ const hintedUser = async (
 
 /**
  * Runs `body` and sends its errors to the client, server errors included. A PageError, a spent budget and the
- * errors of a dynamic client become pages, because they are thrown. A redirect could not carry the 429 and
- * `Retry-After` of a spent budget.
+ * errors of a dynamic client are thrown instead, and become pages: a redirect could not carry the 429 and
+ * `Retry-After` of a spent budget, and the redirect URI of a dynamic client may be an attacker's.
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 const redirectingErrors = async (

@@ -287,7 +287,7 @@ const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactor
   return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]
 }
 
-// A login without a password does not ask for a new one: the expired password played no part in it.
+// An expired password is replaced only at a login that used it: the other logins do not depend on it.
 const mustChangePassword = (
   { clock }: Context,
   organization: Organization,

@@ -7,7 +7,7 @@ import type { Flow } from './flow.ts'
 /** Maximum characters of a typed organization that a page repeats; no slug is longer. */
 export const MAX_SLUG = 64
 
-/** Returns the organization that a person typed before they chose a language; empty if they typed none. */
+/** Returns the typed organization, which the URL keeps when a person changes the language; empty if none. */
 export const keptSlug = ({ request }: Call): string =>
   (new URL(request.url).searchParams.get('organization') ?? '').slice(0, MAX_SLUG)
 

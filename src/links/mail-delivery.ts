@@ -82,8 +82,8 @@ const buttonUrl = (context: Context, kind: MailRow['kind'], organization: Organi
 }
 
 /**
- * Sends an invitation that may still be accepted, with a new link. The former link stops working, because the
- * database has only its hash and could not send it again.
+ * Sends an invitation that may still be accepted. The mail has a new link, because only the hash of the
+ * former link is stored. The former link stops working.
  */
 const deliverInvitation = async (
   context: Context,

@@ -49,8 +49,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // Anonymous calls are accepted, as are calls with a client_id alone, which is not a credential: a finder or
-  // thief of a token can only end its session here. A secret that is presented must be correct.
+  // Calls without a client, or with a client_id alone, are accepted: a stranger who holds a token can only
+  // end its session here. A secret that is presented must be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',

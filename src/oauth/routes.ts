@@ -8,8 +8,8 @@ import { postToken } from './token.ts'
 import { userinfo } from './userinfo.ts'
 
 /**
- * Endpoints for clients and resource servers. Introspection answers no preflight: only a server can keep the
- * secret that it needs.
+ * Endpoints for clients and resource servers. Introspection answers no preflight: its callers need a secret,
+ * which no web page can keep.
  */
 export const tokenRoutes = (context: Context) =>
   mount({

@@ -18,7 +18,7 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
 /**
  * Derives the WebAuthn challenge of one purpose and one `subject`. In a login the subject is the flow and its
  * round: the challenge works once, for the holder of the flow's handle. On the page of an invitation or a
- * link, it is the CSRF token of the page.
+ * link, the subject is the CSRF token of the page.
  */
 export const challengeOf = (
   { master }: Core,
