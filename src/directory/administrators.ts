@@ -23,10 +23,10 @@ interface ConfirmedBy {
 }
 
 /**
- * Begins a change that may take the role `admin` from users of the organization. The returned function runs
- * in the same write after the change. It refuses the change when the organization had an enabled
- * administrator and has none left, unless the caller confirmed it with `name`, the name of the changed
- * object. A mistake would otherwise lock everyone out of the administration.
+ * Prepares a change that may take the role `admin` from users of the organization. The caller runs the
+ * returned function in the same write, after the change. The function refuses a change that removes the last
+ * enabled administrator, because a mistake would lock everyone out. It accepts the change when `confirmed` is
+ * `name`, the name of the changed user or group.
  *
  * @throws AppError 409 `last_administrator`
  */

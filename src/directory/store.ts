@@ -41,7 +41,7 @@ export interface Range {
 export const byCreation = (order: Order, created_at: Column, id: Column): SQL[] =>
   [created_at, id].map(order === 'asc' ? asc : desc)
 
-/** Condition: the row comes after the keyset `after` in the order of `byCreation`. */
+/** Condition: in the order of `byCreation` the row comes after the row whose keyset is `after`. */
 export const beyond = ({ order, after }: Range, created_at: Column, id: Column): SQL | undefined =>
   after && sql`(${created_at}, ${id}) ${sql.raw(order === 'asc' ? '>' : '<')} (${after[0]}, ${after[1]})`
 

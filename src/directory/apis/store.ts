@@ -115,7 +115,7 @@ export const listApis = (
     .limit(range.limit)
 }
 
-/** Counts the APIs of the list, at most 10,001. */
+/** Counts the APIs of the list; 10,001 means more than 10,000. */
 export const countApis = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { apis } = q.tables
   const found = q.select({ id: apis.id }).from(apis).where(matching(q.tables, organization_id))

@@ -36,7 +36,7 @@ const DynamicClientAnswer = z
     last_used_at: time
       .nullable()
       .describe(
-        'Time of the last consent or login. A use less than a day after the stored time does not change it, so it may be up to a day too early. null until a user allows the client.',
+        'Time of the last consent or login, stored at most once a day: the last use may be up to a day later. null until a user allows the client.',
       ),
   })
   .meta({

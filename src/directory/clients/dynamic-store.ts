@@ -126,7 +126,7 @@ export const listDynamicClients = (
     .limit(range.limit)
 }
 
-/** Counts the dynamic clients of the list, at most 10,001. */
+/** Counts the dynamic clients of the list; 10,001 means more than 10,000. */
 export const countDynamicClients = (q: Queries, filter: DynamicClientFilter): Promise<number> => {
   const { dynamic_clients: t } = q.tables
   const found = q.select({ client_id: t.client_id }).from(t).where(matching(q, filter))

@@ -142,7 +142,8 @@ export const createClient = async (
       created_at: now,
       updated_at: now,
     }
-    // Sessions and consents of the deleted client are still being removed, and the new one must not get them.
+    // Sessions and consents of the deleted client are still being removed; a new client with the same id must
+    // not get them.
     if (await isPurging(tx, client.client_id))
       throw valueTaken('client_id', 'A client with this client_id is still being deleted.')
     if (await readApi(tx, client.client_id))

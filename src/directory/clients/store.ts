@@ -219,7 +219,7 @@ export const listClients = (q: Queries, filter: ClientFilter, range: Range): Pro
     .limit(range.limit)
 }
 
-/** Counts the clients of the list, at most 10,001. */
+/** Counts the clients of the list; 10,001 means more than 10,000. */
 export const countClients = (q: Queries, filter: ClientFilter): Promise<number> => {
   const { clients } = q.tables
   const found = q.select({ client_id: clients.client_id }).from(clients).where(matching(q, filter))

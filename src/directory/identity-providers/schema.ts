@@ -156,7 +156,9 @@ const ShownCertificate = z
     subject: z.string().describe('Distinguished name of the subject of the certificate.'),
     fingerprint: z.string().describe('SHA-256 of the certificate in hexadecimal digits.'),
     expires_at: time.describe('Time at which the certificate expires (ISO 8601, UTC).'),
-    expired: flag.describe('Whether the certificate has expired. Its key is still trusted.'),
+    expired: flag.describe(
+      'Whether the certificate has expired. Gatehouse trusts the key of an expired certificate too.',
+    ),
   })
   .meta({ id: 'Certificate', description: 'A certificate of a SAML provider.' })
 

@@ -51,7 +51,7 @@ export const getProvider = async (q: Queries, caller: Caller, ref: string): Prom
   return provider
 }
 
-/** Returns the permissions that a mapping can give: all when it has `roles`, because it can give any role. */
+/** Returns the permissions that a mapping can give: with `roles` all, because it can then give any role. */
 const granted = (mapping: { roles?: string | undefined } | undefined): string[] =>
   mapping?.roles ? ['*'] : []
 

@@ -147,7 +147,7 @@ export const listProviders = async (
   return withRoles(q, rows as IdentityProvider[])
 }
 
-/** Counts the identity providers of the list, at most 10,001. */
+/** Counts the identity providers of the list; 10,001 means more than 10,000. */
 export const countProviders = (q: Queries, filter: ProviderFilter): Promise<number> => {
   const { identity_providers: t } = q.tables
   const found = q.select({ id: t.id }).from(t).where(matching(q.tables, filter))

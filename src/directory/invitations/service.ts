@@ -117,8 +117,8 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail, so that nobody
- * can accept it from a copy of the database.
+ * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail: a copy of the
+ * database lets nobody accept the invitation.
  *
  * @throws AppError 403, 409 without a mail server or for the address of a user, 422, 429
  */

@@ -141,7 +141,7 @@ export const listInvitations = (
     .limit(range.limit)
 }
 
-/** Counts the invitations of the list, at most 10,001. */
+/** Counts the invitations of the list; 10,001 means more than 10,000. */
 export const countInvitations = (
   q: Queries,
   organization_id: OrganizationId | undefined,

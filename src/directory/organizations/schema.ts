@@ -171,7 +171,7 @@ export const Settings = z
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains of new e-mail addresses; default: any.'),
       registration: nullable(oneOf(['off', 'open', 'domains', 'approval'])).describe(
-        'Whether people may register themselves. `open`: they may; `domains`: they may, and `allowed_domains` must not be empty; `approval`: they may, and an administrator approves each person; default `off`. Each of them needs an address of `allowed_domains`, unless that list is empty. Needs a mail server.',
+        'Whether people may register themselves. `open`: they may; `domains`: they may, and `allowed_domains` must not be empty; `approval`: they may, and an administrator approves each person; default `off`. The address must be in `allowed_domains`, unless that list is empty. Needs a mail server.',
       ),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
         'E-mail domains whose users sign in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',

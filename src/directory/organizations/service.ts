@@ -132,8 +132,8 @@ const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void
 }
 
 /**
- * Forgets browsers that were still remembered after `remember_browser_days` was removed, because the process
- * ended or a login was under way. They must not be remembered again when the setting returns.
+ * Forgets browsers that an earlier removal of `remember_browser_days` left behind, because the process ended
+ * or a login was under way. These browsers must not be remembered again when the setting returns.
  */
 const forgetLeftBrowsers = async (
   context: Core,

@@ -179,7 +179,7 @@ export const listOrganizations = (q: Queries, search: string | undefined, range:
     .limit(range.limit)
 }
 
-/** Counts the organizations that contain `search`, at most 10,001. */
+/** Counts the organizations that match `search`; 10,001 means more than 10,000. */
 export const countOrganizations = (q: Queries, search: string): Promise<number> => {
   const { organizations } = q.tables
   return q.$count(

@@ -11,7 +11,7 @@ const MAX_ATTRIBUTES = 50
 const MAX_SEARCHABLE = 10
 const NAME = 'A letter, then at most 63 letters, digits, hyphens and underscores.'
 
-/** Rules of a definition: the field, whether it breaks the rule, and the message. */
+/** Rules of a definition: the field, whether the definition breaks the rule, and the message. */
 const rules = ({ name, type, required, searchable, visible, editable }: UserAttribute) =>
   [
     [

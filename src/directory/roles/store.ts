@@ -142,7 +142,7 @@ export const listRoles = (q: Queries, filter: RoleFilter, range: Range): Promise
     .limit(range.limit)
 }
 
-/** Counts the roles that match a filter, at most 10,001. It reads only the index of names. */
+/** Counts the roles that match a filter; 10,001 means more than 10,000. Reads only the index of names. */
 export const countRoles = (q: Queries, filter: RoleFilter): Promise<number> => {
   const { roles } = q.tables
   const found = q.select({ name: roles.name }).from(roles).where(matching(q, filter))

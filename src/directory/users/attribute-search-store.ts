@@ -25,7 +25,7 @@ import type { UserRow } from './store.ts'
 /** Filters by attributes: name and value as text. */
 type Values = [name: string, value: string][]
 
-/** A list of users filtered by attributes. Its JSON is the cache key of the total. */
+/** A list of users filtered by attributes. The plan as JSON is the cache key of the total. */
 interface AttributePlan extends Plan {
   values: Values
 }
@@ -109,8 +109,9 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 }
 
 /**
- * Returns a page of users that have these values. Up to 10,000 matches are read from the index and sorted.
- * More matches are not sorted: the list is read in its order, because a page then fills after a few rows.
+ * Returns a page of users that have these values. Up to 10,000 matches are read from the index of attributes
+ * and sorted. For more matches, users are read in the order of the list and compared with the values, because
+ * a few rows then fill a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

@@ -93,7 +93,7 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
 }
 
 /**
- * Returns the user before the change, the values that the change would store, and its problems.
+ * Returns the user before the change, the values that the change would store, and the problems of the change.
  *
  * @throws AppError 403 when the user or the new roles have permissions that the caller lacks, 404
  */

@@ -4,7 +4,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Wrong tries after which a code becomes invalid. Five guesses find six digits once in 200,000 times. */
+/** Wrong tries after which a code becomes invalid. Five guesses find one code of six digits in 200,000. */
 const MAX_TRIES = 5
 
 /** Stores the code of a user and replaces an earlier one. One valid code for each user bounds the guesses. */
@@ -28,9 +28,10 @@ interface Typed {
 }
 
 /**
- * Deletes the user's code for this request and returns true when `code_hash` is right and the code still
- * valid; otherwise counts a wrong try. Only one of several calls with the right code returns true. The
- * statements are the same for a user without a code.
+ * Uses up a code: when `code_hash` is that of the user's valid code for this request, deletes the code and
+ * returns true. Otherwise counts a wrong try and returns false. Only one of several calls with the right code
+ * returns true. The statements are the same for a user without a code, so that the time does not tell who has
+ * one.
  */
 export const consumeEmailCode = async (
   tx: Transaction,

@@ -37,7 +37,8 @@ export const readCosts = async (q: Queries): Promise<string[]> => (await getSett
 export const findCosts = cached('settings', readCosts)
 
 /**
- * Stores the cost of a hash before the hash itself, because each later login computes a hash of that cost.
+ * Stores the cost of a hash before the hash itself. Each login computes one hash of each stored cost, so a
+ * hash whose cost is missing would show in the time of its user's login.
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */

@@ -73,7 +73,7 @@ export const rangesOf = (facets: Facets): Facets[] =>
 const equal = <T>(column: Column, value: T | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)
 
-/** Returns the condition of the filters for a row of `listed`. An index answers it. */
+/** Returns the condition of the filters for a row of the table `listed`, in a form that an index serves. */
 const within = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
   const table = listed(q, facets)
@@ -129,8 +129,9 @@ export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
 /**
- * Returns the conditions for the rows after the keyset, one for each run of the index. A list by last login
- * has two runs, because users who never signed in come last in both orders.
+ * Returns the conditions for the rows after the keyset, one for each run. A run is a part of an index that is
+ * read in one direction. A list by last login has two runs, because users who never signed in come last in
+ * both orders.
  */
 export const runsOf = (table: Listed, { sort, order, after }: PageQuery): (SQL | undefined)[] => {
   const beyond = order === 'asc' ? gt : lt
@@ -163,7 +164,8 @@ export const readRun = (
 }
 
 /**
- * Returns the queries whose rows `fetchUsers` merges into a page; `condition` applies to a row of `listed`.
+ * Returns the queries whose rows `fetchUsers` merges into a page. `condition` filters the rows of the table
+ * `listed`.
  */
 export const readList = (q: Queries, facets: Facets, page: PageQuery, condition?: SQL): Numbers[] =>
   rangesOf(facets).flatMap(range =>

@@ -6,8 +6,8 @@ import type { Queries } from '#src/storage/store.ts'
 import { listFactors } from './factors/store.ts'
 
 /**
- * Returns the rules for a new password of this user. With a second factor it may be shorter, because the
- * password alone lets nobody in.
+ * Returns the rules for a new password of this user. A user with a second factor may choose a shorter
+ * password, because the password alone lets nobody in.
  */
 export const policyFor = async (
   q: Queries,

@@ -72,7 +72,7 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 
 /**
  * Returns the hash queue of this process. The server has `workers` processes, which share all cores but one.
- * For each core of a process 128 jobs may wait, a few seconds of work.
+ * A process lets 128 jobs wait for each core of its share: a few seconds of work.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)

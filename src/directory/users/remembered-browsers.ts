@@ -39,7 +39,7 @@ const RememberedBrowser = z
     user_agent: z.string().describe('`User-Agent` of the browser.'),
     created_at: stored.created_at,
     expires_at: time.describe(
-      'Time from which the second factor is asked for again; earlier when `remember_browser_days` has been reduced since.',
+      'Time from which the second factor is asked for again. If `remember_browser_days` has been lowered since the browser was remembered, the lower number of days applies.',
     ),
   })
   .meta({

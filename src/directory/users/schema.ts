@@ -89,7 +89,7 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
   return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
 }
 
-/** Free key-value pairs. `z.record` does not fit: it copies key by key and loses some keys. */
+/** Free key-value pairs. `z.record` does not fit: it copies key by key and drops `constructor`. */
 export const FreeAttributes = z
   .custom<Record<string, unknown>>()
   .superRefine((value, issues) => {

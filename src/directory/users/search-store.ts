@@ -43,7 +43,7 @@
  *   thousand users needs one statement. The cost does not grow further.
  * - A search that finds one user at 1,000 and fills a page at 1,000,000: 20 rows cost 0.3 ms more than one.
  * - The first search by a short word and a longer one that many users have, such as `example ~`: it compares
- *   each of these users, 0.8 ms for a thousand, until users change.
+ *   each of these users, 0.8 ms for a thousand. The result is then cached until users change.
  */
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import { countUpTo } from '#src/directory/store.ts'
@@ -99,8 +99,8 @@ const WALK = 4000
 const isShort = (term: string): boolean => !isIndexedTerm(term)
 
 /**
- * Returns the part of a search that the search index answers: the term and the organization. It searches
- * terms of one or two characters in all organizations.
+ * Returns the part of a search that the search index answers: the term and the organization. For a term of
+ * one or two characters the index cannot tell organizations apart, so only the term remains.
  */
 const everywhere = ({ facets: { organization_id, purging }, search }: Search): Search => ({
   facets: { purging, ...(!isShort(search) && { organization_id }) },

@@ -130,9 +130,11 @@ export const createUser = async (
 
 /**
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
- * the same write, once the changed fields are known. Disabling a user (`enabled: false`) ends pending links
- * but keeps sessions on purpose: they are refused meanwhile and work again once the user is enabled, and a
- * separate call revokes them.
+ * the same write, once the changed fields are known.
+ *
+ * Disabling a user (`enabled: false`) ends pending links and keeps the sessions. The sessions are refused
+ * while the user is disabled, and work again once the user is enabled, so that a short suspension signs
+ * nobody out. Another call revokes sessions.
  *
  * @throws AppError 409 `last_administrator`
  */
@@ -165,8 +167,8 @@ export const updateUser = (
     await keepAdmin?.()
     if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
     if (changed.includes('email_code')) await removeEmailCode(tx, user.id)
-    // Enabling a user who waits is an approval: a user who is disabled later must not wait for approval
-    // again.
+    // Enabling a user who waits for approval approves the user. If the user is disabled later, they must not
+    // appear among the waiting users again.
     if (changed.includes('enabled')) await endWaiting(tx, user.id)
     if (is_moved) {
       const { email } = row
