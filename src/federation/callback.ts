@@ -130,7 +130,7 @@ const flowOfRequest = async (
   return { flow, cookies: [], linking: upstream.linking, upstream_request }
 }
 
-/** Runs `body`, records a refusal, and offers to start again on the error page. */
+/** Runs `body`. If `body` refuses the login, records why and returns a page that offers to start again. */
 export const withRefusals = async (
   context: Context,
   { call }: BrowserSession,

@@ -100,8 +100,8 @@ const completeProfilePage = (
 }
 
 /**
- * Lists the missing fields of the profile. One of the two names is enough, so the names are missing only
- * together.
+ * Lists the missing fields of the profile. A first or a last name alone is enough: both are listed when the
+ * profile has neither.
  */
 const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] => [
   ...(identity.profile.first_name || identity.profile.last_name

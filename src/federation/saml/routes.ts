@@ -36,7 +36,7 @@ export const samlRoutes = (context: Context) => {
   return [
     ...mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }),
     ...pageRoutes(context, {
-      // A disabled provider has metadata too, so that the other side can be set up before users see the
+      // A disabled provider has metadata too: its administrator registers Gatehouse before users see the
       // provider.
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>

@@ -92,7 +92,7 @@ const errorOf = (error: unknown): string | undefined =>
     .map(each => Reflect.get(each, 'error') as unknown)
     .find((code): code is string => typeof code === 'string' && /^[\w.-]{1,64}$/.test(code))
 
-/** Redeems an invented code: the provider's error tells whether it knows the client. */
+/** Redeems an invented code: the error in the answer tells whether the provider knows the client. */
 const checkCredentials = async (
   configuration: client.Configuration,
   redirect_uri: string,
