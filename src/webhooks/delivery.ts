@@ -107,8 +107,8 @@ const switchOff = async (
     metadata: { name, reason, failure },
   })
   tx.changed('webhooks')
-  // A name with other characters is replaced by the id, because mail programs turn an address in a name into
-  // a link.
+  // A name with characters beyond letters, digits, spaces, `_` and `-` is replaced by the id, because mail
+  // programs turn an address in a name into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const { id: user_id } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})

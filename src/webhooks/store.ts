@@ -62,7 +62,7 @@ export const listWebhooks = (
     .limit(range.limit)
 }
 
-/** Counts the webhooks of the list, at most 10,001. */
+/** Counts the webhooks of the list; 10,001 means more than 10,000. */
 export const countWebhooks = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { webhooks } = q.tables
   const found = q
