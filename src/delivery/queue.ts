@@ -165,7 +165,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
     }
     isRunning = false
   }
-  // `setTimeout` starts the round in a task of its own, because a write returns only after the listeners do.
+  // `setTimeout` starts the round in a task of its own, because the write waits until this listener returns.
   context.store.onChange(topics => {
     if (!topics || topics.has(queue.topic)) setTimeout(round)
   })
