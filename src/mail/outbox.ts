@@ -87,8 +87,8 @@ export const enqueueNotice = (
   )
 
 /**
- * Returns the queue of mails. It sends one mail of each organization at a time; `deliver` renders and sends
- * it. Failed mails are tried again at growing intervals until they expire.
+ * Returns the queue of mails, in which each organization sends one mail at a time. `deliver` renders and
+ * sends a mail. A failed mail is tried again at growing intervals until it expires.
  */
 export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
   topic: 'mails',

@@ -4,8 +4,8 @@ import type { MailTransport } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 
 /**
- * Milliseconds to wait for the connection, for the greeting and for each answer. Only the checks of the
- * server wait for a mail server; no other request does.
+ * Milliseconds to wait for the connection, for the greeting and for each answer. The outbox sends mails after
+ * their requests, so only a call of the server's checks (`operations/health.ts`) waits for a mail server.
  */
 const TIMEOUT = 10 * SECOND
 
