@@ -24,7 +24,7 @@ const LOOK = 250
 const JUDGED = SECOND / 2
 /**
  * Milliseconds without data after which a comment is sent. Proxies often close a connection after a silent
- * minute, and `http/socket.ts` closes it after 30 s.
+ * minute, and `http/socket.ts` closes one after 30 silent seconds.
  */
 const BEAT = 15 * SECOND
 /** Maximum events of one read, which bounds the memory of a stream that catches up. */
