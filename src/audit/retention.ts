@@ -20,18 +20,23 @@ import { type EventRow, eventsBefore, removeEvents } from './store.ts'
 export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...event }: EventRow): string =>
   `${JSON.stringify({ ...event, timestamp: iso(timestamp) })}\n`
 
-/** Bytes that are read from the end of a file: more than the longest line has. */
-const TAIL = 65_536
+/** Bytes of a file that are read at a time. */
+const PART = 65_536
 
 /**
  * Returns the size up to the end of the last complete line: a process that died while writing leaves a
- * partial line.
+ * partial line. The file is searched from its end, because the text of terms of use makes a line long.
  */
 const wholeSize = (file: number): number => {
-  const { size } = fstatSync(file)
-  const tail = Buffer.alloc(Math.min(size, TAIL))
-  readSync(file, tail, 0, tail.length, size - tail.length)
-  return size - tail.length + tail.lastIndexOf('\n') + 1
+  const part = Buffer.alloc(PART)
+  for (let end = fstatSync(file).size; end > 0; ) {
+    const start = Math.max(0, end - PART)
+    const length = readSync(file, part, 0, end - start, start)
+    const newline = part.subarray(0, length).lastIndexOf('\n')
+    if (newline >= 0) return start + newline + 1
+    end = start
+  }
+  return 0
 }
 
 /**

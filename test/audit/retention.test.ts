@@ -87,14 +87,18 @@ describe('retention', () => {
     expect(kept(data_dir)).toHaveLength(before)
   })
 
-  test('a half-written line of a killed process is replaced by the whole line', async () => {
+  test.each([
+    ['short', 1],
+    ['long', 200_000],
+  ])('a half-written %s line of a killed process is replaced by the whole line', async (_, length) => {
     const data_dir = folder()
     const app = await startApp({ event_retention: 30 * DAY, data_dir })
     await fillWith(app, 10)
     const before = await count(app)
     app.clock.advance(31 * DAY)
     mkdirSync(join(data_dir, 'events'))
-    writeFileSync(join(data_dir, 'events', '2026-01.jsonl'), '{"id":"evt_0"}\n{"id":"evt_1","ty')
+    const partial = `{"id":"evt_1","metadata":{"text":"${'x'.repeat(length)}`
+    writeFileSync(join(data_dir, 'events', '2026-01.jsonl'), `{"id":"evt_0"}\n${partial}`)
     expect(await sweepEvents(app.context)).toBe(before)
     expect(kept(data_dir)).toHaveLength(before + 1)
   })
