@@ -4,7 +4,7 @@ import { effectiveRoles, groupNames } from './effective-roles-store.ts'
 
 /**
  * A user needs one of these roles or groups to use the client. If both lists are empty, every user may use
- * the client.
+ * the client, because most applications are for all users of their organization.
  */
 interface Admission {
   allowed_roles: readonly string[]

@@ -37,7 +37,9 @@ export interface Range {
   limit: number
 }
 
-/** Order terms of a list: by creation, then by id. */
+/**
+ * Order terms of a list: by creation, then by id, so that objects of the same millisecond keep their order.
+ */
 export const byCreation = (order: Order, created_at: Column, id: Column): SQL[] =>
   [created_at, id].map(order === 'asc' ? asc : desc)
 
@@ -48,8 +50,9 @@ export const beyond = ({ order, after }: Range, created_at: Column, id: Column):
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
- * Returns the number of rows of a kind, in one organization or in all, from counters. With `filtered` a
- * number above 10,000 is returned as 10,001, as in the totals of filtered lists.
+ * Returns the number of rows of a kind, in one organization or in all, from counters: each page of a list has
+ * this total, and a count would read all rows. With `filtered` a number above 10,000 is returned as 10,001,
+ * as in the totals of filtered lists.
  */
 export const countAll = async (
   q: Queries,
@@ -73,7 +76,10 @@ export const countUpTo = (
   most: number,
 ): Promise<number> => q.$count(sql`${rows.limit(most)} AS part`)
 
-/** Handler for `.catch` of a write: turns a unique violation of the field into 409. */
+/**
+ * Handler for `.catch` of a write: turns a unique violation of the field into 409. The index decides, because
+ * two writes at the same time may both find the name free.
+ */
 export const whenTaken =
   (field: string, message: string) =>
   (error: unknown): never => {

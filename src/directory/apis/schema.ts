@@ -24,7 +24,10 @@ import type { Api as Row } from './store.ts'
 const URI =
   'An absolute URI such as https://api.example.com, without fragment, wildcard, credentials or a trailing //.'
 
-/** https://www.rfc-editor.org/rfc/rfc8707#section-2 */
+/**
+ * https://www.rfc-editor.org/rfc/rfc8707#section-2. The identifier cannot be changed, because the services of
+ * the API compare the audience of tokens with it.
+ */
 const identifier = z
   .string(URI)
   .max(255, 'At most 255 characters.')
@@ -37,6 +40,7 @@ const identifier = z
   )
   .describe('Audience of the tokens of the API, unique in the instance. It cannot be changed.')
 
+// In the parameter `scope` such a name would also ask for a permission, or for claims about the user.
 const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'admin', '*'])
 
 const scopeName = z

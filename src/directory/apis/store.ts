@@ -18,7 +18,7 @@ const selectByKey = prepared((q, { apis }) =>
     .where(eq(apis.identifier_key, placeholder('key'))),
 )
 
-/** Reads the API with this identifier, with or without a trailing slash. */
+/** Reads the API with this identifier, with or without the trailing slash that libraries for URLs add. */
 export const readApi = async (q: Queries, identifier: string): Promise<Api | undefined> =>
   (await selectByKey(q, { key: resourceKey(identifier) }))[0]
 

@@ -3,7 +3,8 @@ import { type Api, findApiById } from './store.ts'
 
 /**
  * Returns the texts that APIs have for a scope, in the language of the page, otherwise in English, otherwise
- * in the first language. Returns an empty object when no API has a text.
+ * in the first language, because a text in another language says more than the name of the scope. Returns an
+ * empty object when no API has a text.
  */
 export const describeScope = (
   apis: readonly Pick<Api, 'scopes'>[],

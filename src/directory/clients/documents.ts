@@ -14,8 +14,8 @@ const MAX_BYTES = 5 * 1024
 
 /**
  * Returns the metadata of a client whose id is the URL of its metadata document, from memory while the
- * document is fresh. When the document cannot be read, it returns the copy in the executable, or undefined
- * without a copy.
+ * document is fresh. When the document cannot be read, returns the copy in the executable, so that well-known
+ * applications work without Internet access; undefined without a copy.
  *
  * @param asked the person for whom the document is read, and the organization
  * @throws AppError 429 `rate_limited`, 503 `temporarily_unavailable`

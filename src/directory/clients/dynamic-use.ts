@@ -58,7 +58,7 @@ export const noteDocument = async (
 
 /**
  * Removes up to `limit` unused clients. Records `client.forgotten` for each removed client that had a
- * consent. Returns the number of removed clients.
+ * consent: an event for the others would let strangers fill the log. Returns the number of removed clients.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const gone = await removeUnusedClients(tx, context.clock.now(), limit)

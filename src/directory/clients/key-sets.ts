@@ -18,7 +18,8 @@ export type KeyFinder = ReturnType<typeof createLocalJWKSet>
 
 /**
  * Returns the keys that a client publishes, from memory while they are fresh. Keys that cannot be read again
- * are used for a day after they were last read. Returns undefined without usable keys.
+ * are used for a day after they were last read, so that an outage of the client's site stops no login.
+ * Returns undefined without usable keys.
  *
  * @param client_id URL of the metadata document
  * @param is_lacking true when the known set lacks a key

@@ -4,7 +4,10 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'
 
-/** Maximum number of documents in memory. The oldest is dropped, and read again when it is needed. */
+/**
+ * Maximum number of documents in memory, because anyone can publish a document. The oldest is dropped, and
+ * read again when it is needed.
+ */
 const MAX_KNOWN = 1_000
 /**
  * Maximum number of concurrent calls: of the server, and to one origin. One slow origin thus leaves calls for
@@ -143,6 +146,9 @@ const validatorsOf = (headers: Headers): Record<string, string> => {
 /**
  * Returns the milliseconds for which content is used without another request:
  * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
+ *
+ * At least a minute, so that no document costs a call for each login; at most a day, so that a key that its
+ * client withdrew is not used for longer; an hour when the headers say nothing.
  */
 const freshness = (headers: Headers, now: number): number => {
   const control = headers.get('cache-control') ?? ''

@@ -74,8 +74,8 @@ type AdmissionFields = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' |
 
 /**
  * Returns a problem for each role and group that the organization does not have. Names in `known` are stored
- * already and are not checked. A client with `cross_organization` is not checked: it may name roles and
- * groups of any organization.
+ * already and are not checked, so that a PUT may repeat the name of a role that was deleted since. A client
+ * with `cross_organization` is not checked: it may name roles and groups of any organization.
  */
 export const admissionProblems = async (
   q: Queries,

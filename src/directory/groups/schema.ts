@@ -8,6 +8,7 @@ import type { GroupWithRoles } from './store.ts'
 export const writable = {
   name: line(128, 1).describe('Unique in the organization.'),
   description: lines(1000).describe('Shown to administrators.'),
+  // At most 100, as for a user, because each token request of a member reads them.
   roles: set(line(128), 100)
     .overwrite(names => names.sort())
     .describe('Names of the roles that every member has, sorted.'),

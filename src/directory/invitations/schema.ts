@@ -49,6 +49,7 @@ export const CreateInvitation = z
     const refuse = (field: string, message: string) =>
       issues.addIssue({ code: 'custom', path: [field], message })
     if (delivery === 'mail' && email === undefined) refuse('email', 'An invitation by mail needs an address.')
+    // A link for several people may be passed on, so it gives a stranger as little as possible.
     if (max_uses === 1) return
     if (email !== undefined) refuse('max_uses', 'An invitation to one address works once.')
     if (roles.join() !== 'user') refuse('roles', 'A link for several people gives only the role user.')

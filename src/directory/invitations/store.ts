@@ -63,7 +63,8 @@ export const findInvitationOfLink = async (
 
 /**
  * Counts an acceptance of an invitation and stores who accepted it. Returns false when the invitation can no
- * longer be accepted. An invitation for one person gets the id of the user and is deleted with that user.
+ * longer be accepted. An invitation for one person gets the id of the user and is deleted with that user,
+ * because it may contain the person's address.
  */
 export const useInvitation = async (
   tx: Transaction,
@@ -88,7 +89,7 @@ export const useInvitation = async (
 
 /**
  * Replaces the link of an invitation, even of an expired one; the former link stops working. False when the
- * invitation was withdrawn or is used up.
+ * invitation is used up or was withdrawn, because a withdrawn invitation must let nobody in.
  */
 export const replaceInvitationLink = async (
   tx: Transaction,

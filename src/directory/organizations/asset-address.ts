@@ -6,7 +6,10 @@ export const STYLE_LIMIT = 32 * 1024
 
 const address = /^\/assets\/organizations\/(org_[\w-]{1,64})\/([0-9a-f]{32})\.(png|svg|webp|jpg|css)$/
 
-/** Returns the URL of an organization's picture or stylesheet; it contains the hash of the content. */
+/**
+ * Returns the URL of an organization's picture or stylesheet. The URL contains the hash of the content, so
+ * that browsers may keep the file for ever.
+ */
 export const addressOf = (organization_id: string, hash: string, type: string): string =>
   `/assets/organizations/${organization_id}/${hash}.${type}`
 

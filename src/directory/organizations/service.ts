@@ -53,7 +53,7 @@ export const getOrganization = async (
   return organization
 }
 
-/** Merges two objects by key; null removes a key. */
+/** Merges two objects by key, so that callers send only what they change; null removes a key. */
 const merge = <T extends object>(stored: T, change: T): T =>
   Object.fromEntries(
     Object.entries({ ...stored, ...change }).filter(([, value]) => value !== null && value !== undefined),
@@ -222,7 +222,8 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
-      // Checks only the settings that the change contains: a stored setting is never checked again.
+      // A stored setting is not checked again: after a change of the server's URL it must not block a change
+      // of other settings.
       ...passkeyProblems(context, change.settings ?? {}),
       ...emailCodeProblems(context, settings, organization.settings),
     ],

@@ -12,6 +12,7 @@ import { definitionsOf } from './user-attributes.ts'
  */
 const NIST = { single_factor: 15, with_factor: 8 }
 
+/** Without the preset the rules of the specification apply: eight characters, of four kinds. */
 const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolean): PasswordPolicy => {
   const isNist = policy?.preset === 'nist'
   return {

@@ -35,6 +35,7 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
       searchable && (visible === 'nobody' || type === 'object'),
       'An attribute that nobody sees, or an object, cannot be searched.',
     ],
+    // Pages have no field for a list. A name such as `phone_number_verified` states what others have checked.
     [
       'editable',
       editable === 'user' && (type === 'array' || name.endsWith('_verified')),

@@ -32,7 +32,7 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
 /**
  * Checks new attributes against the definitions of the organization. An unchanged value is always accepted,
  * because the definition may be newer than the value. Attributes that administrators cannot change keep their
- * values when an administrator's change leaves them out.
+ * values when an administrator's change leaves them out, because that change would otherwise remove them.
  *
  * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
  * the user
@@ -74,7 +74,7 @@ export const asShown = <User extends { attributes: Attributes }>(
 
 /**
  * Returns the attributes after a change by the user. A value `undefined` removes its attribute. A new phone
- * number counts as unverified.
+ * number counts as unverified, because only the former number was verified.
  */
 export const withOwnAttributes = (before: Attributes, changes: Attributes): Attributes => {
   const attributes = Object.fromEntries(

@@ -1,5 +1,7 @@
 import { mostCommon } from './most-common.ts' with { type: 'macro' }
 
+// Attackers try the most frequent passwords first. These take 75 KiB of the executable, the whole list 380
+// KiB.
 const leaked = mostCommon(10_000)
 
 /**

@@ -153,7 +153,10 @@ export const CreateUserBody = CreateUser.extend({
 })
 export type CreateUserBody = z.output<typeof CreateUserBody>
 
-/** The schema accepts read-only fields; the service compares them with the stored values. */
+/**
+ * The schema accepts read-only fields; the service compares them with the stored values. A PUT sets no
+ * password, because a new password also ends the user's sessions.
+ */
 export const UpdateUser = z
   .strictObject({
     ...z.object(writable).partial().shape,

@@ -186,8 +186,8 @@ export const updateUser = (
   })
 
 /**
- * Sends the user a notice of a change. A mail that an administrator causes counts against the limits of
- * administrators' mails.
+ * Sends the user a notice of a change, so that the user learns of a change by someone else. A mail that an
+ * administrator causes counts against the limits of administrators' mails.
  *
  * @throws AppError 429
  */
@@ -221,7 +221,8 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',
-      // The event contains only the id of the deleted user, also when users deleted themselves.
+      // The event contains only the id of the deleted user, also when users deleted themselves: the log must
+      // keep no personal data of a deleted user.
       actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
       target_id: user.id,
       target_type: 'user',

@@ -201,7 +201,8 @@ export const setPassword = async (
 }
 
 /**
- * Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since.
+ * Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since:
+ * the old password must not become valid again.
  */
 export const replacePasswordHash = async (
   tx: Transaction,

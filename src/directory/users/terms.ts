@@ -50,7 +50,10 @@ export const owesTerms = async (
   return terms !== undefined && !(await store.read(q => hasAccepted(q, { user_id, version: terms.version })))
 }
 
-/** True when a form accepts the current version of the terms, or the organization has no terms. */
+/**
+ * True when a form accepts the current version of the terms, or the organization has no terms. The form names
+ * the version that its page showed, because the terms may have changed since.
+ */
 export const acceptsTerms = (
   organization: Pick<Organization, 'settings'>,
   form: ReadonlyMap<string, string>,

@@ -4,7 +4,10 @@ import type { Queries } from '#src/storage/store.ts'
 import { listFactors } from './factors/store.ts'
 import type { UserRow } from './store.ts'
 
-/** A way by which a user begins a login without an administrator's help. Codes by mail do not count. */
+/**
+ * A way by which a user begins a login without an administrator's help. Codes by mail do not count, because
+ * the organization may switch them off at any time.
+ */
 export type WayIn =
   | { by: 'password' }
   /** A passkey that can begin a login without a password. */
