@@ -46,7 +46,7 @@ interface CallbackResult {
 
 /**
  * Handles a callback from a provider: signs the user in as {@link resolveAccount} decides. Every
- * `CallbackError` gets the same error page.
+ * `CallbackError` gets the same error page, which tells a stranger nothing about users.
  */
 export const handleCallback = async (
   context: Context,

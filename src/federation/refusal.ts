@@ -51,8 +51,10 @@ const describe = (error: Error): string => {
 }
 
 /**
- * Returns the throttle key that counts the refused callbacks of a network. Wrong passwords have another key,
- * so refused callbacks do not block passwords, and wrong passwords do not block callbacks.
+ * Returns the throttle key that counts the refused callbacks of a network. After 30 within a minute the
+ * network waits for a minute, because each refusal is an event in the log; people who make mistakes stay far
+ * below. Wrong passwords have another key, so refused callbacks do not block passwords, and wrong passwords
+ * do not block callbacks.
  */
 const callbacksFrom = (ip_address: string): ThrottleKey => ({
   key: `callbacks:${networkOf(ip_address)}`,

@@ -89,7 +89,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
   linking: UserId | undefined,
   buildUrl: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
-  // A provider signs in only users of its own organization (M-03, M-09).
+  // A provider signs in only users of its own organization (M-03, M-09): the operator of a provider could
+  // otherwise sign in as a user of another organization.
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
   await chargeBrowser(context, browser.call, { organization_id: provider.organization_id, kind })

@@ -26,7 +26,8 @@ import {
 /**
  * Returns the routes of the SAML service provider:
  * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1. Section 4.1.2 excludes
- * the redirect binding for responses, so nothing that a client sends is inflated.
+ * the redirect binding for responses, so nothing that a client sends is inflated, and no small request grows
+ * in memory.
  */
 export const samlRoutes = (context: Context) => {
   const at =
@@ -67,7 +68,7 @@ const xml = (body: string): Response => new Response(body, { headers: { 'content
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
 
-/** Returns a form field; empty when it is missing or repeated. */
+/** Returns a form field; empty when the field is missing, or repeated and thus ambiguous. */
 const field = (form: URLSearchParams, name: string): string => {
   const [value = '', ...more] = form.getAll(name)
   return more.length > 0 ? '' : value

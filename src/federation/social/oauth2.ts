@@ -61,6 +61,7 @@ export const oauth2Configuration = async (
 }
 
 const load = async (configuration: client.Configuration, token: string, url: string): Promise<unknown> => {
+  // GitHub refuses a call without `User-Agent`.
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'Gatehouse' })
   const answer = await client.fetchProtectedResource(configuration, token, new URL(url), 'GET', null, headers)
   if (answer.status !== 200) throw new CallbackError('userinfo')

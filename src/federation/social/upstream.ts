@@ -17,7 +17,8 @@ export const authorizationUrlOf =
   (context: Context): BuildAuthorizationUrl<SocialProvider> =>
   async start => {
     const url = await upstreamOf(start.provider).buildAuthorizationUrl(context, start)
-    // The endpoint comes from the provider's metadata, which may contain any scheme.
+    // The endpoint comes from the provider's metadata. With another scheme the redirect could open a program
+    // on the person's device.
     if (!/^https?:$/.test(url.protocol))
       throw new Error('The authorization endpoint is not an http or https URL.')
     return url.href
