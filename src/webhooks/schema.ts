@@ -21,12 +21,16 @@ import { iso } from '#src/lib/text.ts'
 import { publicKeyOf } from './signature.ts'
 import type { DeliveryRow, Webhook } from './store.ts'
 
-const URI = 'An absolute https URL without fragment or credentials, of at most 2048 characters.'
+// An event contains personal data, so `http/outbound.ts` sends it over plain http only where the operator
+// allows that.
+const URI =
+  'An absolute https URL, or http with host and port in outbound_allow, without fragment or credentials, of at most 2048 characters.'
 
 /** Returns an expression that tests event types for a pattern in which `*` stands for any text. */
 export const globOf = (pattern: string): RegExp =>
   new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
 
+/** A pattern has at most two `*`, so that matching stays fast. It must match a type: others are mistakes. */
 const pattern = z
   .string()
   .max(64, 'At most 64 characters.')
@@ -47,6 +51,7 @@ export const writable = {
   ),
 }
 
+// The signature cannot be changed, because the secret is made for it and the receiver verifies with it.
 const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. A change is refused.')
 
 const shop = { name: 'Shop', url: 'https://shop.example.com/events', events: ['user.*', 'session.revoked'] }
