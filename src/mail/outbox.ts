@@ -92,7 +92,8 @@ export const enqueueNotice = (
  */
 export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
   topic: 'mails',
-  // All mails go to one mail server, and many servers limit the connections of a client.
+  // All mails go to one mail server, and many servers limit the connections of a client. An organization that
+  // sends many mails at once leaves the other connections to others.
   at_once: 4,
   at_once_each: 1,
   lease: 2 * MINUTE,
