@@ -138,6 +138,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
     },
     new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
   )
+  // With `x-accel-buffering` nginx passes each event on at once.
   return new Response(body, {
     headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
   })

@@ -72,7 +72,7 @@ const TIME =
 
 /**
  * Returns the schema of a time in milliseconds. A day without a time means the first millisecond of that day
- * for `from`, and the last for `to`.
+ * for `from`, and the last for `to`, so that the same day in both covers the whole day.
  */
 const moment = (time_of_day: string) =>
   z
