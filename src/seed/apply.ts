@@ -210,6 +210,7 @@ const applyEntry = async <S extends SeedSection>(
     await kind.create(work, value, organization_id)
     return { action: 'create', section, name }
   }
+  // Roles, sessions and events belong to one organization, so no object moves to another.
   if (
     'organization' in value &&
     given.has('organization') &&
