@@ -101,7 +101,7 @@ export const dateRange = (from: string, to: string): string => {
   const start = new Date(from)
   return formatOf(start).formatRange(start, new Date(to))
 }
-/** Formats an ISO 8601 time as a date. */
+/** Formats an ISO 8601 time as a date in UTC, because the days of the statistics are days in UTC. */
 export const dayOf = (time: string): string => days.format(new Date(time))
 
 const units = [

@@ -214,6 +214,10 @@ const readOrganization = (
 
 const isPrompt = (text: string): text is Prompt => (promptValues as readonly string[]).includes(text)
 
+/**
+ * Returns the values of `prompt`. The value `none` stands alone (OpenID Connect Core section 3.1.2.1). An
+ * unknown or repeated value is refused, because ignoring a value could skip a step that the client relies on.
+ */
 const readPrompts = (text: string | undefined): readonly Prompt[] => {
   if (text === undefined) return []
   const prompts = text.split(' ', promptValues.length + 1)

@@ -106,6 +106,7 @@ export const parseRegistration = (body: unknown, mayAsk: (scope: string) => bool
   const redirect_uris = readRedirectUris(body)
   const wanted = readTexts(body, 'grant_types') ?? ['authorization_code']
   const grant_types = grants.filter(grant => wanted.includes(grant))
+  // A dynamic client acts for people only, so the code flow is its only way to a first token.
   if (!grant_types.includes('authorization_code'))
     throw invalid('grant_types must contain authorization_code.')
   if (readTexts(body, 'response_types')?.includes('code') === false)
