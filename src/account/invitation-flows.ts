@@ -18,7 +18,10 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import type { Found } from '#src/sign-in/accept-invitation.ts'
 
-/** Returns the providers through which an invited person may sign in. */
+/**
+ * Returns the providers through which an invited person may sign in. A person who registers gets none: the
+ * login page has offered the providers already.
+ */
 export const providersFor = async (
   { store }: Context,
   { invitation, organization }: Pick<Found, 'invitation' | 'organization'>,

@@ -161,8 +161,8 @@ const challengeFor = (context: Context, { csrf_token }: Opened): string =>
   challengeOf(context, 'invitation', csrf_token)
 
 /**
- * Returns the errors of the person's fields. A person who registers must not choose a name that looks like an
- * administrator's.
+ * Returns the errors of the person's fields. The name of a person who registers must not look like an
+ * administrator's, because other people would trust it.
  */
 const errorsOf = async (
   context: Context,
@@ -252,7 +252,7 @@ const accept = async (
     // Records the first login here, even while a second factor is due. Until the first login is recorded, an
     // account at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // A person who chooses a password declines the passkey that the page offered.
+    // The page has offered a passkey, so the next login does not ask a person who chose a password again.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }

@@ -18,8 +18,8 @@ type Method = 'totp' | 'passkey' | 'recovery'
 
 /**
  * True when the organization requires passkeys: a user who has lost the passkey may then prove a recovery
- * code instead, and adds a new passkey. The code does not satisfy a client that asks for a passkey
- * (`acr_values=phr`).
+ * code instead, and adds a new passkey. Without the code the user would be locked out. The code does not
+ * satisfy a client that asks for a passkey (`acr_values=phr`), because only the organization made the rule.
  */
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 

@@ -263,7 +263,7 @@ export const changePasswordPage = async (
     retry,
   )
 
-/** Tells a user that the client does not admit them. The form of the page tells the client, too. */
+/** Tells a user that the client does not admit them, and whom to ask. The page's form tells the client. */
 export const excludedPage = (
   context: Context,
   browser: BrowserSession,
