@@ -36,7 +36,7 @@ export interface SeedOptions {
 
 /** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/** Changes per transaction of a longer file. Other writes wait (SQLite) or conflict with it (PostgreSQL). */
+/** Changes per transaction of a longer file, because other writes wait (SQLite) or conflict (PostgreSQL). */
 const BATCH = 10
 
 /**

@@ -92,8 +92,8 @@ export const checkpointer = (db: Database) => {
       await running?.promise
       worker?.terminate()
       state.finalize()
-      // During PASSIVE another process may write, such as a server beside this command. TRUNCATE makes its
-      // writes wait, but has little left to copy.
+      // During PASSIVE another process may write, such as a server beside this command. TRUNCATE makes other
+      // processes wait, but has little left to copy.
       for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
     },
   }
