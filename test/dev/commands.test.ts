@@ -58,16 +58,15 @@ describe('dev 2: gatehouse token', () => {
     const server = await startDev(['--data-dir', data_dir])
     server.kill('SIGTERM')
     await server.exited
-    const { stdout } = await gatehouse([
-      'token',
-      '--data-dir',
-      data_dir,
-      '--user',
-      'somebody',
-      '--claim',
-      'a=b',
-    ])
+    const token = (...args: string[]) => gatehouse(['token', '--data-dir', data_dir, ...args])
+    const { stdout } = await token('--user', 'somebody', '--claim', 'a=b')
     expect(claimsOf(stdout)).toMatchObject({ a: 'b', iss: server.ready.url, aud: 'dev-service' })
+    const plain = claimsOf((await token('--user', 'alice')).stdout)
+    expect(plain).toMatchObject({ preferred_username: 'alice', roles: ['user'], aud: 'dev-service' })
+    expect(await token('--user', ' alice')).toMatchObject({
+      code: 2,
+      stderr: 'gatehouse: user: No line breaks, control characters, or leading or trailing spaces.\n',
+    })
     await using again = await startDev(['--data-dir', data_dir])
     const keys: Json = await (await fetch(`${again.ready.url}/.well-known/jwks.json`)).json()
     const { kid } = headerOf(stdout)
