@@ -53,7 +53,7 @@ const development = [
   ['--host <address>', 'address to listen on; default 127.0.0.1'],
   [
     '--dev-host <host...>',
-    'also answer to this host name (other hosts get 421); an IP address: listen on it and open the controls to other machines (containers)',
+    'also answer to this host name (other hosts get 421); with an IP address: listen on it and open the controls to other machines (containers)',
   ],
   ['--tls', 'serve https with a generated certificate'],
   ['--auto-login', 'sign in the user of a login_hint at once, without the sign-in page'],
@@ -232,7 +232,7 @@ export const commands: readonly CommandRow[] = [
       ['--expires-in <duration>', 'lifetime, such as 15m'],
       [
         '--data-dir <dir>',
-        'directory of the instance; default: the settings, else the running development server',
+        'directory of the instance; default: that of the settings if it has an instance, else that of the running development server',
       ],
       ['-o, --output <form>', 'token, json or header', 'token'],
     ],
@@ -326,7 +326,10 @@ export const commands: readonly CommandRow[] = [
       ['--secret <secret>', 'signing secret that begins with whsec_; default: a new one, which is printed'],
       ['--url <url>', 'read from another server; needs --client and GATEHOUSE_CLIENT_SECRET'],
       ['--client <id>', 'client with the permission events:read'],
-      ['--data-dir <dir>', 'data directory; default: the settings, else the running development server'],
+      [
+        '--data-dir <dir>',
+        'data directory; default: that of the settings if it has an instance, else that of the running development server',
+      ],
     ],
     run: async options => (await import('./webhooks-listen.ts')).webhooksListen(options),
   },

@@ -1,7 +1,4 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { pino } from 'pino'
-import type { Config } from '#src/config.ts'
 import { VERSION_LINE } from '#src/lib/version.ts'
 import {
   type Check,
@@ -15,9 +12,8 @@ import {
   skip,
   warn,
 } from '#src/operations/health.ts'
-import { DATABASE_FILE } from '#src/storage/open.ts'
 import { openExisting } from './instance.ts'
-import { loadServerConfig, readLastStart } from './last-start.ts'
+import { hasDatabase, loadServerConfig, readLastStart } from './last-start.ts'
 
 /** Milliseconds to wait for the answer of the server. Outbound calls of the server have the same limit. */
 const TIMEOUT = 5_000
@@ -33,7 +29,7 @@ const reasonOf = (error: unknown): string => {
  * started last.
  */
 const version: Check = async ({ config, withStore }) => {
-  if (!hasInstance(config)) return ok(VERSION_LINE)
+  if (!hasDatabase(config)) return ok(VERSION_LINE)
   // Throws for a schema that is older or newer than this executable.
   await withStore(async () => {})
   const started = readLastStart(config.data_dir)?.version
@@ -80,8 +76,6 @@ const needInstance: Record<string, string> = {
   disk: 'the free space',
   webhooks: 'the webhooks',
 }
-const hasInstance = ({ database_url, data_dir }: Config): boolean =>
-  Boolean(database_url) || existsSync(join(data_dir, DATABASE_FILE))
 
 /**
  * Checks what a running server depends on, and prints a line for each check.
@@ -91,7 +85,7 @@ const hasInstance = ({ database_url, data_dir }: Config): boolean =>
 export const doctor = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadServerConfig(options)
   for (const warning of warnings) console.log(`warn  settings  ${warning}`)
-  const isMade = hasInstance(config)
+  const isMade = hasDatabase(config)
   const checked: Inspected = {
     config,
     now: Date.now(),

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, type LoadedConfig, loadConfig } from '#src/config.ts'
 import { VERSION_LINE } from '#src/lib/version.ts'
@@ -43,6 +43,10 @@ export const readLastStart = (data_dir: string): LastStart | undefined => {
     return undefined
   }
 }
+
+/** True when the settings name a database: one on PostgreSQL, or an SQLite file that exists. */
+export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
+  Boolean(database_url) || existsSync(join(data_dir, 'gatehouse.db'))
 
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, the port

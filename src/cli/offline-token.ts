@@ -9,6 +9,7 @@ import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/s
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { issuePersonalToken } from '#src/oauth/personal-token.ts'
 import { openKeys } from '#src/tokens/keys.ts'
+import { withDevelopment } from './development-server.ts'
 import { openExisting } from './instance.ts'
 import { mintInputOf, secondsOf, type TokenOptions } from './token-options.ts'
 
@@ -28,7 +29,7 @@ export const issueOffline = async (
   file: DevFile | undefined,
   options: TokenOptions,
 ): Promise<PrintedToken> => {
-  const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
+  const context = await openOffline(file ? withDevelopment(config, file) : config)
   try {
     return await (file ? mintOffline(context, file, options) : issueReal(context, options))
   } finally {

@@ -1,11 +1,8 @@
-import { existsSync, readdirSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { ConfigError } from '#src/config.ts'
-import { type DevFile, readDevFile } from '#src/dev/dev-file.ts'
 import { controlsOf } from '#src/testing/controls.ts'
 import type { MintOptions } from '#src/testing/types.ts'
-import { loadServerConfig } from './last-start.ts'
+import { developmentServer, isRunning, latestRunning } from './development-server.ts'
+import { hasDatabase, loadServerConfig } from './last-start.ts'
 import type { PrintedToken } from './offline-token.ts'
 import { mintInputOf, type TokenOptions } from './token-options.ts'
 
@@ -32,15 +29,15 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
   const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
   if (options.dataDir === undefined && url && control_token)
     return controlsOf({ url, control_token }).mint(mintInputOf(options) as MintOptions)
-  const hasOwn = options.dataDir !== undefined || existsSync(join(data_dir, 'gatehouse.db'))
-  const file = hasOwn ? readDevFile(data_dir) : latestRunning()
+  const file = developmentServer(config, options.dataDir !== undefined)
   if (file && isRunning(file))
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
-  if (!hasOwn && !file)
+  if (!file && options.dataDir === undefined && !hasDatabase(config))
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
   // The token is for the instance in the current folder. A development server that also runs would refuse
   // this token, so the message names the directory of that server.
-  const other = !file && options.dataDir === undefined && sources.data_dir === 'default' && latestRunning()
+  const isHere = !file && sources.data_dir === 'default' && !config.database_url
+  const other = isHere && options.dataDir === undefined && latestRunning()
   if (other)
     console.error(
       `gatehouse: this token is for the instance in ${data_dir}; for the development server at ${other.url} add --data-dir ${other.data_dir}`,
@@ -49,22 +46,3 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
   const { issueOffline } = await import('./offline-token.ts')
   return issueOffline(config, file, options)
 }
-
-const isRunning = ({ pid }: DevFile): boolean => {
-  try {
-    return pid !== null && process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
-/** Returns the development server that this OS user started last. */
-export const latestRunning = (): DevFile | undefined =>
-  readdirSync(tmpdir())
-    .filter(name => name.startsWith('gatehouse-dev-'))
-    .map(name => join(tmpdir(), name))
-    .map(path => ({ path, found: statSync(path, { throwIfNoEntry: false }) }))
-    .filter(({ found }) => found?.uid === process.getuid?.())
-    .sort((a, b) => (b.found?.mtimeMs ?? 0) - (a.found?.mtimeMs ?? 0))
-    .map(({ path }) => readDevFile(path))
-    .find(file => file && isRunning(file))

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { pino } from 'pino'
 import { eventAnswer } from '#src/audit/schema.ts'
 import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
@@ -7,13 +5,12 @@ import { ConfigError } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { createServiceClient } from '#src/resource-server/client.ts'
-import { DATABASE_FILE } from '#src/storage/open.ts'
 import { globOf } from '#src/webhooks/schema.ts'
 import { messageOf } from '#src/webhooks/send.ts'
 import { newWebhookSecret, secretOfText, secretText, signMessage } from '#src/webhooks/signature.ts'
+import { developmentServer, withDevelopment } from './development-server.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig } from './last-start.ts'
-import { latestRunning } from './token.ts'
 
 /** Options of `gatehouse webhooks listen`. */
 interface Options {
@@ -40,7 +37,10 @@ interface Source {
 /** Milliseconds between two polls, short enough that a developer sees no delay. */
 const POLL = SECOND / 2
 const BATCH = 100
-/** Milliseconds before the newest event at which each read starts, because events may become visible late. */
+/**
+ * Each read starts this many milliseconds before the newest event that was read, because an event may become
+ * visible after newer ones.
+ */
 const LATE = 10 * SECOND
 /** Milliseconds within which a receiver must answer, the same as for a webhook (webhooks/send.ts). */
 const TIMEOUT = 15 * SECOND
@@ -48,9 +48,8 @@ const TIMEOUT = 15 * SECOND
 /** Reads the events of an instance or a development server on this machine from the database. */
 const localSource = async (options: Options): Promise<Source> => {
   const { config } = loadServerConfig(options)
-  const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, DATABASE_FILE))
-  const file = hasOwn ? undefined : latestRunning()
-  const found = file ? { ...config, url: file.url, data_dir: file.data_dir } : config
+  const file = developmentServer(config, options.dataDir !== undefined)
+  const found = file ? withDevelopment(config, file) : config
   const { store } = await openExisting(found, pino({ level: 'silent' }))
   let seen = await store.read(lastSeq)
   return {

@@ -88,6 +88,22 @@ describe('dev 2: gatehouse token', () => {
     )
   })
 
+  test('a database on PostgreSQL is the instance, except in the directory of a development server', async () => {
+    const data_dir = join(folder, 'sqlite')
+    const server = await startDev(['--data-dir', data_dir])
+    await using _ = await startDev()
+    server.kill('SIGTERM')
+    await server.exited
+    const env = { GATEHOUSE_DATABASE_URL: 'postgres://gatehouse@127.0.0.1:1/gatehouse' }
+    const kept = await gatehouse(['token', '--data-dir', data_dir, '--user', 'somebody'], env)
+    expect(claimsOf(kept.stdout).iss).toBe(server.ready.url)
+    const other = await gatehouse(['token', '--user', 'alice', '--client', 'shop'], env)
+    expect([other.code, other.stderr]).toEqual([
+      75,
+      expect.stringContaining('no server answers at this address'),
+    ])
+  })
+
   test('from production: only a real user with their real rights, and recorded', async () => {
     const data_dir = join(folder, 'production')
     const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_URL: 'https://id.example.com' }

@@ -1,0 +1,43 @@
+import { readdirSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Config } from '#src/config.ts'
+import { type DevFile, readDevFile } from '#src/dev/dev-file.ts'
+import { hasDatabase } from './last-start.ts'
+
+/** True while the process of the server runs. */
+export const isRunning = ({ pid }: DevFile): boolean => {
+  try {
+    return pid !== null && process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Returns the development server whose data a command reads: that of the data directory, or the one that was
+ * started last. Undefined when the command reads a production instance, or no instance exists.
+ *
+ * @param isNamed true when `--data-dir` names the directory
+ */
+export const developmentServer = (config: Config, isNamed: boolean): DevFile | undefined =>
+  isNamed || hasDatabase(config) ? readDevFile(config.data_dir) : latestRunning()
+
+/** Returns the settings that open the database of a development server, which is always SQLite. */
+export const withDevelopment = (config: Config, { url, data_dir }: DevFile): Config => ({
+  ...config,
+  url,
+  data_dir,
+  database_url: undefined,
+})
+
+/** Returns the development server that this OS user started last. */
+export const latestRunning = (): DevFile | undefined =>
+  readdirSync(tmpdir())
+    .filter(name => name.startsWith('gatehouse-dev-'))
+    .map(name => join(tmpdir(), name))
+    .map(path => ({ path, found: statSync(path, { throwIfNoEntry: false }) }))
+    .filter(({ found }) => found?.uid === process.getuid?.())
+    .sort((a, b) => (b.found?.mtimeMs ?? 0) - (a.found?.mtimeMs ?? 0))
+    .map(({ path }) => readDevFile(path))
+    .find(file => file && isRunning(file))
