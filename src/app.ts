@@ -119,8 +119,9 @@ const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
  * True when a page loads the URL as a part of itself, such as an image, font or stylesheet. Paths with
- * effects refuse such a request, because a tenant's CSS may load URLs of this origin: its attribute selectors
- * could cause effects that the tenant observes, such as a request to its identity provider.
+ * effects refuse such a request. A tenant's CSS may load URLs of this origin when an attribute of the page
+ * has a certain value. A load with an effect that the tenant sees, such as a request to the tenant's identity
+ * provider, would tell the tenant this value.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
 const isSubresource = ({ headers }: Request): boolean =>

@@ -90,7 +90,10 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /** Throws the 503 of `run` when the queue is full. Called before a request uses up a single-use value. */
+  /**
+   * Throws the 503 of `run` when the queue is full. Callers check before they use up a single-use value, so
+   * that the value still works at the next try.
+   */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -143,7 +146,10 @@ export interface CookieNames {
   readonly browser: string
   /** Marks a browser in which a user has signed in before. */
   readonly device: string
-  /** Marks a browser for users who need no second factor in it; gets a new value with each such choice. */
+  /**
+   * Marks a browser in which users chose to skip the second factor. Each such choice gives the cookie a new
+   * value.
+   */
   readonly remembered: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
@@ -167,8 +173,8 @@ export interface Themes {
 }
 
 /**
- * Returns the place of an IP address as text; '' when it is unknown. A place without a name in the language
- * has its English name.
+ * Returns the place of an IP address as text; '' when it is unknown. A place that
+ * has no name in `locale` gets its English name.
  */
 export type Locate = (ip_address: string, locale?: string) => string
 

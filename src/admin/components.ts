@@ -42,7 +42,7 @@ const ErrorAnswer = z
     },
   })
 
-/** Adds the discriminator of a union, and removes bounds that exclude nothing. */
+/** Adds the discriminator of a union, and removes bounds that exclude no value. */
 const override = ({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Json }): void => {
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (jsonSchema.minLength === 0) delete jsonSchema.minLength

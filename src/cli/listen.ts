@@ -138,9 +138,9 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0. For this it opens the port without sharing and
- * closes it again. Opening fails when another program uses the port. The sockets that are opened later share
- * the port, so they would not notice the other program if it shares the port too.
+ * Returns the port of the settings, or a free one for port 0. It opens the port without sharing and closes it
+ * again, which fails when another program uses the port. The server's own sockets share the port later.
+ * Opening them would succeed beside another program that shares the port as well.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used
  */

@@ -131,7 +131,7 @@ ${list([
 ])}`
 }
 
-/** Returns a call that is parsed by commander when it runs. */
+/** Returns a call that commander parses; the command runs only with `run`. */
 export const parsedCall = (args: string[]): CommandCall => {
   const gatehouse = program(args[0])
   return {

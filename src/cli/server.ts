@@ -131,7 +131,7 @@ export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
     })
     child.unref()
   } catch {
-    // systemd-notify is missing in containers, to which Podman passes NOTIFY_SOCKET.
+    // Podman passes NOTIFY_SOCKET to containers, where systemd-notify is missing.
     log.warn(
       { event: 'service_manager' },
       'NOTIFY_SOCKET is set, but systemd-notify is not installed: the service manager is not notified',

@@ -20,7 +20,7 @@ import { firstUsers } from './store.ts'
 export const PICK = '/dev/pick'
 /** Maximum users in the list, so that it needs little scrolling. A search finds the others. */
 const SHOWN = 50
-/** Query parameter of the search form, which a long list has. */
+/** Query parameter of the form that searches a long list. */
 const SEARCH = 'search'
 
 /** Returns the URL that signs a user in without a password. */

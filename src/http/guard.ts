@@ -19,7 +19,7 @@ type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer
 
 /**
  * A route of the admin API: permission, schemas and handler. The guard, the OpenAPI document and the
- * permission tests all read this object, so none of them can miss a route.
+ * permission tests all read this object, so each of them covers every route.
  */
 export interface AdminRoute {
   /** Operation id in the OpenAPI document. Generated clients name their function after it. */
@@ -192,7 +192,10 @@ export const writeAs = <T>(
     return body(tx)
   })
 
-/** Returns the further problems of a refused body: those of the fields that the schema accepts. */
+/**
+ * Returns further problems of a body that the schema refused: the route's `review` checks the other fields
+ * against stored data.
+ */
 const review = async (
   { store }: Core,
   { body: schema, review: judge }: AdminRoute,

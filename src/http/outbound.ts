@@ -33,8 +33,8 @@ const resolve: Limits['resolve'] = hostname =>
   )
 
 /**
- * Maximum bytes of an answer outside its body: head, interim answers and chunk sizes. There is a limit
- * because they take time to parse too.
+ * Maximum bytes of an answer outside its body: head, interim answers and chunk sizes. A server that sends
+ * them without end would keep the parser busy.
  */
 const OVERHEAD = 64 * 1024
 
@@ -78,8 +78,8 @@ type Call = Parameters<Outbound>[1]
 
 /**
  * True when `outbound_allow` names host and port of the URL for this organization. The host may then have a
- * private address and use plain http. Development mode uses `*=localhost:*` and `*=localhost:8080`, which no
- * setting can express.
+ * private address and use plain http. Development mode adds entries such as `*=localhost:*` and
+ * `*=localhost:8080`, which hold for all organizations; the setting refuses `*`.
  */
 export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: CalledFor): boolean => {
   const target = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`

@@ -54,8 +54,9 @@ const budgets = {
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
   /**
-   * A stored registration of a client. The first sweep after an hour removes an unused registration, so at
-   * most about 2,000 of them exist.
+   * A stored registration of a client. An unused registration is removed by the first sweep after an hour.
+   * Within an hour the instance stores at most a burst of 1,000 and 1,000 more, so about 2,000 unused ones
+   * exist at most.
    */
   registration: {
     network: { burst: 60, per_second: 60 / 3_600 },

@@ -17,8 +17,8 @@ export const printable = (text: string): string =>
   text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
 
 /**
- * Charges the log line of a refused request. Returns false when its network or organization has had too many,
- * so that strangers cannot fill the disk.
+ * Charges the log line of a refused request. Returns false when the request's network or organization has
+ * had too many refusals, so that strangers cannot fill the disk.
  */
 export const mayReport = (
   context: Context,

@@ -17,7 +17,7 @@ export const socketOptions = (log: Pick<Logger, 'error'>) => ({
   maxRequestBodySize: SOCKET_BODY,
   idleTimeout: IDLE_SECONDS,
   development: false as const,
-  // Bun's default outside development mode lets other processes of the user share the port.
+  // By default Bun lets other processes of the same OS user listen on the port too.
   reusePort: false,
   /** Answers an error that no handler caught. Bun's own error page shows source lines and directories. */
   error: (cause: Error): Response => {

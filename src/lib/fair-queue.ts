@@ -22,11 +22,11 @@ interface Waiting {
  * organizations take turns. The number of slots is limited because argon2 runs on threads of the runtime, and
  * more jobs would take the cores from other work.
  *
- * Each waiting job takes one of the `waiting` seats of its kind of work. An organization may have as many
- * waiting jobs as there are free seats. One organization alone therefore gets half of the seats, and a second
- * organization always finds some. The networks of an organization share its seats by the same rule, and one
- * network alone gets a third. The rule is that of dynamic queue thresholds (Choudhury and Hahne, IEEE/ACM
- * Transactions on Networking 6(2), 1998).
+ * Each waiting job takes one of the `waiting` seats of its kind of work. A job is refused when its
+ * organization already has as many waiting jobs as there are free seats. One organization alone therefore
+ * gets half of the seats, and a second organization always finds some. The networks of an organization share
+ * its seats by the same rule, and one network alone gets a third. The rule is that of dynamic queue
+ * thresholds (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
  *
  * @throws AppError 503 `temporarily_unavailable` with `Retry-After` when the queue is full; the job does not
  * start

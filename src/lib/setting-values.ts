@@ -35,7 +35,7 @@ export const setting = <T>(parser: Parser<T>, about: string): Setting<T | undefi
   about,
 })
 
-/** An optional setting whose value is never printed and may be read from a file. */
+/** An optional setting that terminals and error messages never show, and that may be read from a file. */
 export const secret = <T>(parser: Parser<T>, about: string): Setting<T | undefined> => ({
   ...setting(parser, about),
   secret: true,

@@ -1,6 +1,6 @@
 /**
- * Maximum length in 16-bit code units. A normalized password has at most 1,024 bytes, and a text has at most
- * three code units for every two bytes of its normalized form.
+ * Maximum length in 16-bit code units. The longest stored text is a password, with 1,024 bytes in its
+ * normalized form. Two bytes of a normalized form come from at most three code units.
  */
 const MAX_NORMALIZED_LENGTH = 1_536
 

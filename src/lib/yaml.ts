@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Maximum product, for each anchor, of the number of its uses and the number of aliases inside it. Without a
- * maximum, nested aliases could expand to gigabytes.
+ * Maximum for each anchor: the number of its uses times the number of aliases inside it. Without a maximum,
+ * nested aliases could expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
 /** Maximum number of values after aliases are expanded. A seed file of 100,000 users has a tenth of it. */
