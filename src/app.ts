@@ -114,7 +114,10 @@ const isDecodable = (path: string): boolean => {
   }
 }
 
-/** Paths whose GET may use up a value or issue a code. A HEAD request must not have that effect. */
+/**
+ * Paths whose GET may use up a value or issue a code. A HEAD request must not have that effect, because mail
+ * scanners and link previews send it before a person opens the link.
+ */
 const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
@@ -166,7 +169,10 @@ const answer = (
   return found instanceof Response ? finish(found) : found.then(finish)
 }
 
-/** One year: https://www.rfc-editor.org/rfc/rfc6797#section-6.1 */
+/**
+ * One year, so that a browser that seldom comes is protected too:
+ * https://www.rfc-editor.org/rfc/rfc6797#section-6.1
+ */
 const HSTS = `max-age=${(365 * DAY) / SECOND}`
 
 /**

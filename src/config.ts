@@ -257,7 +257,8 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // A server with a URL has to be reachable from other machines; without a URL it listens on loopback.
+    // A server with a URL has to be reachable from other machines. One that nobody has configured is not
+    // exposed.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }
@@ -282,7 +283,7 @@ const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, gi
 
 /**
  * Returns the environment without Gatehouse's settings. It is passed to child programs, and to the PostgreSQL
- * driver and TLS libraries, which read variables of their own.
+ * driver and TLS libraries, which read variables of their own but must not get Gatehouse's secrets.
  */
 export const environmentOfOthers = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))

@@ -71,7 +71,7 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
 
 /**
  * Returns the permissions of a client's own token: none when the client was deleted, or when another client
- * with this id was created after the token was issued.
+ * with this id was created after the token was issued, so that no token gets another client's permissions.
  */
 const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])

@@ -4,7 +4,7 @@ import { explained, type UserOptions, withInstance } from './user.ts'
 
 /**
  * Replaces the secret of an application. A terminal gets a sentence with the new secret, a program gets the
- * secret alone.
+ * secret alone, so that a script can store it.
  */
 export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {

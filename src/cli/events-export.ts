@@ -9,7 +9,7 @@ const BATCH = 1_000
 
 /**
  * Prints the events of the database as JSON Lines, oldest first. Events that `event_retention` has moved to
- * files are not printed.
+ * files are not printed, because these files are JSON Lines already.
  */
 export const eventsExport = async (options: { config?: string; since?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)

@@ -2,6 +2,7 @@ import { ConfigError } from '#src/config.ts'
 import { findGuidePage } from '#src/guide/pages.ts'
 import { contentsText, linesWith, pageText } from '#src/guide/terminal.ts'
 
+/** Maximum columns, also on a wider terminal, because long lines are hard to read. */
 const WIDTH = 80
 
 /**

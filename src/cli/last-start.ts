@@ -51,7 +51,7 @@ export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, the port
  * of the last `serve` on the data directory is used. When they name neither port nor URL, the URL of that
- * `serve` is used too.
+ * `serve` is used too. A command thus reaches a server whose environment it does not share.
  *
  * @throws ConfigError for invalid settings
  */

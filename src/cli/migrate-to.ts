@@ -11,8 +11,8 @@ import { requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
 /**
- * Copies the instance to the other engine and verifies the copy. The operator stops all servers first. The
- * source is left unchanged.
+ * Copies the instance to the other engine and verifies the copy. The operator stops all servers first,
+ * because the copy would miss later changes. The source is left unchanged, so that the operator can go back.
  */
 export const migrateTo = async (to: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)

@@ -10,7 +10,10 @@ import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 
-/** Milliseconds after SIGTERM within which requests in flight may finish. The process ends within 2 s. */
+/**
+ * Milliseconds after SIGTERM within which requests in flight may finish. The process ends within 2 s, so that
+ * a restart is a short pause.
+ */
 const DRAIN_MS = 1_500
 /** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */
 const LAST_SPANS_MS = 250

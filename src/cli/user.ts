@@ -99,8 +99,8 @@ export const printLink = (link: string, whom: string): void => {
 }
 
 /**
- * Reads one line of standard input. A terminal gets a prompt and does not show what is typed, because it is
- * a password.
+ * Reads a password as one line of standard input, because an argument would be visible in the list of
+ * processes. A terminal gets a prompt and does not show what is typed.
  */
 export const readPassword = async (): Promise<string> => {
   const { stdin, stderr } = process

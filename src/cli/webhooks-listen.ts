@@ -127,7 +127,7 @@ const secretOf = ({ secret }: Options): Buffer => {
 
 /**
  * Forwards new events to a URL until the process is stopped, and prints a line for each. A failed delivery is
- * not repeated.
+ * not repeated, because the developer sees it and can cause the event again.
  *
  * @throws ConfigError for wrong options
  */

@@ -1,7 +1,10 @@
 import { DAY } from '#src/lib/duration.ts'
 import { isIP } from '#src/lib/ip.ts'
 
-/** Generates a certificate for the issuer's host and for loopback, valid for 30 days. */
+/**
+ * Generates a certificate for the issuer's host and for loopback, valid for 30 days. Each start makes a new
+ * one.
+ */
 export const selfSigned = async (host: string): Promise<{ cert: string; key: string }> => {
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')

@@ -14,7 +14,7 @@ export interface ErrorBody {
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Returns a JSON answer that must not be cached. */
+/** Returns a JSON answer that must not be cached, because it may hold tokens, secrets or data of a person. */
 export const json = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
   new Response(JSON.stringify(body), {
     status,

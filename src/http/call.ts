@@ -27,7 +27,7 @@ export interface Call extends ClientInfo {
   readonly locale: string
 }
 
-/** Format of the IANA time zone that page.js puts into a cookie. */
+/** Format of the IANA time zone that page.js puts into a cookie, because no request header carries it. */
 const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
 /** Property of a request that holds its call. A WeakMap would cost more, also in each garbage collection. */
@@ -45,6 +45,7 @@ const NO_LOCALES: readonly string[] = []
 /** A class, because creating an object literal with this many getters takes ten times as long. */
 class OpenedCall implements Call {
   readonly request: Request
+  /** Never taken from a header, because a client could repeat the id of another request. */
   readonly request_id = Bun.randomUUIDv7()
   readonly path: string
   ui_locales = NO_LOCALES

@@ -5,8 +5,8 @@ import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 const isHttps = (config: Config): boolean => config.url.startsWith('https:')
 
 /**
- * Returns the names of the cookies. They begin with `__Host-` when `config.url` is https. On http they
- * contain the port, because cookies do not distinguish ports.
+ * Returns the names of the cookies. They begin with `__Host-` when `config.url` is https, so that no other
+ * host of the domain can set them. On http they contain the port, because cookies do not distinguish ports.
  */
 export const cookieNames = (config: Config): CookieNames => {
   const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]

@@ -22,8 +22,8 @@ const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 
 /**
  * Lets web pages at the client's registered origins read the answer. Any web page may read answers to a
- * dynamic client without a secret: such a request carries neither cookie nor secret, so a page learns only what
- * it could ask for itself.
+ * dynamic client without a secret: the request carries neither cookie nor secret, so the page learns nothing
+ * that another program could not ask for.
  */
 export const allowOrigin = async (
   context: Context,

@@ -13,7 +13,8 @@ import { networkOf } from './network.ts'
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
  *    as large. Many networks together can exhaust one organization, but not another, and never a network's
  *    reserve.
- * 3. A client that presents its correct secret pays nothing.
+ * 3. A client that presents its correct secret pays nothing, so strangers cannot use up the budget of an
+ *    application.
  */
 
 interface Budget {

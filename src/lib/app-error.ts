@@ -89,7 +89,10 @@ export const invalid = (...details: [Detail, ...Detail[]]): AppError =>
     { details },
   )
 
-/** Returns a 429 or 503 with `Retry-After`: `ms` rounded up to whole seconds, at least 1. */
+/**
+ * Returns a 429 or 503 with `Retry-After`: `ms` rounded up to whole seconds, at least 1, because a client
+ * would repeat at once after 0.
+ */
 export const retryLater = (
   code: 'rate_limited' | 'temporarily_unavailable',
   description: string,

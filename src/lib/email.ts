@@ -34,9 +34,10 @@ const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$
 
 /**
  * Returns an e-mail address in the form in which all addresses are compared: lower case, with the domain of
- * `canonicalDomain`. `+tags` and dots stay, because they make different addresses. Returns undefined for a
- * quoted or non-ASCII local part, an address literal, a trailing dot, a domain of one label, and more than
- * 254 characters.
+ * `canonicalDomain`. Mail servers ignore case, so addresses that differ only in case belong to one person.
+ * `+tags` and dots stay, because they make different addresses. Returns undefined for a quoted or non-ASCII
+ * local part, an address literal, a trailing dot, a domain of one label, and more than 254 characters: few
+ * mail servers accept such addresses, and some can be spelled in several ways.
  */
 export const canonicalEmail = (text: string): string | undefined => {
   const at = text.lastIndexOf('@')
