@@ -257,8 +257,7 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // A server with a URL has to be reachable from other machines. One that nobody has configured is not
-    // exposed.
+    // A server with a URL has to be reachable from other machines; one without settings is not exposed.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }
