@@ -39,10 +39,7 @@ const samplers = [
 ] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
-/**
- * All settings by their names in the file. In the environment `url` is `GATEHOUSE_URL`. The settings `otel_…`
- * are also read from the standard variables `OTEL_…`.
- */
+/** All settings by their names in the file; in the environment `url` is `GATEHOUSE_URL`. */
 export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
   internal_url: setting(baseUrl, 'address for server-to-server calls when it differs from url (containers)'),

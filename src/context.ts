@@ -90,10 +90,7 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /**
-   * Throws the 503 of `run` when the queue is full. Callers check before they use up a single-use value, so
-   * that the value still works at the next try.
-   */
+  /** Throws the 503 of `run` when the queue is full, before the caller uses up a single-use value. */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -146,10 +143,7 @@ export interface CookieNames {
   readonly browser: string
   /** Marks a browser in which a user has signed in before. */
   readonly device: string
-  /**
-   * Marks a browser in which users chose to skip the second factor. Each such choice gives the cookie a new
-   * value.
-   */
+  /** Marks a browser in which users chose to skip the second factor; each choice sets a new value. */
   readonly remembered: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
