@@ -112,7 +112,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Time of the match that has SAMPLE newer ones; -Infinity without one. The older, the fewer the matches. */
+/** Time of the match that has SAMPLE newer ones, or -Infinity. An older time means fewer matches. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q

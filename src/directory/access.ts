@@ -27,7 +27,7 @@ export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
 
 /**
  * Refuses a change of a user, role, group or client whose permissions exceed those of the caller. The caller
- * could otherwise take it over, for example by a new password or secret.
+ * could otherwise take over the account or client, for example by a new password or secret.
  *
  * @throws AppError 403
  */

@@ -51,7 +51,7 @@ export const writable = {
   ),
 }
 
-// The signature cannot be changed, because the secret is made for it and the receiver verifies with it.
+// The kind of signature cannot be changed, because the secret is made for it.
 const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. A change is refused.')
 
 const shop = { name: 'Shop', url: 'https://shop.example.com/events', events: ['user.*', 'session.revoked'] }

@@ -115,8 +115,8 @@ const takeLogo = (
 }
 
 /**
- * Creates a client. Generates the secret of a confidential client, unless `secret_hash` is passed, and
- * returns it. The server stores only the hash, so nobody can read the secret again.
+ * Creates a client. For a confidential client without `secret_hash`, also generates a secret and returns the
+ * secret. The server stores only the hash, so nobody can read the secret again.
  */
 export const createClient = async (
   context: Core,
@@ -229,7 +229,7 @@ export const updateClient = async (
   return changed
 }
 
-/** Replaces the secret; the old one is invalid from the commit on. */
+/** Replaces the secret. The old one is invalid from the commit on, because it may have leaked. */
 export const regenerateSecret = async (context: Core, client_id: string, by: ChangedBy): Promise<Secret> => {
   const secret = newSecret()
   await replaceSecret(context, client_id, hashSecret(secret), by)

@@ -4,7 +4,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Wrong tries after which a code becomes invalid. Five guesses find one code of six digits in 200,000. */
+/** Wrong tries after which a code becomes invalid. Five guesses at each of 200,000 codes find one. */
 const MAX_TRIES = 5
 
 /** Stores the code of a user and replaces an earlier one. One valid code for each user bounds the guesses. */

@@ -228,7 +228,7 @@ const numbered = (q: Queries, numbers: number[], condition?: SQL): Numbers[] => 
 
 /**
  * All matches of a search, sorted by a name or in the order of creation. The latest 16 searches are cached
- * until users change.
+ * until users change, because each holds up to 10,000 matches in memory.
  */
 const sorted = cached(
   'users',
