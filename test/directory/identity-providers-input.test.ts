@@ -127,4 +127,10 @@ describe('IDP-01 422 names the field', () => {
     ])
     expect(await put({ preset: 'github' })).toEqual(['preset'])
   })
+
+  test('no secret of an OAuth 2.0 provider in a PUT', async () => {
+    const github = { type: 'oauth2', alias: 'gh', name: 'GitHub', preset: 'github', client_id: 'x' }
+    await create(app, PATH, { ...github, client_secret: SECRET })
+    expect(refused(await app.admin('PUT', `${PATH}/gh`, { client_secret: '' }))).toEqual(['client_secret'])
+  })
 })

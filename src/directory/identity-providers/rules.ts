@@ -2,7 +2,7 @@ import type { CalledFor, Core } from '#src/context.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import { findPreset } from './presets.ts'
-import { defaults, settingsSchemas as schemas } from './settings.ts'
+import { defaults, SECRET_NEEDED, settingsSchemas as schemas } from './settings.ts'
 import type { IdentityProvider } from './types.ts'
 
 type Type = IdentityProvider['type']
@@ -66,13 +66,16 @@ const SECRET_RECEIVERS = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emai
 
 /**
  * Requires the secret again when an address that receives it changes: a caller who redirects the provider
- * must not learn the stored secret.
+ * must not learn the stored secret. An OAuth 2.0 provider always needs a secret, because Gatehouse
+ * authenticates with it at the token endpoint.
  */
 export const secretProblems = (
   provider: IdentityProvider,
   given: GivenSettings,
   after: GivenSettings = {},
 ): Detail[] => {
+  if (provider.type === 'oauth2' && given.client_secret === '')
+    return [{ field: 'client_secret', code: 'too_small', message: SECRET_NEEDED }]
   const before: GivenSettings = { ...provider.settings }
   const isMoved = SECRET_RECEIVERS.some(name => after[name] && after[name] !== before[name])
   return provider.client_secret && given.client_secret === undefined && isMoved

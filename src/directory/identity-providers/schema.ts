@@ -17,7 +17,7 @@ import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import * as examples from './examples.ts'
 import { userFields } from './presets.ts'
-import { address, oauth2Settings, oidcSettings, samlSettings } from './settings.ts'
+import { address, oauth2Settings, oidcSettings, SECRET_NEEDED, samlSettings } from './settings.ts'
 import type { ProviderWithRoles } from './types.ts'
 
 const providerTypes = ['oidc', 'oauth2', 'saml'] as const
@@ -104,7 +104,7 @@ export const CreateIdentityProvider = z
           type: z.literal('oauth2'),
           ...created,
           ...z.object(oauth2Settings).partial().shape,
-          client_secret: secret.min(1, 'The secret of the client registered at the provider.'),
+          client_secret: secret.min(1, SECRET_NEEDED),
         })
         .meta({
           id: 'CreateOAuth2Provider',

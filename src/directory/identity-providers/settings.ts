@@ -31,6 +31,8 @@ export const oidcSettings = {
   key_id: line(64).describe('For Apple: id of the private key.'),
 }
 
+export const SECRET_NEEDED = 'The secret of the client registered at the provider.'
+
 export const oauth2Settings = {
   ...oauth,
   preset: oneOf(['', 'github', 'gitlab', 'discord']).describe(PRESET),
