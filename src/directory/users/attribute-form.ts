@@ -40,6 +40,7 @@ export const attributeFields = (
     }
   })
 
+// A number with more digits would lose the last ones.
 const NUMBER = /^[+-]?\d{1,16}(\.\d{1,16})?$/
 
 const readValue = ({ type }: UserAttribute, text: string | undefined): unknown => {

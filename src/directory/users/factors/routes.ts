@@ -58,6 +58,8 @@ const LOCKED_OUT =
   'The user has no other way in: add ?only_way_in=true, and give the user a sign-in link afterwards.'
 
 /**
+ * Keeps an administrator from locking a user out by mistake.
+ *
  * @throws AppError 409 when the passkeys are the user's only way in, unless the caller accepts that
  * (`only_way_in`)
  */

@@ -54,6 +54,7 @@ export const addFactor = async (
   const now = context.clock.now()
   const id = newId('fac', now)
   const isFirst = (await listFactors(tx, user.id)).length === 0
+  // Any change of credentials ends remembered browsers (RMB-04), because a thief may have had one remembered.
   await removeRemembered(tx, user.id)
   await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
   const metadata = { factor_id: id, factor_type: factor.type }
