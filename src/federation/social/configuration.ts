@@ -13,7 +13,7 @@ import { signJwt } from '#src/tokens/signature.ts'
  * memory.
  */
 export const MAX_KEPT_BYTES = 64 * 1024
-/** Maximum number of providers whose metadata and keys are kept. */
+/** Maximum number of providers whose metadata and keys are kept: any organization may add providers. */
 const MAX_KEPT = 200
 
 /**

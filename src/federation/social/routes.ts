@@ -60,6 +60,7 @@ const handleRedirect = (
 const postCallback = async (context: Context, call: Call, provider: SocialProvider): Promise<Response> => {
   const body = await readForm(call.request)
   const state = stateOf(new URLSearchParams(body))
+  // Only an answer to a pending request is stored, so that strangers cannot fill the database.
   if (!(await isPendingUpstream(context, { state, provider }))) {
     await checkCallbackLimit(context, call, provider)
     throw await refuseCallback(context, call, provider, new CallbackError('unknown_state'))
