@@ -35,9 +35,12 @@ const WINDOW = 1_000
 const TURN = 5 * SECOND
 /** Milliseconds that a sender has for its turn: longer than `TURN` plus the timeout of the last attempt. */
 const LEASE = 2 * MINUTE
-/** Milliseconds between two polls for new events. */
+/** Milliseconds between two polls for new events: four reads a second cost little. */
 const POLL = 250
-/** Milliseconds after which a webhook takes a turn even if no new event has woken it. */
+/**
+ * Milliseconds after which a webhook takes a turn even if no new event has woken it, so that the loss of a
+ * wake-up only delays events.
+ */
 const IDLE = 10 * MINUTE
 /**
  * Milliseconds of failing attempts after which a webhook is disabled: long enough for a receiver that is down
@@ -150,6 +153,7 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     const now = context.clock.now()
     const isIdle = !has_more
     const isBehind = isIdle && (await lastSeq(tx)) > settled
+    // Events beyond `settled` wait for open transactions, which last less than a second as a rule.
     const idle_until = isBehind ? now + SECOND : now + IDLE
     await saveTurn(tx, hook, {
       cursor: hook.cursor,
