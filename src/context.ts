@@ -194,7 +194,7 @@ export interface KnownJson {
   found: Promise<unknown>
   /** Milliseconds since the epoch; infinite while the content is being read. */
   expires_at: number
-  /** `asked_at` is the time of the last call, `read_at` the time of the last successful one. */
+  /** `asked_at`: time of the last call to the URL; `read_at`: time of the last successful one. */
   asked_at: number
   read_at: number
   /** Request headers that ask for the content only when it has changed. */

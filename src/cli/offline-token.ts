@@ -54,7 +54,7 @@ const mintOffline = async (
   return mint(context, wanted, { client_id, client_info })
 }
 
-/** Names that every field of the schema accepts. */
+/** Matches a name that each name field of the schema accepts. */
 const PLAIN_NAME = /^[\w.@+-]{1,64}$/
 
 /**
