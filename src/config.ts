@@ -153,8 +153,8 @@ interface RawValue {
 }
 
 /**
- * Adds a value, or the content of the file that `name_FILE` names. An unknown (mistyped) name is an error,
- * because its setting would silently keep the default.
+ * Adds a value. `name_FILE` names a file with the value of a secret, as containers mount secrets. An unknown
+ * (mistyped) name is an error, because its setting would silently keep the default.
  */
 const addRaw = (
   given: Map<Name, RawValue>,

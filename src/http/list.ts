@@ -23,9 +23,9 @@ export const ofOrganization = idFilter.optional().describe('Only objects of this
 const LIMIT = 'A whole number from 1 to 100.'
 
 /**
- * Returns the query schema of a list: limit, cursor, order and the list's own filters. The default of 20
- * items fills a screen. The maximum is 100, because encoding more items would block the event loop for too
- * long.
+ * Returns the query schema of a list: limit, cursor, order and the list's own filters. The newest items come
+ * first, because administrators look for them most. The default of 20 items fills a screen. The maximum is
+ * 100, because encoding more items would block the event loop for too long.
  */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({
@@ -75,7 +75,7 @@ interface ListQuery {
 /**
  * Returns one page by keyset. `fetch` receives the keyset after which to start and the number of rows to load
  * (limit + 1); `keyset` returns the sort values of a row. The cursor is bound to `name`, all filters and the
- * caller's scope, so it works for no other query.
+ * caller's scope, so it works for no other query, in which it would skip rows.
  */
 export const answerPage = async <Row, Item>(
   context: Context,
