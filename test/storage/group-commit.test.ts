@@ -77,6 +77,19 @@ test('a body that continues after the transaction was lost writes nothing', asyn
   await store.close()
 })
 
+test('a read cannot write, neither outside a transaction nor beside one', async () => {
+  const store = await freshStore()
+  const refused = 'A read has only SELECT statements.'
+  const write = (q: Queries) => q.insert(q.tables.settings).values({ name: 'a', value: 1, updated_at: 1 })
+  await expect(store.read(async q => void (await write(q)))).rejects.toThrow(refused)
+  await store.write(async tx => {
+    await put(tx, 'b')
+    await expect(store.read(async q => void (await write(q)))).rejects.toThrow(refused)
+    expect(await store.read(names)).toEqual([])
+  })
+  expect(await store.read(names)).toEqual(['b'])
+})
+
 test('topics are published once per commit, before its writers continue, and not for a body that threw', async () => {
   const store = await freshStore()
   const told: (Topic[] | undefined)[] = []

@@ -1,4 +1,4 @@
-import type { Database, SQLQueryBindings, Statement } from 'bun:sqlite'
+import type { SQLQueryBindings, Statement } from 'bun:sqlite'
 import type { Query, SQL } from 'drizzle-orm'
 import { BaseSQLiteDatabase, SQLiteAsyncDialect, type SQLiteSession } from 'drizzle-orm/sqlite-core'
 import {
@@ -18,14 +18,25 @@ import { sqliteTables } from './tables.ts'
  */
 const MAX_STATEMENTS = 500
 
+/** A compiled statement, as far as queries use it. */
+export type Prepared = Pick<
+  Statement<unknown, SQLQueryBindings[]>,
+  'all' | 'values' | 'run' | 'columnNames' | 'finalize'
+>
+
+/** A connection, or several that behave as one (reads.ts). */
+interface Connection {
+  prepare(text: string): Prepared
+}
+
 /**
  * Returns drizzle's builder over one connection. Drizzle's session for bun:sqlite spends 2 to 4 µs per
  * statement on placeholders and rows; here each statement prepares its binding and decoding once. `guard`
  * runs before each statement and throws when the connection must not be used.
  */
-export const sqliteQueries = (db: Database, guard: () => void): Queries & { finalize(): void } => {
-  const statements = new Map<string, Statement>()
-  const statementOf = (text: string): Statement => {
+export const sqliteQueries = (db: Connection, guard: () => void): Queries & { finalize(): void } => {
+  const statements = new Map<string, Prepared>()
+  const statementOf = (text: string): Prepared => {
     const known = statements.get(text)
     const statement = known ?? db.prepare(text)
     if (known) statements.delete(text)
@@ -81,7 +92,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
 }
 
 const reader = (
-  statement: Statement,
+  statement: Prepared,
   fields: SelectedField[],
   notNullable: Record<string, boolean> | undefined,
 ) => {

@@ -10,6 +10,7 @@ import { checkpointer } from './checkpoint.ts'
 import { groupCommit } from './group-commit.ts'
 import { migrate } from './migrate.ts'
 import { sqliteQueries } from './queries.ts'
+import { readConnection } from './reads.ts'
 import { copyForRehearsal } from './rehearsal.ts'
 
 /** Thrown to roll back a rehearsal. It carries the result. */
@@ -138,8 +139,7 @@ const watchOthers = (db: Database, notify: () => void) => {
 }
 
 /**
- * Opens a database file as store, creating and migrating it as needed. Reads have a connection of their own,
- * because on that of the writes they would see changes that are not committed.
+ * Opens a database file as store, creating and migrating it as needed.
  *
  * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
  */
@@ -147,7 +147,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   if (options.durable === false)
     (await import('./temporary.ts')).prepareTemporary(options.path, options.image)
   const writer = openWriter(options)
-  const reader = openReader(options.path)
+  const reader = readConnection(writer, () => openReader(options.path))
   const reads = sqliteQueries(reader, () => {})
   // A statement is refused after its transaction was lost or its body has ended, because outside a
   // transaction it would commit immediately.

@@ -1,0 +1,40 @@
+import type { Database, SQLQueryBindings, Statement } from 'bun:sqlite'
+import type { Prepared } from './queries.ts'
+
+/** Beginning of a statement that only reads. */
+const READS = /^\s*(?:select|with)\b/i
+
+/**
+ * Prepares statements that read committed rows. They run on the connection for writes, because its page cache
+ * stays valid. Each commit empties the cache of every other connection, which adds 5 to 15 µs to the next
+ * read there. While a transaction is open, reads run on a second connection, which does not see the rows of
+ * the transaction. `openReader` opens it for the first such read.
+ */
+export const readConnection = (writer: Database, openReader: () => Database) => {
+  let reader: Database | undefined
+  return {
+    prepare: (text: string): Prepared => {
+      // Outside a transaction SQLite would commit a write at once, without the effects of a commit.
+      if (!READS.test(text)) throw new TypeError('A read has only SELECT statements.')
+      const first = writer.prepare<unknown, SQLQueryBindings[]>(text)
+      let second: Statement<unknown, SQLQueryBindings[]> | undefined
+      const current = () => {
+        if (!writer.inTransaction) return first
+        reader ??= openReader()
+        second ??= reader.prepare<unknown, SQLQueryBindings[]>(text)
+        return second
+      }
+      return {
+        columnNames: first.columnNames,
+        all: (...params) => current().all(...params),
+        values: (...params) => current().values(...params),
+        run: (...params) => current().run(...params),
+        finalize: () => {
+          first.finalize()
+          second?.finalize()
+        },
+      }
+    },
+    close: () => reader?.close(),
+  }
+}
