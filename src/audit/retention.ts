@@ -25,7 +25,7 @@ const PART = 65_536
 
 /**
  * Returns the size up to the end of the last complete line: a process that died while writing leaves a
- * partial line. The file is searched from its end, because the text of terms of use makes a line long.
+ * partial line. The file is searched from its end in parts, because a line may be longer than one part.
  */
 const wholeSize = (file: number): number => {
   const part = Buffer.alloc(PART)

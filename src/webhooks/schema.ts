@@ -30,7 +30,10 @@ const URI =
 export const globOf = (pattern: string): RegExp =>
   new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
 
-/** A pattern has at most two `*`, so that matching stays fast. It must match a type: others are mistakes. */
+/**
+ * A pattern has at most two `*`, so that matching stays fast. A pattern that matches no type is a typing
+ * mistake.
+ */
 const pattern = z
   .string()
   .max(64, 'At most 64 characters.')
