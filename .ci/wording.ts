@@ -7,7 +7,7 @@ import { Glob } from 'bun'
 const OPENING =
   /^(?:What|Whoever|Whose|Whence|Whom|Who|Whether|How|Where|Of|Upon|Nobody|Somebody|One that|Those (?:of|that)|Begins the ids|So that|As long|So many|Here,? for)\b/
 const ANYWHERE =
-  /\b(?:whoever|whence|whomever|upon|anew|of ours|of theirs|is none|are none|so many|as good as|belongs into|takes? along|has run out|in vain|goes by|nobody's|somebody's|whatever it|counts for nothing|as of then|by hand, not|is told|tells it|the beginnings of)\b/i
+  /\b(?:whoever|whence|whomever|upon|anew|of ours|of theirs|is none|are none|so many|as good as|belongs into|takes? along|has run out|in vain|goes by|nobody's|somebody's|whatever it|counts for nothing|as of then|logged[ -]in|logs in|logging in|(?:to|may|can|not) log in|by hand, not|is told|tells it|the beginnings of)\b/i
 
 const COMMENT = /\/\*\*?([\s\S]*?)\*\/|(?<=^|\s)\/\/ ?(.*)$/gm
 

@@ -95,7 +95,7 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
 /**
  * Returns the mapped claims. A claim is left out when it has no value, or when it would exceed the maximum
  * size together with the claims before it. The token is issued all the same, because one long attribute must
- * not keep its user from logging in. `first` are mapped claims that the token already has; they count towards
+ * not keep its user from signing in. `first` are mapped claims that the token already has; they count towards
  * the size.
  */
 export const mappedClaims = (
