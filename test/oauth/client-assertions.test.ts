@@ -82,6 +82,22 @@ describe('CMD-09 a client whose metadata document names keys signs an assertion'
     expect((await ask(fields, await assert({ client_id }, {}, rs))).status).toBe(200)
   })
 
+  const late: Record<string, () => Json> = {
+    'behind, so it expired nine seconds ago': () => ({ exp: seconds() - 9 }),
+    'behind, with a fraction of a second': () => ({ exp: seconds() - 9.9995 }),
+    'ahead, so it begins in ten seconds': () => ({ nbf: seconds() + 10, iat: seconds() + 10 }),
+    'ahead, so it expires in an hour and ten seconds': () => ({ exp: seconds() + 3610 }),
+  }
+  test.each(Object.keys(late))('CMD-09 with a clock that is %s', async name => {
+    const client = keyed()
+    const [fields, before] = [await codeOf(client), await unused()]
+    await app.events()
+    const { status, body } = await ask(fields, await assert(client, late[name]?.()))
+    expect([status, body.token_type, await unused()]).toEqual([200, 'Bearer', before + 1])
+    const events = (await app.events()).map(({ type }) => type)
+    expect(events).toEqual(['user.login', 'session.created', 'token.issued'])
+  })
+
   test('CMD-09 changed keys and methods ask for consent again', async () => {
     const client = keyed()
     const { browser } = await logIn(client)
@@ -150,9 +166,10 @@ describe('CMD-10 an assertion is refused', () => {
     'no issuer': () => ({ iss: undefined }),
     'no expiry': () => ({ exp: undefined }),
     'an expiry that has passed': () => ({ exp: seconds() - 11 }),
-    'an expiry in more than an hour': () => ({ exp: seconds() + 3601 }),
+    'an expiry that passed as long ago as the clocks may differ': () => ({ exp: seconds() - 10 }),
+    'an expiry in more than an hour': () => ({ exp: seconds() + 3611 }),
     'a text as expiry': () => ({ exp: '9999999999' }),
-    'a beginning in the future': () => ({ nbf: seconds() + 60 }),
+    'a beginning in the future': () => ({ nbf: seconds() + 11 }),
     'no id': () => ({ jti: undefined }),
     'an empty id': () => ({ jti: '' }),
     'a number as id': () => ({ jti: 1 }),
@@ -249,6 +266,20 @@ describe('CMD-10 an assertion is refused', () => {
     app.clock.advance(5 * MINUTE + 12 * SECOND)
     await sweep(app.context)
     expect(await unused()).toBe(0)
+  })
+
+  test('CMD-10 again after it has expired, while the clocks may differ', async () => {
+    const mine = keyed()
+    const signed = await assert(mine)
+    expect((await ask(await codeOf(mine), signed)).status).toBe(200)
+    app.clock.advance(5 * MINUTE + 10 * SECOND - 1)
+    await sweep(app.context)
+    const code = await codeOf(mine)
+    await app.events()
+    const again = await ask(code, signed)
+    expect([again.status, again.body.error, await unused()]).toEqual([401, 'invalid_client', 1])
+    expect(await app.events()).toEqual([])
+    expect((await ask(code, await assert(mine))).status).toBe(200)
   })
 
   test('CMD-10 at the introspection endpoint, and of a client that an administrator registered', async () => {
