@@ -1,4 +1,3 @@
-import { eq, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
@@ -24,24 +23,19 @@ export const findSecretHash = async (
   client_id: string,
   within?: OrganizationId,
 ): Promise<SecretHash | null | undefined> => {
-  const { clients } = q.tables
-  const { organization_id, type, secret_hash } = clients
-  const [found] = await q
-    .select({ organization_id, type, secret_hash })
-    .from(clients)
-    .where(eq(clients.client_id, client_id))
+  const [found] = await q.rows(
+    'SELECT organization_id, type, secret_hash FROM clients WHERE client_id = $1',
+    client_id,
+  )
   if (!found) return undefined
-  return found.type === 'confidential' && found.organization_id === within ? found.secret_hash : null
+  const [organization_id, type, secret_hash] = found as [OrganizationId, string, SecretHash | null]
+  return type === 'confidential' && organization_id === within ? secret_hash : null
 }
 
 /** True when the organization has a row. */
-export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> => {
-  const { organizations } = q.tables
-  return (
-    (await q.select({ id: organizations.id }).from(organizations).where(eq(organizations.id, id))).length > 0
-  )
-}
+export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> =>
+  (await q.rows('SELECT 1 FROM organizations WHERE id = $1', id)).length > 0
 
 /** True when a table has a row. */
 export const hasRows = async (q: Queries, name: 'logouts' | 'webhooks'): Promise<boolean> =>
-  (await q.select({ one: sql`1` }).from(q.tables[name]).limit(1)).length > 0
+  (await q.rows(`SELECT 1 FROM ${name} LIMIT 1`)).length > 0

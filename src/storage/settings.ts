@@ -1,16 +1,11 @@
-import { eq, sql } from 'drizzle-orm'
-import { prepared, type Queries, type Transaction } from './store.ts'
-
-const select = prepared((q, { settings }) =>
-  q
-    .select({ value: settings.value })
-    .from(settings)
-    .where(eq(settings.name, sql.placeholder('name'))),
-)
+import { eq } from 'drizzle-orm'
+import type { Queries, Transaction } from './store.ts'
 
 /** Returns the value stored by `putSetting`; undefined when the name has no value. */
-export const getSetting = async <T>(q: Queries, name: string): Promise<T | undefined> =>
-  (await select(q, { name }))[0]?.value as T | undefined
+export const getSetting = async <T>(q: Queries, name: string): Promise<T | undefined> => {
+  const [row] = await q.rows('SELECT value FROM settings WHERE name = $1', name)
+  return row && JSON.parse(String(row[0]))
+}
 
 /** Stores a setting of the server as JSON and replaces its earlier value. `now` is in milliseconds. */
 export const putSetting = async (

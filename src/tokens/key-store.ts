@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, lte, sql } from 'drizzle-orm'
+import { and, eq, isNull, lte, sql } from 'drizzle-orm'
 import type { KeyId } from '#src/lib/ids.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -10,11 +10,27 @@ import type { Tables } from '#src/storage/tables.ts'
  */
 export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
 
+type Times = [created: number, active: number, retired: number | null, expires: number | null]
+
 /** Returns all keys in the order in which they begin to sign. */
 export const listKeys = async (q: Queries): Promise<KeyRow[]> => {
-  const { signing_keys } = q.tables
-  const rows = await q.select().from(signing_keys).orderBy(asc(signing_keys.active_at), asc(signing_keys.id))
-  return rows as KeyRow[]
+  const rows = await q.rows(
+    `SELECT id, alg, public_jwk, private_key, created_at, active_at, retired_at, expires_at
+      FROM signing_keys ORDER BY active_at, id`,
+  )
+  return rows.map(([id, alg, public_jwk, private_key, ...times]) => {
+    const [created_at, active_at, retired_at, expires_at] = times as Times
+    return {
+      id: id as KeyId,
+      alg: alg as SigningAlg,
+      public_jwk: JSON.parse(String(public_jwk)),
+      private_key: Buffer.from(private_key as Uint8Array),
+      created_at,
+      active_at,
+      retired_at,
+      expires_at,
+    }
+  })
 }
 
 /** Stores a signing key. */

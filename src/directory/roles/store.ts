@@ -29,17 +29,15 @@ const ADMIN: RoleId = 'role_admin'
  * Returns 2 for two or more.
  */
 export const countAdmins = async (q: Queries): Promise<number> => {
-  const { group_members, group_roles, user_roles } = q.tables
   const [direct, inherited] = await Promise.all([
-    q.select({ id: user_roles.user_id }).from(user_roles).where(eq(user_roles.role_id, ADMIN)).limit(2),
-    q
-      .selectDistinct({ id: group_members.user_id })
-      .from(group_roles)
-      .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
-      .where(eq(group_roles.role_id, ADMIN))
-      .limit(2),
+    q.rows('SELECT user_id FROM user_roles WHERE role_id = $1 LIMIT 2', ADMIN),
+    q.rows(
+      `SELECT DISTINCT m.user_id FROM group_roles g JOIN group_members m ON m.group_id = g.group_id
+        WHERE g.role_id = $1 LIMIT 2`,
+      ADMIN,
+    ),
   ])
-  return Math.min(new Set([...direct, ...inherited].map(({ id }) => id)).size, 2)
+  return Math.min(new Set([...direct, ...inherited].flat()).size, 2)
 }
 
 /**

@@ -8,7 +8,13 @@ export type Link = Tables['links']['$inferSelect']
 
 /** Stores a single-use link. */
 export const insertLink = async (tx: Transaction, link: Link): Promise<void> => {
-  await tx.insert(tx.tables.links).values(link)
+  const permissions = link.permissions && JSON.stringify(link.permissions)
+  await tx.rows(
+    `INSERT INTO links (link_hash, kind, user_id, email, permissions, organization_id, created_at, expires_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    ...[link.link_hash, link.kind, link.user_id, link.email, permissions],
+    ...[link.organization_id, link.created_at, link.expires_at],
+  )
 }
 
 interface LinkKey {

@@ -57,7 +57,15 @@ export const postgresQueries = (run: Run): Queries => {
     },
   }
   const builder = new PgDatabase(dialect, session as unknown as PgSession, undefined)
-  return Object.assign(builder as unknown as Queries, { tables: postgresTables, engine: 'postgres' as const })
+  return Object.assign(builder as unknown as Queries, {
+    rows: async (text: string, ...values: unknown[]) => {
+      const answer = await run(text, checked(values))
+      const isNumber = answer.columns?.map(({ type }) => NUMBERS.has(type)) ?? []
+      return answer.map(row => row.map((value, i) => (value !== null && isNumber[i] ? Number(value) : value)))
+    },
+    tables: postgresTables,
+    engine: 'postgres' as const,
+  })
 }
 
 const reader = (

@@ -84,11 +84,15 @@ export const sqliteQueries = (db: Connection, guard: () => void): Queries & { fi
     session as unknown as SQLiteSession<'async', unknown, Record<string, never>, Record<string, never>>,
     undefined,
   )
+  const rows: Queries['rows'] = async (text, ...values) => {
+    guard()
+    return statementOf(text).values(...values)
+  }
   const finalize = () => {
     for (const statement of statements.values()) statement.finalize()
     statements.clear()
   }
-  return Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const, finalize })
+  return Object.assign(builder, { rows, tables: sqliteTables, engine: 'sqlite' as const, finalize })
 }
 
 const reader = (

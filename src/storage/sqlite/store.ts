@@ -1,5 +1,4 @@
 import { Database } from 'bun:sqlite'
-import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
@@ -199,7 +198,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     onChange: listener => void listeners.push(listener),
     ready: async () => {
       try {
-        await reads.select({ one: sql`1` }).from(reads.tables.settings).limit(1)
+        await reads.rows('SELECT 1 FROM settings LIMIT 1')
         if (failing) await probe()
         return true
       } catch {

@@ -1,0 +1,127 @@
+/**
+ * The constant statements of every start (`rows` in src/storage/store.ts) find and store the same as
+ * drizzle's, which takes its columns from src/storage/tables.ts.
+ */
+import { expect, test } from 'bun:test'
+import { countAdmins } from '#src/directory/roles/store.ts'
+import { insertLink } from '#src/directory/users/link-store.ts'
+import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { findSecretHash, hasOrganization, hasRows } from '#src/operations/start-store.ts'
+import { getSetting } from '#src/storage/settings.ts'
+import { listKeys } from '#src/tokens/key-store.ts'
+import { freshStore } from '#test/support/store.ts'
+import { clientRow, groupRow, holderRow, organizationRow, roleRow, userRow } from './rows.ts'
+
+test('rows: numbers are numbers, JSON is text, bytes are bytes, and null is null', async () => {
+  const store = await freshStore()
+  const key = { id: newId('key', 1), alg: 'ES256', public_jwk: { x: 'a' }, created_at: 1, active_at: 2 ** 42 }
+  const rows = await store.write(async tx => {
+    await tx.insert(tx.tables.signing_keys).values({ ...key, private_key: Buffer.from([0, 255]) })
+    return tx.rows(
+      'SELECT active_at, public_jwk, private_key, retired_at FROM signing_keys WHERE alg = $1 AND active_at > $2',
+      ...['ES256', 2],
+    )
+  })
+  expect(rows).toHaveLength(1)
+  const [active_at, public_jwk, private_key, retired_at] = rows[0] ?? []
+  expect([active_at, public_jwk, retired_at]).toEqual([2 ** 42, '{"x":"a"}', null])
+  expect([...(private_key as Uint8Array)]).toEqual([0, 255])
+})
+
+test('rows: a statement outside a transaction is refused', async () => {
+  const store = await freshStore()
+  const tx = await store.write(async tx => tx)
+  await expect(tx.rows('SELECT 1')).rejects.toMatchObject({ code: 'temporarily_unavailable' })
+})
+
+test('getSetting', async () => {
+  const store = await freshStore()
+  const value = { text: 'é "\\', list: [1, null, true] }
+  await store.write(tx => tx.insert(tx.tables.settings).values({ name: 'a', value, updated_at: 1 }))
+  expect(await store.read(q => getSetting<unknown>(q, 'a'))).toEqual(value)
+  expect(await store.read(q => getSetting<unknown>(q, 'b'))).toBeUndefined()
+})
+
+test('listKeys: all columns, in the order in which the keys begin to sign', async () => {
+  const store = await freshStore()
+  const common = { alg: 'RS256' as const, public_jwk: { n: 'a', e: 'AQAB' }, created_at: 1 }
+  const keys = [
+    { active_at: 9, retired_at: null, expires_at: null },
+    { active_at: 2, retired_at: 2 ** 42, expires_at: 8 },
+    { active_at: 2, retired_at: 7, expires_at: 8 },
+  ].map((times, i) => ({ id: `key_${i}` as const, ...common, private_key: Buffer.from([i, 255]), ...times }))
+  await store.write(tx => tx.insert(tx.tables.signing_keys).values(keys))
+  const found = await store.read(listKeys)
+  expect(found.map(({ id }) => id)).toEqual(['key_1', 'key_2', 'key_0'])
+  expect(found.toSorted((x, y) => (x.id < y.id ? -1 : 1))).toEqual(keys)
+})
+
+test('findSecretHash, hasOrganization and hasRows', async () => {
+  const store = await freshStore()
+  const [organization, other] = [organizationRow('one'), organizationRow('two')]
+  const secret_hash = hashSecret('secret')
+  await store.write(async tx => {
+    const { clients, organizations } = tx.tables
+    expect(await hasRows(tx, 'webhooks')).toBe(false)
+    await tx.insert(organizations).values([organization, other])
+    const confidential = {
+      ...clientRow(organization.id, 'service'),
+      type: 'confidential' as const,
+      secret_hash,
+    }
+    await tx.insert(clients).values([clientRow(organization.id, 'app'), confidential])
+  })
+  const hashOf = (client_id: string, within: typeof organization.id) =>
+    store.read(q => findSecretHash(q, client_id, within))
+  expect(await hashOf('service', organization.id)).toBe(secret_hash)
+  expect(await hashOf('service', other.id)).toBeNull()
+  expect(await hashOf('app', organization.id)).toBeNull()
+  expect(await hashOf('nobody', organization.id)).toBeUndefined()
+  expect(await store.read(q => hasOrganization(q, organization.id))).toBe(true)
+  expect(await store.read(q => hasOrganization(q, newId('org', 1)))).toBe(false)
+})
+
+test('countAdmins: each user once, directly or through a group, and 2 for more than two', async () => {
+  const store = await freshStore()
+  const role = { ...roleRow(DEFAULT_ORGANIZATION, 'admin'), id: 'role_admin' as const }
+  const group = groupRow(DEFAULT_ORGANIZATION, 'staff')
+  const counts = await store.write(async tx => {
+    const t = tx.tables
+    await tx.insert(t.users).values(['ann', 'ben', 'cleo'].map(name => userRow(DEFAULT_ORGANIZATION, name)))
+    await tx.insert(t.roles).values(role)
+    await tx.insert(t.groups).values(group)
+    await tx.insert(t.group_roles).values({ group_id: group.id, role_id: role.id })
+    const none = await countAdmins(tx)
+    const after: number[] = []
+    for (const user of await tx.select().from(t.users)) {
+      await tx.insert(t.group_members).values({ group_id: group.id, user_id: user.id })
+      after.push(await countAdmins(tx))
+      const [stored] = await tx.select().from(t.roles)
+      if (stored) await tx.insert(t.user_roles).values(holderRow(user, stored))
+      after.push(await countAdmins(tx))
+    }
+    return [none, ...after]
+  })
+  expect(counts).toEqual([0, 1, 1, 2, 2, 2, 2])
+})
+
+test('insertLink: all columns', async () => {
+  const store = await freshStore()
+  const common = { organization_id: DEFAULT_ORGANIZATION, created_at: 1, expires_at: 2 ** 42 }
+  const links = [
+    { ...common, kind: 'set_up' as const, user_id: null, email: null, permissions: null },
+    {
+      ...common,
+      kind: 'sign_in' as const,
+      user_id: newId('usr', 1),
+      email: 'a@b.c',
+      permissions: ['"', '*'],
+    },
+  ].map((link, i) => ({ link_hash: hashSecret(`token ${i}`), ...link }))
+  await store.write(async tx => {
+    for (const link of links) await insertLink(tx, link)
+  })
+  const stored = await store.read(async q => q.select().from(q.tables.links).orderBy(q.tables.links.kind))
+  expect(stored).toEqual(links)
+})
