@@ -142,7 +142,7 @@ const homeOf = ({ post_logout_redirect_uris, redirect_uris }: Client): string | 
   [...post_logout_redirect_uris, ...redirect_uris].flatMap(uri => webOriginOf(uri) ?? [])[0]?.concat('/')
 
 const confirmation = async (context: Context, logout: Logout): Promise<Response> => {
-  const { call, parameters, logins } = logout
+  const { call, parameters, hint, client, logins } = logout
   const holder = loginHash(context, call.request)
   const [login, ...others] = logins
   if (!login || !holder) return goodbye(context, logout)
@@ -153,7 +153,8 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
       action: PATH,
       csrf_token: issueCsrf(context, 'logout', holder, 'logout'),
       ...(others.length === 0 && { user: pageUserOf(login) }),
-      fields: pick(parameters, kept),
+      // The form omits the hint, so it has to name the client that a verified hint names.
+      fields: { ...pick(parameters, kept), ...(hint && client && { client_id: client.client_id }) },
       cancel_url: '/account',
     },
     { locale: call.locale },

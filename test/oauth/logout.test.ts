@@ -132,6 +132,40 @@ describe('with a valid id_token_hint', () => {
     expect(await isAskedToLogIn(elsewhere)).toBe(false)
   })
 
+  const sent = { post_logout_redirect_uri: GOODBYE, state: 's' }
+
+  test('O-68 after the confirmation the browser returns to the client that only the hint names', async () => {
+    const { tokens } = await shopping('alice')
+    const { browser, tokens: own } = await shopping('bob')
+    const page = await browser.get(logoutUrl({ id_token_hint: tokens.id_token, ...sent }))
+    expect(page.forms[0]?.fields).toMatchObject({ client_id: 'shop', ...sent })
+    expect(await events()).toEqual([revoked(alice, sessionOf(tokens))])
+    expect((await browser.submit(page)).location).toBe(`${GOODBYE}&state=s`)
+    expect(await events()).toEqual([loggedOut(bob), revoked(bob, sessionOf(own))])
+    expect(await isAskedToLogIn(browser)).toBe(true)
+  })
+
+  test('O-68 a hint that is not verified, or names another client, leads to no URI of the shop', async () => {
+    const { tokens } = await shopping('alice')
+    const { id_token } = await grantTokens(app, other, alice)
+    const [header, , signature] = tokens.id_token.split('.')
+    const claims = Buffer.from(JSON.stringify({ ...claimsOf(id_token), aud: 'shop' })).toString('base64url')
+    const hints: [string, string | undefined][] = [
+      [`${header}.${claims}.${signature}`, undefined],
+      [tokens.access_token, undefined],
+      [id_token, 'other'],
+    ]
+    for (const [id_token_hint, client_id] of hints) {
+      const { browser, tokens: own } = await shopping('bob')
+      const page = await browser.get(logoutUrl({ id_token_hint, ...sent }))
+      expect(page.forms[0]?.fields.client_id).toBe(client_id)
+      await app.events()
+      const done = await browser.submit(page)
+      expect([done.status, done.location]).toEqual([200, undefined])
+      expect(await events()).toEqual([loggedOut(bob), revoked(bob, sessionOf(own))])
+    }
+  })
+
   test('H-34 a hint from before a later login of this browser asks, and one of another user’s session ends nothing', async () => {
     const { browser, tokens } = await shopping('alice')
     await browser.submit(await browser.get('/oauth/logout'))
