@@ -20,6 +20,7 @@ import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
+import { listLogins } from '#src/sessions/logins.ts'
 import { listRemembered } from '#src/sessions/remembered-store.ts'
 import { frameOf, loginUrlOf, noticeOf } from './frame.ts'
 import { listOwnEvents } from './store.ts'
@@ -172,10 +173,13 @@ export const postDelete =
     if (foldIdentifier(form.get('username') ?? '') !== username_fold)
       return dataPage(context, call, viewer, 'username')
     await deleteUser(context, id, { actor: { id, email }, client_info: call })
-    const { config, cookies } = context
-    return withCookies(seeOther(`/account/deleted?organization=${slug}`), [
-      clearCookie(config, cookies.login),
-    ])
+    const { config, cookies, store } = context
+    const others = await store.read(q => listLogins(context, q, viewer.login_hash))
+    const isLast = others.length === 0
+    return withCookies(
+      seeOther(`/account/deleted?organization=${slug}`),
+      isLast ? [clearCookie(config, cookies.login)] : [],
+    )
   }
 
 export const getDeleted =

@@ -291,6 +291,21 @@ describe('deletion', () => {
     expect((await browser.submit(page, { username: user.username }, '/account/data/delete')).status).toBe(403)
   })
 
+  test('keeps another user of the same browser signed in', async () => {
+    const { user: other, browser } = await signedIn()
+    const user = await addUser(app, `user${++users}`, { organization_id: acme.id })
+    await signIn(browser, await browser.get('/account?organization=acme'), user.username)
+    const page = await shown(browser, '/account/data?organization=acme', 'Your data')
+    const cookie = browser.cookies.get('gatehouse_login_8080')
+    await app.events()
+    const done = await browser.submit(page, { username: user.username }, '/account/data/delete')
+    expect([done.status, done.location]).toEqual([303, '/account/deleted?organization=acme'])
+    expect(await types()).toEqual([['user.deleted', {}]])
+    expect((await app.admin('GET', `/users/${user.id}`)).status).toBe(404)
+    expect(browser.cookies.get('gatehouse_login_8080')).toBe(cookie)
+    expect((await browser.get('/account')).html).toContain(other.username)
+  })
+
   test('is refused to administrators', async () => {
     const { user, browser, page } = await start({ roles: ['admin'] })
     expect(page.html).toContain('another administrator')
