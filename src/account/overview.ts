@@ -1,5 +1,4 @@
 import type { Context } from '#src/context.ts'
-import { findOrganization } from '#src/directory/organizations/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
@@ -64,12 +63,11 @@ export const postAccountLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { login, login_hash } = await openAnyForm(context, call)
-    const organization = await findOrganization(context.store, login.organization_id)
     await context.store.write(async tx =>
       logOut(context, tx, await listLogins(context, tx, login_hash), call),
     )
     const { config, cookies } = context
-    return withCookies(seeOther(`/account/signed-out?organization=${organization?.slug}`), [
+    return withCookies(seeOther(`/account/signed-out?organization=${login.organization_slug}`), [
       clearCookie(config, cookies.login),
     ])
   }

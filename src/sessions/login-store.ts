@@ -35,7 +35,7 @@ const selectLogins = prepared((q, { logins, users, organizations }) =>
       password_temporary: users.password_temporary,
       password_changed_at: users.password_changed_at,
       passkey_declined_at: users.passkey_declined_at,
-      organization_name: sql<string>`${organizations.display_name}`.as('organization_name'),
+      organization_slug: organizations.slug,
     })
     .from(logins)
     .innerJoin(users, eq(users.id, logins.user_id))

@@ -221,7 +221,7 @@ describe('the logins of a browser', () => {
     const list = (hash: typeof after) => read(q => listLogins(context, q, hash))
     expect(await list(before)).toEqual([])
     expect(await list(after)).toMatchObject([
-      { id: second, username: 'bob', enabled: false, organization_name: expect.any(String) },
+      { id: second, username: 'bob', enabled: false, organization_slug: 'default' },
       { id: first, username: 'alice', enabled: true, amr: ['pwd'], acr: '1' },
     ])
     app.clock.advance(DAY - HOUR)
