@@ -5,7 +5,7 @@ import type { MasterKey } from '#src/lib/master-key.ts'
 import type { Family } from '#src/lib/metrics.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { addCounts, type Counts } from './statistics-store.ts'
-import { insertEvent } from './store.ts'
+import { insertEvents } from './store.ts'
 import type { EventType, TargetType } from './types.ts'
 
 /**
@@ -85,15 +85,7 @@ export type EventText = [
 export const macOf = (master: MasterKey, event: EventText): string =>
   new Bun.CryptoHasher('sha256', master.derive('event')).update(JSON.stringify(event)).digest('base64url')
 
-/** Writes an event in the transaction of the change that it records: neither exists without the other. */
-export const record = async (context: Core, tx: Transaction, event: NewEvent): Promise<void> => {
-  const now = context.clock.now()
-  tx.after(() => {
-    const { metrics } = context.store
-    metrics.count(EVENTS, event.type)
-    if (event.type === 'token.issued') metrics.count(TOKENS, String(event.metadata?.grant_type))
-    else if (event.type === 'token.refreshed') metrics.count(TOKENS, 'refresh_token')
-  })
+const rowOf = ({ master }: Core, event: NewEvent, now: number) => {
   const row = {
     // The id contains the millisecond of `timestamp`, even after the clock has stepped back, because
     // `findEvent` derives the time from the id.
@@ -116,7 +108,32 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
         : (event.subject_id ?? null),
   }
   const stored = { ...row, metadata: JSON.stringify(row.metadata) }
-  await tx.later(insertEvent(tx, { ...row, mac: macOf(context.master, Object.values(stored) as EventText) }))
-  const count = counted[event.type]
-  if (count) addCounts(tx, event.organization_id, now, { [count]: 1, ...event.active })
+  return { ...row, mac: macOf(master, Object.values(stored) as EventText) }
+}
+
+/** Writes an event in the transaction of the change that it records: neither exists without the other. */
+export const record = (context: Core, tx: Transaction, event: NewEvent): Promise<void> =>
+  recordAll(context, tx, [event])
+
+/** Records several events of one change, in their order. One statement for three costs less than three. */
+export const recordAll = async (
+  context: Core,
+  tx: Transaction,
+  events: readonly NewEvent[],
+): Promise<void> => {
+  const now = context.clock.now()
+  const { metrics } = context.store
+  tx.after(() => {
+    for (const { type, metadata } of events) {
+      metrics.count(EVENTS, type)
+      if (type === 'token.issued') metrics.count(TOKENS, String(metadata?.grant_type))
+      else if (type === 'token.refreshed') metrics.count(TOKENS, 'refresh_token')
+    }
+  })
+  const rows = events.map(event => rowOf(context, event, now))
+  await tx.later(insertEvents(tx, rows))
+  for (const { type, organization_id, active } of events) {
+    const count = counted[type]
+    if (count) addCounts(tx, organization_id, now, { [count]: 1, ...active })
+  }
 }

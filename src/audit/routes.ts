@@ -5,6 +5,7 @@ import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
 import { followEvents } from './event-streams.ts'
+import { countAllEvents, countEvents, eventKeyset, findEvent, listEvents } from './list-store.ts'
 import {
   AuditEvent,
   EventList,
@@ -16,7 +17,6 @@ import {
   Statistics,
 } from './schema.ts'
 import { readCounts } from './statistics-store.ts'
-import { countAllEvents, countEvents, eventKeyset, findEvent, listEvents } from './store.ts'
 
 const NOTHING = { logins: 0, failed_logins: 0, new_users: 0, active_users: 0, tokens: 0 }
 

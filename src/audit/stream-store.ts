@@ -1,7 +1,8 @@
 import { type AnyColumn, and, asc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
-import { type EventRow, visibleEvents } from './store.ts'
+import { visibleEvents } from './list-store.ts'
+import type { EventRow } from './store.ts'
 
 /**
  * `seq` is the number up to which no further event can appear. `next.seq` replaces it when all transactions

@@ -1,29 +1,7 @@
 import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
-import type { SecretHash } from '#src/lib/secrets.ts'
 import { isDynamic, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
-
-const consentsOf = prepared((q, { consents, logins }) =>
-  q
-    .select({ user_id: consents.user_id, scopes: consents.scopes })
-    .from(logins)
-    .innerJoin(
-      consents,
-      and(
-        eq(consents.user_id, logins.user_id),
-        eq(consents.client_id, sql.placeholder('client_id')),
-        gte(consents.updated_at, sql.placeholder('since')),
-      ),
-    )
-    .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
-)
-
-/** Lists the scopes that the users of this browser have granted to the client since `since` (ms). */
-export const listConsents = (
-  q: Queries,
-  key: { browser_hash: SecretHash; client_id: string; since: number },
-): Promise<{ user_id: UserId; scopes: readonly string[] }[]> => consentsOf(q, key)
+import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /**
  * Adds the scopes to those that the user has granted to the client since `since` (ms), so that the user is

@@ -6,7 +6,7 @@ import { settingsOf } from '#src/directory/organizations/settings.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import { missingAttributes } from '#src/directory/users/attribute-form.ts'
 import { MAX_FACTORS } from '#src/directory/users/factors/service.ts'
-import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
+import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { owesTerms } from '#src/directory/users/terms.ts'
 import type { Call } from '#src/http/call.ts'
@@ -25,13 +25,12 @@ import {
   requiredFactor,
   wantedLevel,
 } from '#src/protocol/oidc/acr.ts'
-import type { Login } from '#src/sessions/login-store.ts'
-import { listLogins } from '#src/sessions/logins.ts'
+import { findLoginsAtClient, type Login } from '#src/sessions/login-store.ts'
 import { listRememberedIn } from '#src/sessions/remembered-store.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import type { CodeLogin } from '#src/tokens/codes.ts'
-import { consentsSince, listConsents } from './consent-store.ts'
+import { consentsSince } from './consent-store.ts'
 import { type BrowserSession, consentScopes, type Flow, type SubjectId } from './flow.ts'
 import type { FirstFactorProof } from './store.ts'
 
@@ -81,22 +80,23 @@ export const listBrowserLogins = async (
   flow: Flow,
 ): Promise<BrowserLogin[]> => {
   const { request, client, organization, pending } = flow
-  const [logins, consents, types, proven, remembered] = await context.store.read(q =>
+  const asking = client?.consent_required ? client : undefined
+  const [logins, proven, remembered] = await context.store.read(q =>
     Promise.all([
-      login_hash ? listLogins(context, q, login_hash) : [],
-      login_hash && client?.consent_required
-        ? listConsents(q, {
+      login_hash
+        ? findLoginsAtClient(q, {
             browser_hash: login_hash,
-            client_id: client.client_id,
-            since: consentsSince(client),
+            now: context.clock.now(),
+            client_id: asking?.client_id ?? '',
+            since: asking ? consentsSince(asking) : 0,
           })
         : [],
-      login_hash ? listFactorTypes(q, login_hash) : [],
       pending?.proof ? findProven(q, flow, pending.proof) : [],
       rememberedIn(context, q, call, flow),
     ]),
   )
   const candidate = async (subject: StepUser, factors: FactorType[]): Promise<BrowserLogin> => {
+    const consented = logins.find(({ user_id }) => user_id === subject.user_id)?.consented
     const isSpared = remembered.has(subject.user_id) && !waits(subject, pending) && isFirstFactor(subject)
     const owes = owedBy(context, flow, subject, factors, isSpared)
     const enrol_due = owes.enrol_due || (request.enrol === true && !pending?.enrolled)
@@ -113,20 +113,13 @@ export const listBrowserLogins = async (
       attributes_due: await owesAttributes(context, organization, subject),
       terms_due: await owesTerms(context, organization, subject.user_id),
       offer_due: await isOfferDue(context, call, flow, subject, factors),
-      has_consented: consents.some(
-        ({ user_id, scopes }) => user_id === subject.user_id && isSubset(consentScopes(flow, held), scopes),
-      ),
+      has_consented: consented !== undefined && isSubset(consentScopes(flow, held), consented),
     }
   }
   const waiting = await Promise.all(proven.map(({ subject, factors }) => candidate(subject, factors)))
   const begun = logins
     .filter(login => login.organization_id === organization.id)
-    .map(login =>
-      candidate(
-        login,
-        types.flatMap(({ user_id, type }) => (user_id === login.user_id ? type : [])),
-      ),
-    )
+    .map(({ factors, consented: _, ...login }) => candidate(login, factors))
   return [...waiting.filter(owesFactor), ...(await Promise.all(begun))]
 }
 

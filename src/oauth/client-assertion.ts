@@ -142,7 +142,8 @@ const organizationOf = async (
       return grant?.client_id === client_id ? grant.organization_id : undefined
     }
     const code = await findCode(context, q, { code: asked.code, client_id })
-    return code && code !== 'burnt' ? (await findSubject(q, code))?.organization_id : undefined
+    const subject = code && code !== 'burnt' ? await findSubject(q, code, asked.code) : undefined
+    return subject === 'burnt' ? undefined : subject?.organization_id
   })
   return organization_id && findOrganization(context.store, organization_id)
 }

@@ -1,4 +1,4 @@
-import { record } from '#src/audit/record.ts'
+import { recordAll } from '#src/audit/record.ts'
 import type { Issuer } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
@@ -8,7 +8,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { accessTokenClaims } from '#src/protocol/oidc/claims.ts'
-import { recordSession } from '#src/sessions/service.ts'
+import { sessionCreated } from '#src/sessions/service.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 import { furtherClaims } from './further-claims.ts'
@@ -56,16 +56,18 @@ export const issuePersonalToken = async (
       ends_by: null,
     }
     await createSession(tx, session)
-    await recordSession(context, tx, { ...session, email })
-    await record(context, tx, {
-      type: 'token.issued',
-      actor: { id: user_id, email },
-      target_id: session_id,
-      target_type: 'session',
-      organization_id,
-      client_info,
-      metadata: { client_id, grant_type, scope },
-    })
+    await recordAll(context, tx, [
+      sessionCreated({ ...session, email }),
+      {
+        type: 'token.issued',
+        actor: { id: user_id, email },
+        target_id: session_id,
+        target_type: 'session',
+        organization_id,
+        client_info,
+        metadata: { client_id, grant_type, scope },
+      },
+    ])
     const roles = await effectiveRoles(tx, user_id)
     const { mapped } = await furtherClaims(tx, client, user_id, scopes, { roles })
     return { user, roles, further: mapped }

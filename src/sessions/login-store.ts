@@ -1,6 +1,7 @@
-import { and, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, gte, inArray, isNull, ne, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
-import type { SecretHash } from '#src/lib/secrets.ts'
+import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
+import type { FactorType } from '#src/protocol/oidc/acr.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { type AuthorizationCode, countRevocations, isRevoked } from '#src/tokens/codes.ts'
@@ -10,40 +11,45 @@ type NewLoginRow = Omit<LoginRow, 'codes_revoked'>
 
 const placeholder = sql.placeholder
 
-const selectLogins = prepared((q, { logins, users, organizations }) =>
+const columnsOf = ({ logins, users, organizations }: Tables) => ({
+  id: logins.id,
+  browser_hash: logins.browser_hash,
+  user_id: logins.user_id,
+  organization_id: logins.organization_id,
+  auth_time: logins.auth_time,
+  signed_in_at: logins.signed_in_at,
+  acr: logins.acr,
+  amr: logins.amr,
+  ip_address: logins.ip_address,
+  user_agent: logins.user_agent,
+  codes_revoked: logins.codes_revoked,
+  created_at: logins.created_at,
+  expires_at: logins.expires_at,
+  username: users.username,
+  email: users.email,
+  email_verified: users.email_verified,
+  first_name: users.first_name,
+  last_name: users.last_name,
+  enabled: users.enabled,
+  password_temporary: users.password_temporary,
+  password_changed_at: users.password_changed_at,
+  passkey_declined_at: users.passkey_declined_at,
+  organization_slug: sql<string>`${organizations.slug}`.as('organization_slug'),
+})
+
+const isCurrent = ({ logins }: Tables) =>
+  and(eq(logins.browser_hash, placeholder('browser_hash')), gt(logins.expires_at, placeholder('now')))
+
+const latestFirst = ({ logins }: Tables) => [desc(logins.signed_in_at), desc(logins.id)]
+
+const selectLogins = prepared((q, tables) =>
   q
-    .select({
-      id: logins.id,
-      browser_hash: logins.browser_hash,
-      user_id: logins.user_id,
-      organization_id: logins.organization_id,
-      auth_time: logins.auth_time,
-      signed_in_at: logins.signed_in_at,
-      acr: logins.acr,
-      amr: logins.amr,
-      ip_address: logins.ip_address,
-      user_agent: logins.user_agent,
-      codes_revoked: logins.codes_revoked,
-      created_at: logins.created_at,
-      expires_at: logins.expires_at,
-      username: users.username,
-      email: users.email,
-      email_verified: users.email_verified,
-      first_name: users.first_name,
-      last_name: users.last_name,
-      enabled: users.enabled,
-      password_temporary: users.password_temporary,
-      password_changed_at: users.password_changed_at,
-      passkey_declined_at: users.passkey_declined_at,
-      organization_slug: organizations.slug,
-    })
-    .from(logins)
-    .innerJoin(users, eq(users.id, logins.user_id))
-    .innerJoin(organizations, eq(organizations.id, logins.organization_id))
-    .where(
-      and(eq(logins.browser_hash, placeholder('browser_hash')), gt(logins.expires_at, placeholder('now'))),
-    )
-    .orderBy(desc(logins.signed_in_at), desc(logins.id)),
+    .select(columnsOf(tables))
+    .from(tables.logins)
+    .innerJoin(tables.users, eq(tables.users.id, tables.logins.user_id))
+    .innerJoin(tables.organizations, eq(tables.organizations.id, tables.logins.organization_id))
+    .where(isCurrent(tables))
+    .orderBy(...latestFirst(tables)),
 )
 
 /** A login with the columns of its user and organization that pages and the next step need. */
@@ -53,7 +59,53 @@ export type Login = Awaited<ReturnType<typeof findLogins>>[number]
 export const findLogins = (q: Queries, browser_hash: SecretHash, now: number) =>
   selectLogins(q, { browser_hash, now })
 
-const selectSubject = prepared((q, { logins, users, organizations }) =>
+const selectLoginsAtClient = prepared((q, tables) => {
+  const { logins, users, organizations, consents, factors } = tables
+  return q
+    .select({ ...columnsOf(tables), scopes: consents.scopes, type: factors.type })
+    .from(logins)
+    .innerJoin(users, eq(users.id, logins.user_id))
+    .innerJoin(organizations, eq(organizations.id, logins.organization_id))
+    .leftJoin(
+      consents,
+      and(
+        eq(consents.user_id, logins.user_id),
+        eq(consents.client_id, placeholder('client_id')),
+        gte(consents.updated_at, placeholder('since')),
+      ),
+    )
+    .leftJoin(factors, eq(factors.user_id, logins.user_id))
+    .where(isCurrent(tables))
+    .orderBy(...latestFirst(tables))
+})
+
+/** A login with the facts about its user that an authorization request needs. */
+export type LoginAtClient = Login & {
+  /** Types of the user's factors, one entry for each factor. */
+  factors: FactorType[]
+  /** Scopes that the user has granted to the client; undefined without a consent. */
+  consented: readonly string[] | undefined
+}
+
+/**
+ * Returns the unexpired logins of a browser, as `findLogins` does, with factors and with the consents to
+ * `client_id` that were given since `since` (ms). One statement reads all three, because on PostgreSQL each
+ * statement is a round trip.
+ */
+export const findLoginsAtClient = async (
+  q: Queries,
+  key: { browser_hash: SecretHash; now: number; client_id: string; since: number },
+): Promise<LoginAtClient[]> => {
+  const found = new Map<LoginId, LoginAtClient>()
+  for (const { scopes, type, ...login } of await selectLoginsAtClient(q, key)) {
+    const known = found.get(login.id) ?? { ...login, factors: [], consented: scopes ?? undefined }
+    if (type !== null) known.factors.push(type)
+    found.set(login.id, known)
+  }
+  return [...found.values()]
+}
+
+const selectSubject = prepared((q, { logins, users, organizations, authorization_codes }) =>
   q
     .select({
       id: users.id,
@@ -68,21 +120,28 @@ const selectSubject = prepared((q, { logins, users, organizations }) =>
       codes_revoked: logins.codes_revoked,
       ip_address: logins.ip_address,
       user_agent: logins.user_agent,
+      burnt_at: authorization_codes.expires_at,
     })
     .from(logins)
     .innerJoin(users, eq(users.id, logins.user_id))
     .innerJoin(organizations, eq(organizations.id, users.organization_id))
+    .leftJoin(
+      authorization_codes,
+      and(eq(authorization_codes.code_hash, placeholder('code_hash')), isNull(authorization_codes.sealed)),
+    )
     .where(and(eq(logins.id, placeholder('login_id')), eq(users.enabled, true))),
 )
 
 /**
  * Returns the enabled user of a code's login, with the organization's settings; undefined when the login has
  * ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each of these
- * may happen.
+ * may happen. Returns `burnt` when the code, as the client sent it, was made unusable: one statement reads
+ * both, because a code flow runs it each time.
  */
-export const findSubject = async (q: Queries, code: AuthorizationCode) => {
-  const [subject] = await selectSubject(q, { login_id: code.login_id })
-  return subject && !isRevoked(code, subject.codes_revoked) ? subject : undefined
+export const findSubject = async (q: Queries, code: AuthorizationCode, sent: string) => {
+  const [subject] = await selectSubject(q, { login_id: code.login_id, code_hash: hashSecret(sent) })
+  if (!subject || isRevoked(code, subject.codes_revoked)) return undefined
+  return subject.burnt_at === null ? subject : 'burnt'
 }
 
 /** Returns a session of this user, active or ended, with the login that it came from. */

@@ -1,4 +1,4 @@
-import { type Actor, hostActor, record } from '#src/audit/record.ts'
+import { type Actor, hostActor, type NewEvent, record } from '#src/audit/record.ts'
 import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
@@ -23,22 +23,17 @@ export interface RevokedBy {
   reason: string
 }
 
-/** Records that a session has begun. */
-export const recordSession = (
-  context: Core,
-  tx: Transaction,
-  { email, ...session }: NewSession & { email: string },
-): Promise<void> =>
-  record(context, tx, {
-    type: 'session.created',
-    actor: { id: session.user_id, email },
-    target_id: session.id,
-    target_type: 'session',
-    organization_id: session.organization_id,
-    client_info: session,
-    metadata: { client_id: session.client_id },
-    subject_id: session.user_id,
-  })
+/** Returns the event of a session that has begun. */
+export const sessionCreated = ({ email, ...session }: NewSession & { email: string }): NewEvent => ({
+  type: 'session.created',
+  actor: { id: session.user_id, email },
+  target_id: session.id,
+  target_type: 'session',
+  organization_id: session.organization_id,
+  client_info: session,
+  metadata: { client_id: session.client_id },
+  subject_id: session.user_id,
+})
 
 /**
  * Revokes the active sessions that match the filter, at most `limit`. Returns their number.

@@ -17,17 +17,20 @@ const selectCode = prepared((q, { authorization_codes: t }) =>
 )
 
 /**
- * Returns the code if it was issued to this client, `burnt` if it was made unusable, undefined for any other
- * text.
+ * Returns the code if it was issued to this client, undefined for any other text. `burnt` is a long code that
+ * was made unusable; `findSubject` finds that of a code that contains its data, which this function only
+ * decrypts.
  */
 export const findCode = async (
   context: Core,
   q: Queries,
   { code, client_id }: { code: string; client_id: string },
 ): Promise<AuthorizationCode | 'burnt' | undefined> => {
+  const opened = openCode(context, code, client_id)
+  if (opened) return opened
   const [row] = await selectCode(q, { code_hash: hashSecret(code) })
   if (row?.sealed === null) return 'burnt'
-  return openCode(context, row?.sealed ?? code, client_id)
+  return row && openCode(context, row.sealed, client_id)
 }
 
 /**

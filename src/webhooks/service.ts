@@ -1,4 +1,4 @@
-import { findEvent } from '#src/audit/store.ts'
+import { findEvent } from '#src/audit/list-store.ts'
 import { lastSeq } from '#src/audit/stream-store.ts'
 import type { EventType } from '#src/audit/types.ts'
 import type { Caller, Context, Core } from '#src/context.ts'

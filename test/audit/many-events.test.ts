@@ -3,12 +3,10 @@ import {
   countAllEvents,
   countEvents,
   type EventFilter,
-  type EventRow,
   eventKeyset,
-  eventsBefore,
   listEvents,
-  removeEvents,
-} from '#src/audit/store.ts'
+} from '#src/audit/list-store.ts'
+import { type EventRow, eventsBefore, removeEvents } from '#src/audit/store.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import type { Store } from '#src/storage/store.ts'

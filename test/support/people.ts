@@ -86,8 +86,10 @@ export const codeRow = async ({ context }: Pick<TestApp, 'context'>, presented: 
   const found = await context.store.read(async q => {
     for (const { client_id } of await q.select().from(q.tables.clients)) {
       const code = await findCode(context, q, { code: presented ?? '', client_id })
-      const user = code && code !== 'burnt' && (await findSubject(q, code))
-      if (user) return { ...code, client_id, user_id: user.id, organization_id: user.organization_id }
+      if (!code || code === 'burnt') continue
+      const user = await findSubject(q, code, presented ?? '')
+      if (user && user !== 'burnt')
+        return { ...code, client_id, user_id: user.id, organization_id: user.organization_id }
     }
     return undefined
   })

@@ -1,4 +1,4 @@
-import { record } from '#src/audit/record.ts'
+import { type NewEvent, recordAll } from '#src/audit/record.ts'
 import type { Context, Locate } from '#src/context.ts'
 import { isAdmitted } from '#src/directory/admission.ts'
 import { noteUse } from '#src/directory/clients/dynamic-store.ts'
@@ -17,7 +17,7 @@ import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { findSessionOf, findSubject } from '#src/sessions/login-store.ts'
 import { newRefreshToken } from '#src/sessions/refresh-tokens.ts'
-import { recordSession, revokeSession } from '#src/sessions/service.ts'
+import { revokeSession, sessionCreated } from '#src/sessions/service.ts'
 import { createSession, extendSession, type NewSession } from '#src/sessions/store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { burnCode, findCode } from '#src/tokens/code-store.ts'
@@ -38,6 +38,8 @@ import { idTokenOf } from './id-token.ts'
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
 type CodeCall = GrantCall<CodeRequest>
 
+const USED = 'The code was used.'
+
 /** Redeems an authorization code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.3 */
 export const authorizationCode: Grant<'authorization_code'> = async (context, call) => {
   const locate = await context.places.open()
@@ -46,7 +48,7 @@ export const authorizationCode: Grant<'authorization_code'> = async (context, ca
   return answer(context, call, redeemed)
 }
 
-type Subject = NonNullable<Awaited<ReturnType<typeof findSubject>>>
+type Subject = Exclude<Awaited<ReturnType<typeof findSubject>>, 'burnt' | undefined>
 type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
 
 /**
@@ -59,8 +61,9 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const now = context.clock.now()
   const code = await findCode(context, tx, { code: request.code, client_id })
   if (!code) return new CredentialError('invalid_grant')
-  if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used.')
-  const user = await findSubject(tx, code)
+  if (code === 'burnt') return new OAuthError('invalid_grant', USED)
+  const user = await findSubject(tx, code, request.code)
+  if (user === 'burnt') return new OAuthError('invalid_grant', USED)
   if (!user) return refuseUsed(context, tx, call, code)
   // A wrong verifier may mean that an attacker has injected a stolen code into the client, so each code gets
   // only one guess. A wrong secret does not use up the code, because the client is authenticated first.
@@ -97,19 +100,16 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   }
   const by = { client_id, grant_type: request.grant_type }
   const active = await markActive(tx, user, now)
-  if (started.isLogin)
-    await record(context, tx, {
-      ...about,
-      type: 'user.login',
-      target_id: user.id,
-      target_type: 'user',
-      client_info: code.client_info ?? user,
-      metadata: { ...by, session_id, amr: code.amr },
-      active,
-    })
-  if (started.row) await recordSession(context, tx, { ...started.row, email: user.email })
-  if (isDynamic(client)) await noteUse(tx, client_id, now)
-  await record(context, tx, {
+  const login: NewEvent = {
+    ...about,
+    type: 'user.login',
+    target_id: user.id,
+    target_type: 'user',
+    client_info: code.client_info ?? user,
+    metadata: { ...by, session_id, amr: code.amr },
+    active,
+  }
+  const issued: NewEvent = {
     ...about,
     type: 'token.issued',
     target_id: session_id,
@@ -117,7 +117,13 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     client_info,
     metadata: { ...by, ...describeTarget(target) },
     ...(!started.isLogin && { active }),
-  })
+  }
+  await recordAll(context, tx, [
+    ...(started.isLogin ? [login] : []),
+    ...(started.row ? [sessionCreated({ ...started.row, email: user.email })] : []),
+    issued,
+  ])
+  if (isDynamic(client)) await noteUse(tx, client_id, now)
   const further = await furtherClaims(tx, client, user.id, target.scopes, { roles, api: target.api })
   return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
 }

@@ -1,7 +1,6 @@
 import { and, asc, eq, lt, sql } from 'drizzle-orm'
 import type { FactorId, UserId } from '#src/lib/ids.ts'
-import type { SecretHash } from '#src/lib/secrets.ts'
-import type { FactorType } from '#src/protocol/oidc/acr.ts'
+
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -19,20 +18,6 @@ const selectFactors = prepared((q, { factors }) =>
 
 /** Returns the factors of a user, the oldest first. */
 export const listFactors = (q: Queries, user_id: UserId): Promise<Factor[]> => selectFactors(q, { user_id })
-
-const selectTypes = prepared((q, { factors, logins }) =>
-  q
-    .select({ user_id: factors.user_id, type: factors.type })
-    .from(logins)
-    .innerJoin(factors, eq(factors.user_id, logins.user_id))
-    .where(eq(logins.browser_hash, placeholder('browser_hash'))),
-)
-
-/** Returns the factor types of the users who are signed in with this browser. */
-export const listFactorTypes = (
-  q: Queries,
-  browser_hash: SecretHash,
-): Promise<{ user_id: UserId; type: FactorType }[]> => selectTypes(q, { browser_hash })
 
 const selectPasskey = prepared((q, { factors }) =>
   q
