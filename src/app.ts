@@ -122,9 +122,9 @@ const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
  * True when a page loads the URL as a part of itself, such as an image, font or stylesheet. Paths with
- * effects refuse such a request. A tenant's CSS may load URLs of this origin when an attribute of the page
- * has a certain value. A load with an effect that the tenant sees, such as a request to the tenant's identity
- * provider, would tell the tenant this value.
+ * effects refuse such a request. A tenant's CSS can make the browser load a URL of this origin only if an
+ * attribute of the page has a certain value. If that load caused something that the tenant can observe, such
+ * as a request to the tenant's identity provider, the tenant would learn the value.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
 const isSubresource = ({ headers }: Request): boolean =>

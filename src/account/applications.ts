@@ -92,7 +92,7 @@ const startOf = (
 /**
  * Withdraws the consent and ends the user's sessions at the application. Without the end of the sessions the
  * application would keep its access, because a refresh does not check the consent. The next login at the
- * application asks for consent again.
+ * application asks for consent if the application needs consent.
  */
 export const postDisconnect =
   (context: Context) =>

@@ -69,7 +69,7 @@ export const postEnrol =
         const kind = translator(call.locale)(`enrol.kind.${factor.type}`)
         const taken = factors.map(({ name }) => name)
         await addFactor(context, tx, user, { ...factor, name: freeName(factor.name ?? kind, taken) }, by)
-        // Recovery codes that the user has saved stay valid.
+        // Only a user without recovery codes gets some: new codes would replace the saved ones.
         const hasCodes = (await countRecoveryCodes(tx, user.id)) > 0
         codes = hasCodes ? undefined : await issueRecoveryCodes(context, tx, user.id)
         const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))

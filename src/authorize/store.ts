@@ -24,10 +24,10 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly choose?: boolean
   /** The name to which a code by mail was sent, as it was typed. */
   readonly code_for?: string | undefined
-  /** Set in a flow without a client whose user wants to add a factor. */
+  /** Set in a flow that has no client and whose user wants to add a factor. */
   readonly enrol?: boolean
   /**
-   * Set in a flow without a client that may use up an invitation: the hash of the invitation's link, and the
+   * Set in a flow that has no client and may use up an invitation: the hash of the invitation's link, and the
    * invited e-mail address.
    */
   readonly invited?: { readonly link_hash: SecretHash; readonly email: string | null }

@@ -319,7 +319,7 @@ export const commands: readonly CommandRow[] = [
   { name: 'webhooks', about: 'receive events in a program of your own' },
   {
     name: 'webhooks listen',
-    about: 'forward new events to a URL until stopped, signed as by a webhook',
+    about: 'forward new events to a URL, signed like webhook deliveries, until stopped',
     options: [
       ['--forward <url>', 'address of your program', undefined, { isMandatory: true }],
       ['--events <type...>', 'event types; * stands for any text; default: all'],

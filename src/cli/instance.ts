@@ -149,8 +149,8 @@ export const finishChange = ({ data_dir }: Config): void => {
 }
 
 /**
- * True when the store has an instance. The check creates no file, but on PostgreSQL it creates missing
- * tables.
+ * True when the store has an instance. The check creates no SQLite file. It applies the missing migrations of
+ * a database that exists; on PostgreSQL they also create missing tables.
  */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false

@@ -17,7 +17,7 @@ export interface TokenOptions {
   output: string
 }
 
-/** Returns the seconds of `--expires-in`. */
+/** Returns the seconds of `--expires-in`. A number without a unit is seconds, as in `expires_in` of OAuth. */
 export const secondsOf = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const [, seconds] = /^([1-9]\d{0,8})s?$/.exec(text) ?? []

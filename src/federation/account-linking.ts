@@ -104,10 +104,10 @@ const refusedAddress = (
 
 /**
  * True when the provider's assertion alone may identify this user: the provider has `trust_email` and has
- * verified the address, and the user has no more permissions than the role `user`. If Gatehouse has not
- * verified the address of the user, the result is true only for a user who has never signed in and has no
- * linked account: otherwise an attacker could register another person's address and wait until that person
- * signs in through a provider.
+ * verified the address, and the user has no more permissions than the role `user`. A provider alone must not
+ * decide who gets more permissions than that. If Gatehouse has not verified the address of the user, the
+ * result is true only for a user who has never signed in and has no linked account: otherwise an attacker
+ * could register another person's address and wait until that person signs in through a provider.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -4,7 +4,10 @@ const SLOT = 10_000
 /** Number of slots of ten seconds: six complete ones and the current one. */
 const SLOTS = 7
 
-/** Keeps the largest value of the last 60 to 70 seconds. Times are milliseconds of a monotonic clock. */
+/**
+ * Keeps the largest value of the last 60 to 70 seconds, because a collector reads the gauge only now and then
+ * and would miss a hold between two reads. Times are milliseconds of a monotonic clock.
+ */
 export const largestOfMinute = () => {
   const slots: { number: number; value: number }[] = []
   return {

@@ -4,6 +4,7 @@ import { dependencies, license, version } from '../../package.json'
 
 /** Entry points of the package; `tsconfig.json` in this folder lists the same ones. */
 const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'logout', 'mcp', 'testing']
+/** Optional peer dependencies, because a service needs only the framework that it uses. */
 const FRAMEWORKS = { elysia: '^1.4.0', hono: '^4.0.0', express: '^4.18.0 || ^5.0.0', fastify: '^5.0.0' }
 
 const manifest = {

@@ -45,8 +45,8 @@ const BATCH = 10
  * other writes between them. When a concurrent change makes a transaction fail, earlier transactions stay,
  * and the error gives the number of their changes. A plan is the rehearsal alone.
  *
- * @throws SeedError with the mistakes of the file; a section that refers to a section with mistakes is
- * skipped. StorageError when another server is still applying a seed
+ * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
+ * checked. StorageError when another server is still applying a seed
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)

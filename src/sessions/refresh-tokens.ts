@@ -24,7 +24,10 @@ const compose = (context: Core, session_id: SessionId, secret: Uint8Array): Secr
   return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
-/** Returns the session of a token with a valid tag, current or used; undefined for any other text. */
+/**
+ * Returns the session of a current or used token, which has a valid tag; undefined for a text without a valid
+ * tag.
+ */
 const sessionOf = (context: Core, token: string): SessionId | undefined => {
   if (token.length !== LENGTH) return undefined
   const bytes = Buffer.from(token, 'base64url')

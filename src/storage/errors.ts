@@ -48,9 +48,10 @@ export const isHeldUp = has(/^55P03$/)
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 
 /**
- * True for a failure that may be temporary. SQLite: the disk is full, read-only or faulty, or another process
- * holds a lock. PostgreSQL: no connection is free, a failover is going on, or somebody is changing passwords
- * or rights.
+ * True for a failure that may be temporary. SQLite: the file cannot be opened, read or written, memory is
+ * short, or another process holds a lock. PostgreSQL: the connection is lost, a transaction conflicted or was
+ * canceled, a lock was not available, connections, memory or disk space are short, a failover is going on,
+ * the server has a fault, or somebody is changing the database, its users, passwords or rights.
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(

@@ -122,7 +122,7 @@ export const tables = (kit: Kit) => {
       'organization_assets',
       {
         organization_id: organization_id(),
-        /** SHA-256 of type and body, 32 hexadecimal digits. */
+        /** First 32 hexadecimal digits of the SHA-256 of type and body. */
         hash: text('hash').notNull(),
         /** File extension in the URL: png, svg, webp, jpg or css. */
         type: text('type').notNull(),
@@ -521,9 +521,9 @@ export const tables = (kit: Kit) => {
         ip_address: text('ip_address').notNull(),
         user_agent: text('user_agent').notNull(),
         /**
-         * Number of the latest revocation of this login's codes, by client ('' for all clients); null before
-         * the first. Revocations are numbered from 1. A code contains the latest number at its issue. A later
-         * revocation for its client or for all clients makes the code invalid.
+         * Maps a client id ('' for all clients) to the number of the latest revocation of this login's codes;
+         * null before the first revocation. Revocations are numbered from 1. A code contains the latest
+         * number at its issue. A later revocation for its client or for all clients makes the code invalid.
          */
         codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
         created_at: created_at(),

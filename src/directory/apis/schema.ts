@@ -180,7 +180,7 @@ export type UpdateApi = z.output<typeof UpdateApi>
 
 export const ApiAnswer = z.object({ ...stored, identifier, ...writable }).meta({
   id: 'Api',
-  description: 'A service that accepts tokens of its own (RFC 8707).',
+  description: 'A service that accepts only tokens issued for it (RFC 8707).',
   example: {
     id: example.api_id,
     ...ordersAnswer,

@@ -27,7 +27,9 @@ const DynamicClientAnswer = z
       ),
     name: z
       .string()
-      .describe('Name that the client gave itself, otherwise a host. Gatehouse does not check the name.'),
+      .describe(
+        'Name that the client gave itself, otherwise the host of a redirect URI, or its scheme when it has no host. Gatehouse does not check the name.',
+      ),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
     created_at: time.describe('Time of the registration; with `document`, of the first consent.'),
     changed_at: time

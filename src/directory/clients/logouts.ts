@@ -49,6 +49,8 @@ const statusOf = ({ done_at, failure }: LogoutRow) => {
   return failure === null ? 'delivered' : 'failed'
 }
 
+// A waiting logout has NEVER while an earlier one of the client waits: only the oldest is sent, so that an
+// application that is down gets one call at a time. An ended logout also has NEVER.
 const logoutItem = (row: LogoutRow): z.output<typeof LogoutItem> => ({
   jti: row.jti,
   user_id: row.user_id,

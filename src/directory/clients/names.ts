@@ -5,7 +5,7 @@ import { fold } from '#src/lib/text.ts'
 import { findClientNames } from './store.ts'
 
 /**
- * Letters, each with the Latin letter that it resembles in common fonts:
+ * Letters and the digits 0 and 1, each with the Latin letter that it resembles in common fonts:
  * https://www.unicode.org/reports/tr39/#Confusable_Detection
  */
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']

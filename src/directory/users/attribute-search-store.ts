@@ -25,7 +25,10 @@ import type { UserRow } from './store.ts'
 /** Filters by attributes: name and value as text. */
 type Values = [name: string, value: string][]
 
-/** A list of users filtered by attributes. The plan as JSON is the cache key of the total. */
+/**
+ * A list of users filtered by attributes. The number of matching users is cached under the plan as JSON
+ * (`counted`).
+ */
 interface AttributePlan extends Plan {
   values: Values
 }

@@ -95,7 +95,8 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
 /**
  * Returns the user before the change, the values that the change would store, and the problems of the change.
  *
- * @throws AppError 403 when the user or the new roles have permissions that the caller lacks, 404
+ * @throws AppError 404 for an unknown user; 403 when the user or the new roles have permissions that the
+ * caller lacks
  */
 export const judgeChange = async (
   q: Queries,

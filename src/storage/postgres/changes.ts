@@ -11,9 +11,10 @@ const MAX_MISSED = 10
 const HEARTBEAT = 1_000
 
 /**
- * Receives the commits of other copies. A transaction notifies its topics on commit; each copy listens on its
- * own connection, which Bun reopens. A copy that misses the echo of its own heartbeat may have lost
- * notifications, so it drops all caches until the echo returns.
+ * Receives the commits of other copies. When a transaction commits, it sends its topics to all copies. Each
+ * copy listens on a connection of its own; Bun reopens a lost one. A copy that gets no echo of its heartbeat
+ * for two intervals may have lost notifications. It then drops all caches at each interval until an echo
+ * arrives.
  */
 export const postgresChanges = async (
   connect: () => SQL,
