@@ -20,6 +20,6 @@ export interface AssertedProfile {
 
 /**
  * Maximum length of `subject` in characters. OpenID Connect allows 255 and SAML 256 (persistent NameID); a
- * subject from a SAML attribute (`attribute:NAME=VALUE`) is longer.
+ * subject from a SAML attribute (`attribute:NAME=VALUE`) may be longer.
  */
 export const MAX_SUBJECT_LENGTH = 1024

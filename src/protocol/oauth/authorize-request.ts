@@ -38,10 +38,10 @@ export type AuthorizeTarget = {
 }
 
 /**
- * A validated authorization request as plain JSON. `scopes` are requested scopes that the client may have,
- * `max_age` is in seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet. With
- * `any_organization`, `organization_id` is only a default: the request names neither organization nor user,
- * and the client serves all organizations.
+ * A validated authorization request as plain JSON. `scopes` are the requested scopes that the client may
+ * have, or `openid` for a request without `scope`. `max_age` is in seconds, `organization_id` is never empty,
+ * and `id_token_hint` is not verified yet. With `any_organization`, `organization_id` is only a default: the
+ * client serves all organizations, and the request has no `organization_id`, `resource` or `id_token_hint`.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'

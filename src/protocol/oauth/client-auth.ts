@@ -24,8 +24,8 @@ export type PresentedClient =
  * Reads client credentials from the Authorization header and the form. Returns undefined when the request
  * identifies no client.
  *
- * @throws OAuthError `invalid_client` for an unreadable header, `invalid_request` for two methods in one
- * request
+ * @throws OAuthError `invalid_client` for an unreadable header or assertion; `invalid_request` for two
+ * methods in one request, for two different client ids, and for a `client_secret` without `client_id`
  */
 export const parseClientAuth = (
   authorization: string | null | undefined,

@@ -26,7 +26,7 @@ const invalid = (text: string) => new OAuthError('invalid_client_metadata', text
 
 type Keys = Pick<Registration, 'jwks' | 'jwks_uri' | 'token_endpoint_auth_signing_alg'>
 
-/** Reads the keys of a document, or the URL of its key set. */
+/** Reads the keys of a document, or the URL of its key set, and the algorithm of the client's assertions. */
 const readKeys = (document: object): Keys => {
   const [jwks, jwks_uri]: unknown[] = [Reflect.get(document, 'jwks'), Reflect.get(document, 'jwks_uri')]
   if (jwks !== undefined && jwks_uri !== undefined)
@@ -101,9 +101,9 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 ]
 
 /**
- * True when a changed document makes earlier consents invalid, because new keys or redirect URIs may belong
- * to another program. After a change of the name or the grant types consents stay valid, because the tokens
- * go to the same program.
+ * True when a changed document makes earlier consents invalid: its redirect URIs, keys or authentication
+ * methods have changed, so the tokens may now go to another program. After a change of the name or the grant
+ * types consents stay valid, because the tokens go to the same program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

@@ -8,7 +8,9 @@ import { OAuthError } from './error.ts'
 export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
 export type AssertionAlg = (typeof assertionAlgs)[number]
 
-/** The keys of a client, one of which signs its assertions: https://www.rfc-editor.org/rfc/rfc7523#section-2.2 */
+/**
+ * The keys of a client, one of which signs its assertions: https://www.rfc-editor.org/rfc/rfc7523#section-2.2
+ */
 export interface ClientKeys {
   /** False for a client that may also use the method `none`. */
   readonly is_required: boolean
@@ -44,10 +46,11 @@ const strip = ({ kty, kid, use, alg, crv, x, y, n, e }: JWK): JWK =>
   JSON.parse(JSON.stringify({ kty, kid, use, alg, crv, x, y, n, e }))
 
 /**
- * Reads a key set. Keys of unsupported algorithms are left out.
+ * Reads a key set. Keys of unsupported algorithms and RSA keys that are too long are left out.
  * https://www.rfc-editor.org/rfc/rfc7517#section-5
  *
- * @throws OAuthError `invalid_client_metadata`, including for a set with a private or symmetric key
+ * @throws OAuthError `invalid_client_metadata` for a value that is no key set, for more than `MAX_KEYS` keys,
+ * and for a set with a private or symmetric key
  */
 export const readKeySet = (value: unknown): JSONWebKeySet => {
   const keys: unknown = Reflect.get(Object(value), 'keys')

@@ -21,8 +21,8 @@ const MAX_URIS = 10
 const MAX_NAME = 128
 
 /**
- * Metadata of a client as registered: https://www.rfc-editor.org/rfc/rfc7591#section-2. Members that the
- * request leaves out, and those that this server does not use, are absent.
+ * Metadata of a client as registered: https://www.rfc-editor.org/rfc/rfc7591#section-2. An optional member is
+ * absent when the request leaves it out. Members that this server does not use are always absent.
  */
 export type Registration = {
   readonly redirect_uris: readonly string[]
@@ -97,8 +97,8 @@ const readRedirectUris = (body: object): readonly string[] => {
  * registered.
  *
  * @param mayAsk whether a dynamic client may ever be given this scope
- * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`
- * (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2)
+ * @throws OAuthError `invalid_redirect_uri` or `invalid_client_metadata`
+ * (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2), and `invalid_scope` for a malformed `scope`
  */
 export const parseRegistration = (body: unknown, mayAsk: (scope: string) => boolean): Registration => {
   if (typeof body !== 'object' || body === null || Array.isArray(body))

@@ -7,8 +7,8 @@ export const CONFIDENTIAL_DYNAMIC = 'dcs_'
 export const TOKEN_DYNAMIC = 'dct_'
 
 /**
- * Id prefixes of clients that registered themselves; each has four characters. Administrators cannot choose
- * an id that begins with one of them, because the id alone tells how a client was registered.
+ * Id prefixes, of four characters each, of clients that registered themselves. Administrators cannot choose
+ * an id that begins with one of these prefixes, because the id alone tells how a client was registered.
  */
 export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_DYNAMIC, TOKEN_DYNAMIC]
 

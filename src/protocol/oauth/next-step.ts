@@ -1,6 +1,9 @@
 import type { Prompt } from './authorize-request.ts'
 
-/** A login of this browser whose user belongs to the requested organization. */
+/**
+ * A login of this browser, or a first factor that was proven in this flow. The user belongs to the requested
+ * organization.
+ */
 export type EligibleLogin = {
   readonly id: string
   readonly user_id: string
@@ -47,8 +50,8 @@ export type FlowFacts<Login extends EligibleLogin> = {
   /** True when the client requires consent. */
   readonly consent_required: boolean
   /**
-   * True for a public client with a private-use scheme. Its identity cannot be verified, so earlier consent
-   * does not count.
+   * True for a public client with a private-use scheme, and for a dynamic client with a loopback redirect
+   * URI. Another program on the device can pose as such a client, so earlier consent does not count.
    */
   readonly always_ask: boolean
   /** The user who gave consent within this flow. */
@@ -109,12 +112,13 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
  * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
- * skipped. A user who asked to choose among the logins (`choose`) gets select_account first. A passkey is
+ * skipped. There are two exceptions to the order: a user who asked to choose among the logins (`choose`) gets
+ * select_account first, and a selected login that is older than `max_age` needs a login again. A passkey is
  * offered only at an authentication within this flow.
  *
  * The login and the second factor come first, so that a person who lacks one of them learns nothing about the
  * account and changes nothing in it. The steps change_password and enrol require an authentication within
- * this flow or just before it, so that a stolen cookie is not enough.
+ * this flow or within `FRESH` seconds, so that a stolen cookie is not enough.
  * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {

@@ -4,8 +4,8 @@ import { OAuthError } from './error.ts'
  * Parameters of one request. `values` holds those that are well-formed, not empty and sent once; only
  * `resource` may be sent several times. An empty parameter counts as omitted
  * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` holds the names of all other parameters,
- * also of empty ones. They are no error yet, because the authorization endpoint validates the redirect URI
- * before it reports a repeated parameter.
+ * also of empty ones; a name that cannot be decoded is listed as ''. Irregular parameters are no error yet,
+ * because the authorization endpoint validates the redirect URI before it reports a repeated parameter.
  */
 export type ParameterMap = {
   readonly values: ReadonlyMap<string, string>

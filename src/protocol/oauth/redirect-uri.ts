@@ -107,11 +107,17 @@ export const withParameters = (
 /** True for a private-use scheme. Any application on the device may claim the scheme and get the answers. */
 export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)
 
-/** Returns the web origin of a registered redirect URI; undefined for the URI of a native application. */
+/**
+ * Returns the web origin of a registered redirect URI. Returns undefined for a private-use scheme and for a
+ * loopback IP address without a port, which only native applications use.
+ */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin
 
-/** Returns the host of a redirect URI; the scheme of a URI without a host, such as `com.example.app:/cb`. */
+/**
+ * Returns the host of a redirect URI, with its port if it has one. Returns the scheme of a URI without a
+ * host, such as `com.example.app:/cb`.
+ */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)
   return url?.host || url?.protocol.replace(/:$/, '') || uri

@@ -1,7 +1,10 @@
 import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
-/** Scopes that belong to the login and to no API. The token for an API keeps those that were granted. */
+/**
+ * Scopes that belong to the login and to no API. A token for an API also contains those of them that were
+ * granted and that the client may still ask for.
+ */
 export const openidScopes: readonly string[] = [
   'openid',
   'profile',
@@ -55,8 +58,8 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 
 /**
  * Returns the API of a token request: the requested one, or the only authorized one when none is requested.
- * Returns undefined when no API is authorized. `authorized` and `requested` are identifiers of APIs. A token
- * is for one API, so that it cannot be replayed at another.
+ * Returns undefined when no API is authorized and none is requested. `authorized` and `requested` are
+ * identifiers of APIs. A token is for one API, so that it cannot be replayed at another.
  *
  * @throws OAuthError `invalid_target` for an API that was not authorized, and when several were authorized
  * and none is requested

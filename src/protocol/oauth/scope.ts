@@ -3,7 +3,7 @@ import { OAuthError } from './error.ts'
 /** Scope of an authorization request without `scope`. */
 export const defaultScopes: readonly string[] = ['openid']
 
-/** Maximum characters of a scope, which is stored with each session and sent in each access token. */
+/** Maximum characters of `scope`, which is stored with each session and sent in each access token. */
 const maxLength = 4096
 const token = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 const tokens = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/

@@ -1,7 +1,7 @@
 /**
  * Authentication context classes, weakest first: `1` one factor (password, link, code by mail or provider),
- * `2` two factors, `phr` phishing-resistant (a passkey, alone or with a password). The name `phr`:
- * https://openid.net/specs/openid-provider-authentication-policy-extension-1_0.html
+ * `2` two factors, `phr` phishing-resistant (a passkey, alone or after another factor). The name `phr`:
+ * https://openid.net/specs/openid-connect-eap-acr-values-1_0.html
  */
 export const acrValues = ['1', '2', 'phr'] as const
 
@@ -48,8 +48,8 @@ export interface RequiredFactor {
 /**
  * Returns what a login still requires. A user with a second factor proves it at every login. A remembered
  * browser replaces the proof, unless the organization requires a passkey or the client's `acr_values` ask for
- * a level. A user whose factors do not reach the required level enrols a factor that reaches it. Existing
- * factors are proven before a factor is added, unless a recovery code stood in for a lost passkey.
+ * `2` or `phr`. A user whose factors do not reach the required level enrols a factor that reaches it.
+ * Existing factors are proven before a factor is added, unless a recovery code stood in for a lost passkey.
  */
 export const requiredFactor = (login: {
   readonly acr: string
@@ -62,7 +62,7 @@ export const requiredFactor = (login: {
   readonly recovered: boolean
   /**
    * True in a remembered browser. The user need not prove the second factor there, unless the client asks for
-   * a factor or the organization requires a passkey.
+   * two factors or a passkey, or the organization requires a passkey.
    */
   readonly remembered: boolean
 }): RequiredFactor => {

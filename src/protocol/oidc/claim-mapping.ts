@@ -18,8 +18,8 @@ export interface MappingSource {
 /** Maximum number of claims of a mapping, because each token request evaluates all of them. */
 export const MAX_CLAIMS = 20
 /**
- * Maximum bytes of the mapped claims of a token as JSON. An access token is sent in a header, and servers
- * such as nginx and Node refuse headers of more than 8 or 16 KiB in total.
+ * Maximum bytes of the mapped claims of a token as JSON. An access token is sent in a header. By default
+ * nginx refuses a header of more than 8 KiB, and Node refuses headers of more than 16 KiB in total.
  */
 const MAX_CLAIM_BYTES = 4096
 
@@ -42,7 +42,7 @@ const reserved = new Set([
   ...['picture', 'website', 'email', 'email_verified', 'gender', 'birthdate', 'zoneinfo', 'locale'],
   ...['phone_number', 'phone_number_verified', 'address', 'updated_at'],
   // Claims of Gatehouse, of https://www.rfc-editor.org/rfc/rfc7800, of https://www.rfc-editor.org/rfc/rfc8693
-  // and of logout tokens
+  // and of https://www.rfc-editor.org/rfc/rfc8417
   ...['org_id', 'sid', 'cnf', 'act', 'may_act', 'events', 'toe', 'txn'],
   // https://www.rfc-editor.org/rfc/rfc7662#section-2.2
   ...['active', 'username', 'token_type'],
@@ -58,7 +58,7 @@ const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name',
 /** Returns the reason why a mapping may not take this claim from this path; undefined when it may. */
 export const mappingProblem = (name: string, from: string): string | undefined => {
   if (!NAME.test(name))
-    return 'The name of a claim has 1 to 128 printable ASCII characters, without spaces or quotes.'
+    return 'The name of a claim has 1 to 128 printable ASCII characters, without spaces, double quotes or backslashes.'
   if (reserved.has(name)) return 'This claim is reserved.'
   if (!PATH.test(from))
     return 'A path is user.attributes.NAME, client.attributes.NAME, user.username, user.email, user.email_verified, user.first_name, user.last_name, groups[].name or roles[].name.'
@@ -95,8 +95,8 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
 /**
  * Returns the mapped claims. A claim is left out when it has no value, or when it would exceed the maximum
  * size together with the claims before it. The token is issued all the same, because one long attribute must
- * not keep its user from signing in. `first` are mapped claims that the token already has; they count towards
- * the size.
+ * not keep its user from signing in. `first` are mapped claims that the token already has: they are not
+ * returned again, and they count towards the size.
  */
 export const mappedClaims = (
   mapping: ClaimMapping,

@@ -86,8 +86,8 @@ export const clientTokenClaims = (
 })
 
 /**
- * Returns the claims of an ID token for `client_id`. `alg` is its signature algorithm; `auth_time` is in
- * seconds.
+ * Returns the claims of an ID token for `client_id`. `alg` is the signature algorithm of the ID token;
+ * `auth_time` is in seconds.
  */
 export const idTokenClaims = (
   token: Issued & {
@@ -131,7 +131,7 @@ export const accessTokenHash = (accessToken: string, alg: SigningAlg): string =>
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-/** Returns the named members whose values are strings. */
+/** Returns name and value of each named member whose value is a string that is not empty. */
 const texts = (from: Readonly<Record<string, unknown>>, names: readonly string[]) =>
   names.flatMap(name => (Object.hasOwn(from, name) && isText(from[name]) ? [[name, from[name]]] : []))
 

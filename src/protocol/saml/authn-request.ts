@@ -43,8 +43,8 @@ const deflate = (text: string): string => Buffer.from(Bun.deflateSync(Buffer.fro
 
 /**
  * Returns the URL of the redirect binding (section 3.4.4.1 of
- * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf). The signature covers the query as
- * sent.
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf). The signature covers the
+ * parameters SAMLRequest, RelayState and SigAlg, encoded as they are sent.
  *
  * @param sign returns the RSA-SHA256 signature in base64; without it the request is unsigned
  */

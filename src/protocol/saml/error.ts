@@ -27,7 +27,10 @@ export type SamlReason =
   | 'old_authentication'
   | 'no_subject'
 
-/** A refused SAML message. `detail` is for the log and limited to 200 characters. */
+/**
+ * A refused SAML message. `detail` is for the log, and that of refused metadata also for the administrator.
+ * It is cut after 200 characters.
+ */
 export class SamlError extends Error {
   override readonly name = 'SamlError'
   readonly reason: SamlReason

@@ -14,8 +14,8 @@ export interface ProviderMetadata {
 }
 
 /**
- * Reads the metadata of one identity provider. Its signature is not verified, because the administrator who
- * uploads it is trusted.
+ * Reads the metadata of one identity provider. The signature of the metadata is not verified, because the
+ * administrator who gives the document or its URL is trusted.
  *
  * @throws SamlError `bad_xml`, or `bad_shape` with a description for the administrator
  */
@@ -76,7 +76,7 @@ const withoutComments = (document: string): string => {
     if (!open) return kept.join('') + document.slice(at)
     const close = open[0] === '<!--' ? '-->' : '?>'
     const end = document.indexOf(close, ignoredMarkup.lastIndex)
-    if (end < 0) throw new SamlError('bad_xml', 'a comment that does not end')
+    if (end < 0) throw new SamlError('bad_xml', 'a comment or processing instruction that does not end')
     kept.push(document.slice(at, open.index))
     at = end + close.length
   }

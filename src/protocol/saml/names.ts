@@ -1,4 +1,4 @@
-/** Namespaces used here, by their prefixes in shape.ts. */
+/** Namespaces of the element names in this folder, by the prefixes that these names have. */
 export const namespaces = {
   samlp: 'urn:oasis:names:tc:SAML:2.0:protocol',
   saml: 'urn:oasis:names:tc:SAML:2.0:assertion',

@@ -95,15 +95,18 @@ const checkIssuer = (element: Element | undefined, { issuer }: Pick<Expected, 'i
 }
 
 /**
- * Checks that the message answers the request of this browser. Without the check an attacker could log
- * another person in to the attacker's account.
+ * Checks that the message answers the request of this browser, or no request when an unsolicited response is
+ * expected. Without the check an attacker could sign another person in to the attacker's account.
  */
 const checkRequest = (in_response_to: string | undefined, request: Expected['request']): void => {
   if (in_response_to === request?.id) return
   throw new SamlError(in_response_to === undefined ? 'unsolicited' : 'wrong_request')
 }
 
-/** Checks that every restriction names this audience. Returns the time at which the conditions end. */
+/**
+ * Checks that there is an audience restriction, that each one names this audience and that the conditions
+ * hold now. Returns the time at which the conditions end.
+ */
 const checkConditions = (conditions: Element | undefined, { audience }: Expected, clock: Now): number => {
   const restrictions = findAll(conditions, 'saml:AudienceRestriction')
   const namesUs = (restriction: Element) =>
@@ -133,7 +136,10 @@ const checkConfirmation = (confirmations: Element[], expected: Expected, clock: 
   throw refusal
 }
 
-/** Returns the time of the authentication and the latest end of the session. */
+/**
+ * Checks the first authentication statement. Returns the time of the authentication and the latest end of the
+ * session.
+ */
 const checkAuthentication = (
   statements: Element[],
   { request }: Expected,

@@ -50,9 +50,9 @@ const outermost: Scope = new Map([['xml', 'http://www.w3.org/XML/1998/namespace'
 
 /**
  * Scans a document once in linear time and accepts only plain XML. It refuses DOCTYPE, processing
- * instructions, comments, CDATA, references other than to characters, names outside ASCII, malformed text,
- * unbound prefixes, relative namespaces, the namespace of XHTML, and anything above `bounds`. Every parser
- * reads an accepted document the same way.
+ * instructions, comments, CDATA, references to entities other than the five of XML, names outside ASCII,
+ * malformed text, duplicate attributes, unbound prefixes, relative namespaces, the namespace of XHTML, and
+ * anything above `bounds` or the maximums in this file. Every parser reads an accepted document the same way.
  *
  * @returns the text of the document element and its elements in document order
  * @throws SamlError `bad_xml`

@@ -4,7 +4,10 @@ import { attributeOf, childrenOf, elementName } from './xml.ts'
 
 /** Maximum characters of a prefix list; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
-/** Content model that allows any foreign elements, except those with the local name of a listed element. */
+/**
+ * Content model that allows any foreign elements, except those with the local name of a listed element. In an
+ * AttributeValue a NameID is allowed, too.
+ */
 const OPEN = 'open'
 const TEXT = 'text'
 
@@ -140,8 +143,8 @@ const hasText = (element: Element): boolean =>
 const isId = /^[A-Za-z_][A-Za-z0-9_.-]{0,255}$/
 
 /**
- * Checks identifiers: `ID` in SAML, `Id` in XML Signature and Encryption, no other spelling and no
- * duplicates. The reference of a signature thus leads to one element only.
+ * Checks identifiers: `ID` in SAML, `Id` in all other elements, no other spelling and no duplicates. The
+ * reference of a signature thus leads to one element only.
  */
 const checkId = (element: Element, ids: Set<string>): void => {
   for (const { name, localName, value } of Array.from(element.attributes)) {

@@ -36,7 +36,8 @@ export const isSigned = (element: Element): boolean => find(element, 'ds:Signatu
  * algorithms, signature of SignedInfo, digest.
  * https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *
- * @throws SamlError `no_certificate`, `bad_algorithm`, `bad_signature`
+ * @throws SamlError `no_certificate`, `unsigned`, `bad_algorithm`, `bad_signature`, and `bad_xml` or
+ * `bad_shape` for octets that cannot be read again
  */
 export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): Element => {
   if (keys.length === 0) throw new SamlError('no_certificate')

@@ -27,8 +27,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Validates the form field `SAMLResponse` in this order: size, base64, UTF-8, plain well-formed XML, shape
- * including the places of signatures, and signatures by pinned keys. Each check relies on the earlier ones.
- * The assertion is then read from the signed octets.
+ * including the places of signatures, signature of the response if it has one, status, and signature of the
+ * assertion, which is decrypted first. Each check relies on the earlier ones. Signatures must be by pinned
+ * keys. The assertion is read from the signed octets.
  *
  * @throws SamlError
  */
@@ -52,7 +53,8 @@ export const openResponse = (encoded: string, trust: ResponseTrust): Opened => {
 
 /**
  * Returns the signed assertion. An assertion without a signature must be covered by the signature of the
- * response; `covered` is then the assertion as read from the octets of the response.
+ * response; `covered` is then the assertion as read, and decrypted if necessary, from the signed octets of
+ * the response.
  */
 const verifiedAssertion = (
   assertion: Element,

@@ -9,7 +9,7 @@ const instant = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z$/
  */
 export const parseTime = (text: string): number => {
   const parts = instant.exec(text)
-  // Date.parse lets 30 February and 25 o'clock roll over, so the result is compared with the text.
+  // Date.parse turns 30 February and 24 o'clock into a later day, so the result is compared with the text.
   const ms = parts ? Date.parse(`${text.slice(0, 19)}Z`) : Number.NaN
   if (Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(text.slice(0, 19)))
     throw new SamlError('bad_time', 'not a time in UTC')
