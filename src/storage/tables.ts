@@ -248,7 +248,7 @@ export const tables = (kit: Kit) => {
           .primaryKey()
           .references(() => users().id, cascade),
         organization_id: organization_id(),
-        /** SHA-256 of user, type and body, 32 hexadecimal digits. */
+        /** First 32 hexadecimal digits of the SHA-256 of user, type and body. */
         hash: text('hash').notNull(),
         /** File extension in the URL: png, jpg or webp. */
         type: text('type').notNull(),

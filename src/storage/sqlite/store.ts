@@ -54,7 +54,10 @@ interface SqliteOptions {
   migrate?: boolean
   /** With false, commits do not wait for the disk, for data that need not survive. */
   durable?: boolean
-  /** Image of a new file that is not durable (temporary.ts); default: one without rows. */
+  /**
+   * Database (`imageOf`) that is written into an empty file when `durable` is false; default: a database
+   * without rows.
+   */
   image?: string | undefined
   /** Maximum pages of the file, to simulate a full disk in tests. */
   max_pages?: number
