@@ -57,9 +57,10 @@ export const retireKeys = async (
 }
 
 /**
- * Retires the active keys of an algorithm now, and publishes them until `expires_at`. Only the controls of
- * development mode do so (`manual-keys.ts`). Keys that begin to sign later stay unchanged, because the new
- * key replaces the active one and not a planned rotation.
+ * Retires the active keys of an algorithm now, and publishes them until `expires_at`. An active key whose
+ * retirement is already planned is skipped. Keys that are published but do not sign yet stay unchanged: the
+ * new key takes over from the active key only, and a planned rotation still happens. Only the controls of
+ * development mode call this function (`manual-keys.ts`).
  */
 export const supersede = async (
   tx: Transaction,

@@ -39,7 +39,7 @@ export const signJwt = async (
   return new SignJWT(claims).setProtectedHeader(header).sign(key)
 }
 
-/** True for a valid signature in canonical base64url, so that a token has exactly one spelling. */
+/** True for a valid signature in canonical base64url, so that a signature has exactly one spelling. */
 export const verifyWith = (key: KeyObject, alg: SigningAlg, input: string, signature: string): boolean => {
   const bytes = Buffer.from(signature, 'base64url')
   return (
