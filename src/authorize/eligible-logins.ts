@@ -133,7 +133,10 @@ const rolesFor = async (
   return new Set(roles.map(({ name }) => name))
 }
 
-/** True for a first factor whose post-login action, such as a new password, waits for the login to begin. */
+/**
+ * True for a first factor with a post-login action, such as a new password, that waits for the login to
+ * begin.
+ */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
