@@ -113,8 +113,8 @@ const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] =
 type Reply = (result: LinkingResult) => Promise<Response | undefined>
 
 /**
- * Decides again with {@link resolveAccount} and returns the answer of `reply` to the result. Completes the
- * login when `reply` returns undefined.
+ * Decides again, with {@link resolveAccount}, to which user the upstream account belongs. `reply` gets the
+ * result and returns the response. When `reply` returns undefined, the login is completed.
  */
 const openLinkingForm = async (
   context: Context,
