@@ -38,12 +38,14 @@ export const expand = (granted: Iterable<string>): Set<Permission> => {
   return held
 }
 
-/** Permissions that every user has, so anyone may grant them. */
+/**
+ * Permissions of the built-in role `user`, which anyone may grant. They concern the user's own account only.
+ */
 const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
 
 /**
- * Returns the permissions of `wanted` that `held` lacks, without those that every user has. Callers must not
- * grant a permission that they lack, and must not act on a user who has a permission that they lack.
+ * Returns the permissions of `wanted` that `held` lacks, except those of the built-in role `user`. Callers
+ * must not grant a permission that they lack, and must not act on a user, role or other object that has one.
  */
 export const exceeding = (held: ReadonlySet<string>, wanted: Iterable<string>): Permission[] =>
   [...expand(wanted)].filter(permission => !held.has(permission) && !free.has(permission))
