@@ -10,7 +10,10 @@ import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
  */
 export const NEVER = Number.MAX_SAFE_INTEGER
 
-/** A row that waits for its delivery. At most one row of each target is due at a time. */
+/**
+ * A row that waits for its delivery. Each webhook, and each client with a logout URI, has at most one due row
+ * at a time. An address may have several due mails.
+ */
 export interface Message {
   organization_id: OrganizationId
   next_attempt_at: number
