@@ -45,8 +45,8 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
   const timer = setInterval(() => {
     due = note() + INTERVAL
   }, INTERVAL).unref()
-  // A reader notes the current delay first, because right after a hold the reader may run before the late
-  // tick.
+  // Reading the gauge first records the current delay, because right after a hold the read may run before the
+  // delayed tick.
   showHold(metrics, () => holds.read(note()) / 1_000)
   return () => {
     clearInterval(timer)
