@@ -15,8 +15,9 @@ export const isRunning = ({ pid }: DevFile): boolean => {
 }
 
 /**
- * Returns the development server whose data a command reads: that of the data directory, or the one that was
- * started last. Undefined when the command reads a production instance, or no instance exists.
+ * Returns the development server whose data a command reads: that of the data directory, or, when the
+ * directory is not named and has no database, the latest one that runs ({@link latestRunning}). Undefined
+ * when the command reads a production instance, or no instance exists.
  *
  * @param isNamed true when `--data-dir` names the directory
  */
@@ -31,7 +32,10 @@ export const withDevelopment = (config: Config, { url, data_dir }: DevFile): Con
   database_url: undefined,
 })
 
-/** Returns the development server that this OS user started last. */
+/**
+ * Returns the development server that was started last among those of this OS user that still run and have a
+ * temporary data directory.
+ */
 export const latestRunning = (): DevFile | undefined =>
   readdirSync(tmpdir())
     .filter(name => name.startsWith('gatehouse-dev-'))
