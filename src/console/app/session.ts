@@ -22,7 +22,7 @@ interface Attempt {
 const ATTEMPT = 'gatehouse-console'
 /**
  * Key in the session storage for the organization of the last login. A reload signs in at this organization
- * again, because a login of this browser at another organization could otherwise answer.
+ * again. If the reload named no organization, a login of this browser at another one could be used.
  */
 const ORGANIZATION = 'gatehouse-organization'
 const CALLBACK = '/console/callback'
