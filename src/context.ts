@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { BlockList } from 'node:net'
 import type { Configuration } from 'openid-client'
-import type { Logger } from 'pino'
+import type { Logger } from '#src/lib/log.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Config } from './config.ts'
 import type { FairQueue } from './lib/fair-queue.ts'

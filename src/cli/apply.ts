@@ -1,5 +1,5 @@
-import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { checkNames, createInstance } from '#src/operations/first-start.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { openInstance } from './instance.ts'
@@ -12,7 +12,7 @@ export const apply = async (file: string, options: { config?: string; prune?: bo
   const seed = readSeedFile(file)
   await checkNames(config)
   await rehearseFirst(config, seed, options)
-  const instance = await openInstance(config, pino({ level: 'silent' }))
+  const instance = await openInstance(config, silentLog)
   try {
     await createInstance(instance)
     console.log(renderChanges(await applySeed(instance, seed, options), true))

@@ -1,5 +1,5 @@
-import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
 import { inspectPostgres } from '#src/storage/postgres/inspect.ts'
 import { withReadOnly } from '#src/storage/sqlite/backup.ts'
@@ -25,7 +25,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
   if (findings.length === 0) {
     const held = database_url ? 'totals are consistent' : 'structure, references and totals are consistent'
     console.log(`database  ${sum(inspected.rows)} rows: ${held}`)
-    const instance = await openExisting(config, pino({ level: 'silent' }))
+    const instance = await openExisting(config, silentLog)
     try {
       stage('opening the keys')
       const keys = await checkKeys(instance)

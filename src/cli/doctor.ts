@@ -1,4 +1,4 @@
-import { pino } from 'pino'
+import { silentLog } from '#src/lib/log.ts'
 import { VERSION_LINE } from '#src/lib/version.ts'
 import {
   type Check,
@@ -90,7 +90,7 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
     config,
     now: Date.now(),
     withStore: async use => {
-      const { store } = await openExisting(config, pino({ level: 'silent' }))
+      const { store } = await openExisting(config, silentLog)
       return use(store).finally(() => store.close())
     },
   }

@@ -1,7 +1,7 @@
-import { pino } from 'pino'
 import { eventLine } from '#src/audit/retention.ts'
 import { eventsAfter } from '#src/audit/store.ts'
 import { ConfigError, loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { openExisting } from './instance.ts'
 
 /** Events per read. A read of this size takes about 500 kB of memory, and a long log takes few reads. */
@@ -15,7 +15,7 @@ export const eventsExport = async (options: { config?: string; since?: string })
   const { config } = loadConfig(process.env, options.config)
   const since = Date.parse(options.since ?? '1970-01-01')
   if (Number.isNaN(since)) throw new ConfigError('--since: not a time such as 2026-01-31T08:00:00Z.')
-  const { store } = await openExisting(config, pino({ level: 'silent' }))
+  const { store } = await openExisting(config, silentLog)
   const output = Bun.stdout.writer()
   try {
     for (let after = 0; ; ) {

@@ -1,6 +1,6 @@
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { pino } from 'pino'
 import { ConfigError, loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { openExisting } from './instance.ts'
 
@@ -13,7 +13,7 @@ export const exportInstance = async (
   options: { config?: string; secrets?: boolean; pictures?: boolean },
 ): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
-  const instance = await openExisting(config, pino({ level: 'silent' }))
+  const instance = await openExisting(config, silentLog)
   try {
     const text = renderSeed(await exportSeed(instance, options))
     if (file === undefined) await Bun.write(Bun.stdout, text)

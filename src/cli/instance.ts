@@ -10,11 +10,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { lateOutbound } from '#src/http/late-outbound.ts'
+import type { Logger } from '#src/lib/log.ts'
 import { MASTER_KEY_FILE, type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import { openCore } from '#src/operations/core.ts'

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pino } from 'pino'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { AppError } from '#src/lib/app-error.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
 import { iso } from '#src/lib/text.ts'
 import { changeMasterKey } from '#src/operations/instance-key.ts'
@@ -26,7 +26,7 @@ interface Options {
 /** Runs `work` on the instance. A running server uses the change within 250 ms. */
 const withInstance = async <T>(options: Options, work: (instance: Core) => Promise<T>): Promise<T> => {
   const { config } = loadConfig(process.env, options.config)
-  const instance = await openExisting(config, pino({ level: 'silent' }))
+  const instance = await openExisting(config, silentLog)
   try {
     return await work(instance)
   } finally {

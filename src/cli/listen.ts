@@ -1,8 +1,8 @@
 import type { Server } from 'bun'
-import type { Logger } from 'pino'
 import { type Config, ConfigError } from '#src/config.ts'
 import { socketOptions } from '#src/http/socket.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import type { Logger } from '#src/lib/log.ts'
 import { iso } from '#src/lib/text.ts'
 import { type Certificate, readCertificate } from '#src/operations/certificate.ts'
 

@@ -1,4 +1,5 @@
-import { type DestinationStream, type Logger, pino } from 'pino'
+import { SonicBoom } from 'sonic-boom'
+import { type Logger, type LogLevel, openLogger } from '#src/lib/log.ts'
 
 /**
  * Milliseconds for which lines are collected before they are written, so that a slow disk or pipe does not
@@ -31,31 +32,28 @@ interface Log {
  *
  * @param isShared true when other processes write to the same output
  */
-export const openLog = async (level: string, isShared = false): Promise<Log> => {
+export const openLog = async (level: LogLevel, isShared = false): Promise<Log> => {
   if (process.stdout.isTTY) {
     const { default: pretty } = await import('pino-pretty')
-    const stream: DestinationStream = pretty({
+    const stream = pretty({
       sync: true,
       ignore: 'pid,hostname',
       translateTime: 'SYS:HH:MM:ss',
       singleLine: true,
     })
-    return { log: pino({ level, base: null }, stream), flush: () => {}, close: async () => {} }
+    return { log: openLogger(level, line => void stream.write(line)), flush: () => {}, close: async () => {} }
   }
-  const destination = pino.destination({ dest: 1, sync: false, ...(isShared && { maxWrite: PIPE_BUF }) })
+  const destination = openOutput(isShared ? PIPE_BUF : undefined)
   let lines = ''
   const send = () => {
     if (lines) destination.write(lines)
     lines = ''
   }
-  const stream: DestinationStream = {
-    write: line => {
-      if (isShared && lines.length + line.length > PIPE_BUF) send()
-      lines += line
-      if (lines.length >= CHUNK) send()
-    },
-  }
-  const log = pino({ level, base: null, timestamp: openTimestamp() }, stream)
+  const log = openLogger(level, line => {
+    if (isShared && lines.length + line.length > PIPE_BUF) send()
+    lines += line
+    if (lines.length >= CHUNK) send()
+  })
   const flush = () => {
     send()
     try {
@@ -74,14 +72,17 @@ export const openLog = async (level: string, isShared = false): Promise<Log> => 
   return { log, flush, close }
 }
 
-/** Returns a function that formats the current time, at most once per millisecond. */
-const openTimestamp = (): (() => string) => {
-  let stamped = 0
-  let stamp = ''
-  return () => {
-    const now = Date.now()
-    if (now !== stamped) stamp = `,"time":"${new Date(now).toISOString()}"`
-    stamped = now
-    return stamp
-  }
+/** Opens the standard output for writes that do not block. */
+const openOutput = (maxWrite: number | undefined): SonicBoom => {
+  const output = new SonicBoom({ fd: 1, sync: false, ...(maxWrite && { maxWrite }) })
+  const ignore = () => {}
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    // The reader of the log has gone. The server continues without it.
+    Object.assign(output, { write: ignore, end: ignore, flushSync: ignore, destroy: ignore })
+  })
+  const writeRest = () => output.flushSync()
+  process.on('exit', writeRest)
+  output.once('close', () => process.off('exit', writeRest))
+  return output
 }

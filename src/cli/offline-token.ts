@@ -1,4 +1,3 @@
-import { pino } from 'pino'
 import { type Config, ConfigError } from '#src/config.ts'
 import type { Core, Issuer } from '#src/context.ts'
 import type { DevFile } from '#src/dev/dev-file.ts'
@@ -7,6 +6,7 @@ import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { issuePersonalToken } from '#src/oauth/personal-token.ts'
 import { openKeys } from '#src/tokens/keys.ts'
 import { withDevelopment } from './development-server.ts'
@@ -38,7 +38,7 @@ export const issueOffline = async (
 }
 
 const openOffline = async (config: Config): Promise<Issuer> => {
-  const core = await openExisting(config, pino({ level: 'silent' }))
+  const core = await openExisting(config, silentLog)
   return { ...core, keys: await openKeys(core, true) }
 }
 

@@ -1,5 +1,5 @@
-import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { requireSound } from '#src/seed/read.ts'
 import { openExisting } from './instance.ts'
@@ -9,7 +9,7 @@ import { readSeedFile, renderChanges } from './seed-file.ts'
 export const plan = async (file: string, options: { config?: string; prune?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const seed = readSeedFile(file)
-  const instance = await openExisting(config, pino({ level: 'silent' })).catch(error => {
+  const instance = await openExisting(config, silentLog).catch(error => {
     requireSound(seed)
     throw error
   })

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pino } from 'pino'
 import type { Config } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { createInstance } from '#src/operations/first-start.ts'
 import { applySeed, type SeedOptions } from '#src/seed/apply.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
@@ -22,10 +22,7 @@ export const rehearseFirst = async (
   if (await hasInstance(config)) return
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-rehearsal-'))
   try {
-    const instance = await openInstance(
-      { ...config, data_dir, database_url: undefined },
-      pino({ level: 'silent' }),
-    )
+    const instance = await openInstance({ ...config, data_dir, database_url: undefined }, silentLog)
     try {
       await createInstance(instance)
       await applySeed(instance, seed, { ...options, dry_run: true })

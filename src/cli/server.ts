@@ -1,7 +1,7 @@
-import type { Logger } from 'pino'
 import { createApp } from '#src/app.ts'
 import type { LoadedConfig } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import type { Logger } from '#src/lib/log.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { checkNames, createInstance, needsAdmin } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'

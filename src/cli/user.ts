@@ -1,9 +1,9 @@
-import { pino } from 'pino'
 import type { Core } from '#src/context.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { iso } from '#src/lib/text.ts'
 import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { openExisting } from './instance.ts'
@@ -45,7 +45,7 @@ export const withInstance = async (
   options: { config?: string },
   action: (context: Core) => Promise<void>,
 ): Promise<void> => {
-  const instance = await openExisting(loadServerConfig(options).config, pino({ level: 'silent' }))
+  const instance = await openExisting(loadServerConfig(options).config, silentLog)
   try {
     await action(instance)
   } finally {

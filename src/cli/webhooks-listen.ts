@@ -1,8 +1,8 @@
-import { pino } from 'pino'
 import { eventAnswer } from '#src/audit/schema.ts'
 import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { ConfigError } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { iso } from '#src/lib/text.ts'
 import { createServiceClient } from '#src/resource-server/client.ts'
 import { globOf } from '#src/webhooks/schema.ts'
@@ -50,7 +50,7 @@ const localSource = async (options: Options): Promise<Source> => {
   const { config } = loadServerConfig(options)
   const file = developmentServer(config, options.dataDir !== undefined)
   const found = file ? withDevelopment(config, file) : config
-  const { store } = await openExisting(found, pino({ level: 'silent' }))
+  const { store } = await openExisting(found, silentLog)
   let seen = await store.read(lastSeq)
   return {
     name: found.url,

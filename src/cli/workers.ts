@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
-import type { Logger } from 'pino'
 import { type Config, ConfigError } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import type { Logger } from '#src/lib/log.ts'
 import { joinMetrics } from '#src/lib/metrics.ts'
 import { rememberStart } from './last-start.ts'
 import { freePort } from './listen.ts'

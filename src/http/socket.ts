@@ -1,4 +1,4 @@
-import type { Logger } from 'pino'
+import type { Logger } from '#src/lib/log.ts'
 import { asAppError, errorAnswer } from './answer.ts'
 
 /**

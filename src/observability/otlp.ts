@@ -1,6 +1,6 @@
-import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import type { Logger } from '#src/lib/log.ts'
 import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { VERSION } from '#src/lib/version.ts'
 

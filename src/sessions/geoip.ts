@@ -1,7 +1,7 @@
 import type { CityResponse, Reader } from 'maxmind'
-import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Locate, Places } from '#src/context.ts'
+import type { Logger } from '#src/lib/log.ts'
 import { isPlain } from '#src/lib/text.ts'
 
 const nowhere: Locate = () => ''

@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Logger, pino } from 'pino'
 import { type AppOptions, createApp } from '#src/app.ts'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
 import { devCredentials, isExposed, withCredentials } from '#src/dev/credentials.ts'
@@ -11,6 +10,7 @@ import { development } from '#src/dev/development.ts'
 import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { socketOptions } from '#src/http/socket.ts'
 import { DEFAULT_ADMIN_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { type Logger, silentLog } from '#src/lib/log.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import type { SeedInput, SeedOf } from '#src/seed/schema.ts'
@@ -95,7 +95,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const prepared = await prepare(options)
   const { given, exposed, credentials, loginPage, seed } = prepared
   const { data_dir } = given
-  const { log = pino({ level: 'silent' }) } = options
+  const { log = silentLog } = options
   const certificate = tls
     ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
     : undefined

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { pino } from 'pino'
 import { listen } from '#src/cli/listen.ts'
 import { devClock } from '#src/dev/clock.ts'
 import { controls } from '#src/dev/controls.ts'
 import { development } from '#src/dev/development.ts'
+import { openLogger } from '#src/lib/log.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import type { SeedInput } from '#src/seed/schema.ts'
 import { start } from '#src/testing/start.ts'
@@ -12,7 +12,7 @@ import { type Json, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 
 const lines: Json[] = []
-const log = pino({ base: null }, { write: line => void lines.push(JSON.parse(line)) })
+const log = openLogger('info', line => void lines.push(JSON.parse(line)))
 const app = await startApp({ port: 0 }, { log })
 const served = listen(app.context.config, log, app.fetch)
 const web = {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { pino } from 'pino'
+import { openLogger } from '#src/lib/log.ts'
 import { unavailable } from '#src/storage/errors.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
 
 const lines: Json[] = []
-const log = pino({ base: null }, { write: line => void lines.push(JSON.parse(line)) })
+const log = openLogger('info', line => void lines.push(JSON.parse(line)))
 const app = await startApp({}, { log })
 await addClient(app, 'shop')
 

@@ -1,13 +1,13 @@
 import { beforeEach, expect, test } from 'bun:test'
-import { pino } from 'pino'
 import { HOUR } from '#src/lib/duration.ts'
+import { openLogger, silentLog } from '#src/lib/log.ts'
 import { start as startServer } from '#src/testing/start.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, authorizeUrl, REDIRECT } from '#test/support/people.ts'
 
 const logged: Json[] = []
-const log = pino({ base: null }, { write: line => void logged.push(JSON.parse(line)) })
+const log = openLogger('info', line => void logged.push(JSON.parse(line)))
 const app = await startApp({}, { log })
 await addClient(app, 'web', { redirect_uris: [REDIRECT, 'http://localhost:3000/cb'] })
 
@@ -98,7 +98,7 @@ test('AUT-37 a network logs a burst of sixty lines and still gets the page; othe
 })
 
 test('development mode shows the requested address and the registered ones', async () => {
-  const server = await startServer({ log: pino({ level: 'silent' }) })
+  const server = await startServer({ log: silentLog })
   const url = new URL(`${server.url}${authorizeUrl('dev-web', { redirect_uri: 'http://localhost:9/<b>' })}`)
   const html = await (await fetch(url, { headers: { accept: 'text/html' } })).text()
   await server.stop()

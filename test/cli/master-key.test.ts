@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pino } from 'pino'
 import { openInstance, openMasterKey } from '#src/cli/instance.ts'
 import { loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
@@ -42,9 +42,7 @@ testOnPostgres(
       const { url, drop } = await temporaryPostgres()
       const dirs = [0, 1, 2].map(copy => join(folder, `copy-${round}-${copy}`))
       const opened = await Promise.allSettled(
-        dirs.map(data_dir =>
-          openInstance(configIn(data_dir, { GATEHOUSE_DATABASE_URL: url }), pino({ level: 'silent' })),
-        ),
+        dirs.map(data_dir => openInstance(configIn(data_dir, { GATEHOUSE_DATABASE_URL: url }), silentLog)),
       )
       const kept = dirs.map(data_dir => existsSync(join(data_dir, 'master.key')))
       expect(opened.map(({ status }) => status === 'fulfilled')).toEqual(kept)

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { pino } from 'pino'
 import type { Outbound } from '#src/context.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { openLogger } from '#src/lib/log.ts'
 import { startMailDelivery } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
@@ -207,7 +207,7 @@ test('DEL-06 a server on SQLite frees at its start what a killed one had claimed
 
 test('DEL-07 the log of the server says why a target cannot be reached, what administrators see does not', async () => {
   const lines: string[] = []
-  const log = pino({ level: 'warn' }, { write: line => lines.push(line) })
+  const log = openLogger('warn', line => lines.push(line))
   const app = await startApp({}, { log })
   const url = 'https://10.1.2.3/secret-path'
   const hook = await create(app, '/webhooks', { name: 'Shop', url, events: ['session.revoked'] })

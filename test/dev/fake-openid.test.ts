@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import * as openid from 'openid-client'
-import { pino } from 'pino'
 import { DEV_ADMIN_SECRET } from '#src/dev/default-seed.ts'
 import { fakeOpenId } from '#src/dev/fake-openid.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { start as startServer } from '#src/testing/start.ts'
 import { adminAt } from '#test/support/admin-calls.ts'
 import { unescapeHtml } from '#test/support/browser.ts'
@@ -85,7 +85,7 @@ test('a code works once, with its own verifier', async () => {
 })
 
 test('a development server includes one, and is registered as its client', async () => {
-  const server = await startServer({ log: pino({ level: 'silent' }) })
+  const server = await startServer({ log: silentLog })
   try {
     const made = await adminAt(server.url, DEV_ADMIN_SECRET)('POST', '/identity-providers', {
       type: 'oidc',

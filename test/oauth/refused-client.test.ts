@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
-import { pino } from 'pino'
+import { openLogger } from '#src/lib/log.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient } from '#test/support/people.ts'
 import { basic, post, secretOf } from '#test/support/tokens.ts'
 
 const logged: Json[] = []
-const log = pino({ base: null }, { write: line => void logged.push(JSON.parse(line)) })
+const log = openLogger('info', line => void logged.push(JSON.parse(line)))
 const app = await startApp({}, { log })
 const { client_id, client_secret = '' } = secretOf(
   await addClient(app, 'shop', { grant_types: ['client_credentials'], redirect_uris: [] }),

@@ -3,8 +3,8 @@
  * collector.
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
+import { openLogger } from '#src/lib/log.ts'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { openExporter, type Span } from '#src/observability/otlp.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -186,7 +186,7 @@ const outcomes = () =>
   )
 const exporterTo = (url: string) => {
   const said: string[] = []
-  const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line).msg) })
+  const log = openLogger('info', line => void said.push(JSON.parse(line).msg))
   const { config } = loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
   return { said, ...openExporter(config, log, metrics) }
 }
@@ -222,7 +222,7 @@ test('an unreachable collector: a limited number of spans is kept, the rest drop
 test('the reason of a failed export is one word: timeout or unreachable', async () => {
   const reasonAt = async (url: string, patience?: number): Promise<unknown> => {
     const said: { reason?: unknown }[] = []
-    const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line)) })
+    const log = openLogger('info', line => void said.push(JSON.parse(line)))
     const exporter = openExporter(
       loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url }).config,
       log,

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
-import { pino } from 'pino'
 import { type Config, loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -28,7 +28,7 @@ const instance = async () => {
         config: { ...loadConfig({}).config, argon2_memory: 64, argon2_time: 1, data_dir, ...settings },
         store,
         clock: { now: () => now },
-        log: pino({ level: 'silent' }),
+        log: silentLog,
         fetch: () => Promise.reject(new Error('nothing goes out')),
         xml: xmlReader,
         master: masterKey(Buffer.alloc(32, 7)),

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pino } from 'pino'
+import { openLogger } from '#src/lib/log.ts'
 import { checkThemes } from '#src/pages/themes.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -18,7 +18,7 @@ const write = (path: string, content: string | Uint8Array) => writeFileSync(join
 const red = (shade: string) => `:root { --accent: ${shade}; }\n`
 
 const logged: { theme?: string; reason?: string }[] = []
-const log = pino({ level: 'warn' }, { write: line => logged.push(JSON.parse(line)) })
+const log = openLogger('warn', line => logged.push(JSON.parse(line)))
 const app = await startApp({ data_dir }, { log })
 await addOrganization(app, 'acme')
 await addClient(app, 'shop', { organization_id: (await app.admin('GET', '/organizations/acme')).body.id })

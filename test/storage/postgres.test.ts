@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { eq } from 'drizzle-orm'
-import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { openCore } from '#src/operations/core.ts'
 import { createInstance } from '#src/operations/first-start.ts'
@@ -258,7 +258,7 @@ const turns = () => {
         config,
         store,
         clock: { now: () => 1 },
-        log: pino({ level: 'silent' }),
+        log: silentLog,
         fetch,
         xml: xmlReader,
         master: key,

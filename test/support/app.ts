@@ -1,8 +1,8 @@
-import { pino } from 'pino'
 import { type App, createApp } from '#src/app.ts'
 import { type Config, loadConfig } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { openCore } from '#src/operations/core.ts'
 import { createInstance } from '#src/operations/first-start.ts'
@@ -89,7 +89,7 @@ export const startApp = async (
     config: settings,
     store,
     clock,
-    log: pino({ level: 'silent' }),
+    log: silentLog,
     fetch: outboundFetch(settings),
     xml: xmlReader,
     master: masterKey(Buffer.alloc(32, 7)),

@@ -1,5 +1,5 @@
-import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
+import { silentLog } from '#src/lib/log.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { openCore } from '#src/operations/core.ts'
 import { START } from '#test/support/app.ts'
@@ -24,7 +24,7 @@ export const keyBase = async () => {
       },
     },
     clock: { now: () => now },
-    log: pino({ level: 'silent' }),
+    log: silentLog,
     master: masterKey(Buffer.alloc(32, 7)),
     fetch,
     xml: xmlReader,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { pino } from 'pino'
 import { createApp } from '#src/app.ts'
+import { openLogger } from '#src/lib/log.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
@@ -321,7 +321,7 @@ test('fields of the provider object are used: mapping and roles', async () => {
 
 test('O-43 the log and the audit log contain only the name of the reason, and nothing of a response', async () => {
   const lines: string[] = []
-  const log = pino({ level: 'trace' }, { write: line => void lines.push(line) })
+  const log = openLogger('trace', line => void lines.push(line))
   const loud = await createApp({ ...app.context, log })
   const call: TestApp['call'] = async (path, { ip: _, ...init } = {}) =>
     loud.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
