@@ -58,8 +58,8 @@ const lightTokens = (accent: string) =>
   })
 
 /**
- * Returns the tokens of the dark scheme. An accent as dark as the background is lightened first, so that a
- * button stands out.
+ * Returns the tokens of the dark scheme. An accent about as dark as the background, or darker, is lightened
+ * first, so that a button stands out.
  */
 const darkTokens = (given: string) => {
   const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given

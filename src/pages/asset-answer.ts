@@ -13,16 +13,16 @@ export const isAssetType = (extension: string): extension is AssetType => Object
 
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 /**
- * Headers of an uploaded file. With them an SVG that is opened as a document can neither run scripts nor load
- * anything.
+ * Headers of an uploaded file and of a file in the themes folder. With them an SVG that is opened as a
+ * document can neither run scripts nor load anything.
  */
 export const SANDBOX_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
 /**
- * Returns the response for a file of the pages. Caches keep the file for ever unless `headers` say otherwise,
- * because its URL contains a hash of the content.
+ * Returns the response for a file of the pages. Caches keep the file for a year, because its URL contains a
+ * hash of the content. `headers` may set another time.
  */
 export const assetAnswer = (
   body: string | Uint8Array<ArrayBuffer>,

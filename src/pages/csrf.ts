@@ -72,7 +72,7 @@ export const verifyCsrf = (
 
 /**
  * Refuses a form posted from another origin, or from the opaque origin `null`. A request without `Origin`
- * passes, because browsers send the header with every POST.
+ * passes: browsers send the header with every POST, so the request comes from another program.
  *
  * @throws PageError 403 `forbidden`
  */

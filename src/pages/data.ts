@@ -124,7 +124,7 @@ export interface SignUpPage extends Common {
   error?: FormError<'email' | 'domain' | 'throttled'>
 }
 
-/** Posts `token`. Without `form` the page says that the address is verified. */
+/** Posts `token`. Without `form` and `sign_in_url` the page says that the address is verified. */
 export interface VerifyEmailPage extends Common {
   email: string
   /**
@@ -147,7 +147,9 @@ export interface StepExit {
   other?: { action: string; fields: Record<string, string> }
 }
 
-/** Posts the field of the method: `code`, `recovery_code` or `credential`. */
+/**
+ * Posts the field of the method (`code`, `recovery_code` or `credential`), and `remember` when it is ticked.
+ */
 export interface SecondFactorPage extends Common, StepExit {
   action: string
   request: string
@@ -164,7 +166,7 @@ export interface SecondFactorPage extends Common, StepExit {
   error?: FormError<MessageCode<'second-factor.error.'>>
 }
 
-/** Lets the user choose a factor to add. The page has links and no form. */
+/** Lets the user choose a factor to add, each by a link. The only form is that of {@link StepExit}. */
 export interface EnrolPage extends Common, StepExit {
   /** Path of this page. The query of the page is `request`. */
   action: string
@@ -371,7 +373,7 @@ export interface TermsPage extends Common, StepExit {
   error?: { code: 'missing' }
 }
 
-/** Asks for required attributes that the user lacks. Posts the `id` of each. */
+/** Asks for required attributes that the user lacks. Posts the fields of {@link AttributeField}. */
 export interface AttributesPage extends Common, StepExit {
   action: string
   request: string

@@ -34,7 +34,7 @@ export class PageError extends Error {
   }
 }
 
-/** Error page for each error code of the API; other codes show the general error. */
+/** Error pages of some error codes of the API. The other codes show `server_error`. */
 const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   invalid_request: 'bad_request',
   request_timeout: 'bad_request',
@@ -70,8 +70,8 @@ const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_er
 
 /**
  * Returns the link of an error page: to the account when there is no login to return to, to the page of the
- * form after a refused POST, and to the same URL after a temporary error. A wrong request of an application
- * has no link, because only the application can correct it.
+ * form after a refused POST, and to the same URL after a temporary error. A wrong request that no page of
+ * this server sent has no link, because only the application that sent it can correct it.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }
@@ -81,7 +81,10 @@ const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<E
   return isPassing.has(code) ? { retry_url: '' } : {}
 }
 
-/** Renders any error as a page. Errors of 500 and above are logged with their cause. */
+/**
+ * Renders any error as a page. Errors of 500 and above are logged with their cause, except a PageError,
+ * which is not logged here.
+ */
 export const errorPage = (context: Core, call: Call, error: unknown): Response => {
   const { locale } = call
   const common = (code: ErrorPageCode) => ({

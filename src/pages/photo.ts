@@ -130,7 +130,7 @@ const endOfScan = (bytes: Buffer, from: number): number => {
   throw new Refused('content')
 }
 
-/** Keeps orientation, tables, one frame and its scans (ITU-T T.81 section B.2). */
+/** Keeps the orientation, the Adobe segment, the tables, one frame and its scans (ITU-T T.81 section B.2). */
 const cleanJpeg = (bytes: Buffer): Buffer[] => {
   const kept: Buffer[] = []
   let orientation: number | undefined
@@ -232,8 +232,8 @@ const formats = {
 } as const
 
 /**
- * Returns a picture of a person (PNG, JPEG or WebP) without metadata except its orientation, or the reason
- * for refusing it. The type is detected from the content.
+ * Returns a picture of a person (PNG, JPEG or WebP) without metadata, or the reason for refusing it. A JPEG
+ * keeps its orientation. The type is detected from the content.
  */
 export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   if (bytes.length > PHOTO_LIMIT) return 'bytes'

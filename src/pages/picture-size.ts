@@ -39,8 +39,8 @@ const webp = (bytes: Buffer): Size | undefined => {
 const readers = { png, jpg, webp }
 
 /**
- * Returns the width and height in pixels that the file header states; undefined when the header is missing or
- * truncated.
+ * Returns the width and height in pixels that the file header states; undefined when the header is missing,
+ * truncated or states no pixels.
  */
 export const pictureSize = (type: keyof typeof readers, bytes: Buffer): Size | undefined => {
   try {

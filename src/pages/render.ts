@@ -29,8 +29,9 @@ const headers = {
 }
 
 /**
- * Headers of a preview in a frame of this origin, in which no script, form or link works. `allow-same-origin`
- * lets the preview load its styles. It gives no other rights, because scripts are forbidden.
+ * Headers of a preview that a page of this origin shows in a frame. In the preview no script and no form
+ * works, and no link leaves the frame. `allow-same-origin` lets the preview load its styles. It gives no
+ * other rights, because scripts are forbidden.
  */
 const stillHeaders = {
   'content-security-policy':
@@ -61,7 +62,7 @@ export interface RenderOptions {
   locale?: string
   status?: number
   headers?: Record<string, string>
-  /** Renders a preview for a frame of this origin. No script, form or link works in it. */
+  /** Renders a preview for a frame of this origin, in which no script and no form works (`stillHeaders`). */
   is_still?: boolean
 }
 

@@ -45,7 +45,7 @@ const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
  * Reads a file of the folder; undefined when there is no such file. Anyone may request these files.
  *
  * @throws Error for a file that must not be served: a link that leads out of the folder to other files of the
- * machine, a device, or more than `limit` bytes
+ * machine, anything but a regular file, or a file of more than `limit` bytes; also for an unreadable file
  */
 const readWithin = (folder: string, path: string, limit: number): Uint8Array<ArrayBuffer> | undefined => {
   let file: number

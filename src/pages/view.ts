@@ -1,4 +1,4 @@
-/** Helpers for the templates: initials, icons, device names, relative times. */
+/** Helpers for the templates: names, initials, icons, device names, times. */
 
 import { host } from '#src/protocol/oauth/redirect-uri.ts'
 import type { PageUser } from './data.ts'
@@ -43,7 +43,10 @@ export const viewTools = (locale: string, t: Translate) => ({
   ago: (time: string, now: number) => ago(locale, Date.parse(time) - now),
 })
 
-/** Returns one or two capital letters for the avatar of a user, a client or an organization. */
+/**
+ * Returns one or two capital letters or digits for the avatar of a user, a client or an organization; `?` for
+ * a name without letters and digits.
+ */
 export const initials = (name: string): string => {
   const words = name.split(/[\s._-]+/).filter(word => /^[\p{L}\p{N}]/u.test(word))
   const letters = [words[0], words.length > 1 ? words.at(-1) : ''].map(word => [...(word ?? '')][0] ?? '')
@@ -63,7 +66,7 @@ export const tone = (text: string): number => {
  */
 const words = (line: string): string[] => line.split(/(?<=[ =@]|\/(?!\/))/)
 
-/** True for a scope that grants administrative rights beyond the user's own profile. */
+/** True for the scope `admin`, and for a scope that permits changes beyond the user's own profile. */
 export const isPowerful = (scope: string): boolean =>
   scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
 

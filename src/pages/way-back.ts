@@ -19,8 +19,8 @@ const pages: ReadonlySet<string> = new Set([
 
 /**
  * Returns the path and query of the page that contained a posted form. The page is the one that the form
- * names, otherwise the Referer, otherwise `/account`. A form in a login names its page, because after a
- * refused POST the Referer is a URL that a GET cannot show.
+ * names, otherwise the Referer. Returns `/account` when the page is unknown or not one of `pages`. A form in
+ * a login names its page, because after a refused POST the Referer is a URL that a GET cannot show.
  */
 export const wayBack = ({ url }: Pick<Config, 'url'>, request: Request, named?: string): string => {
   const page = URL.parse(named ?? request.headers.get('referer') ?? '', url)
