@@ -19,7 +19,7 @@ export interface ConsoleFiles {
    * others, so that all load at the same time.
    */
   first: string[]
-  /** Name of the script with the words of each language. */
+  /** By language, the name of the script with the words of the console. */
   words: Record<string, string>
   style: string
 }

@@ -49,9 +49,9 @@ const resolved = (schema: Schema): Schema =>
   schema.$ref ? resolved(components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}) : schema
 
 /**
- * Returns the fields of a schema that are texts, numbers or lists of texts. `isNeeded` is true when the API
- * refuses a body in which the field is missing or empty. If `isWhole` is true, fields that a PUT may omit are
- * needed too, because a form shows each field of its object.
+ * Returns the fields of a schema that are neither objects nor lists of objects. `isNeeded` is true when the
+ * API refuses a body in which the field is missing or empty. If `isWhole` is true, fields that a PUT may omit
+ * are needed too, because a form shows each field of its object.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)

@@ -8,7 +8,7 @@ export interface Detail {
   message: string
 }
 
-/** Refusal of the admin API. `status` is 0 when the API was not reached. */
+/** Refusal of the admin API, or another failure. `status` is 0 when the API has not answered. */
 export interface Problem {
   status: number
   error: string
@@ -117,8 +117,9 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 }
 
 /**
- * Calls the admin API. The person is asked when the API demands a newer authentication, or confirmation of a
- * change that leaves an organization without an administrator. If the person agrees, the call is repeated.
+ * Calls the admin API. The person is asked to sign in again when the API refuses the token or demands a newer
+ * authentication, and to confirm a change that leaves an organization without an administrator. If the person
+ * agrees, the call is repeated.
  *
  * @throws ApiError
  */

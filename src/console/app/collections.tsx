@@ -8,7 +8,7 @@ import { say, words } from './words.ts'
 
 const { common } = words
 
-/** Shows a button that removes an item. Screen readers read `label`. */
+/** Shows a button that removes an item. Screen readers name the item by `label`. */
 export const RemoveButton = ({ label, onClick }: { label: string; onClick(): void }) => (
   <button
     type="button"
@@ -21,7 +21,10 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
   </button>
 )
 
-/** Edits a list of objects. The component keeps the list as its state; another `key` resets it to `items`. */
+/**
+ * Edits a list of objects. The component keeps a key for each item, so that the fields of the other items
+ * stay when one is removed. It needs another `key` when `items` is replaced from outside.
+ */
 export const Entries = <T extends object>(props: {
   items: readonly T[]
   onItems(items: T[]): void

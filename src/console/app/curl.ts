@@ -1,5 +1,6 @@
 /**
- * Returns a call as a shell command. It takes the token from a variable, so the command contains no secret.
+ * Returns a call as a shell command. The command takes the token from a variable, so it does not contain the
+ * token.
  */
 export const curlOf = (method: string, path: string, body?: unknown): string => {
   const lines = [

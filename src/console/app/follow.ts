@@ -41,7 +41,8 @@ export interface Followed<T> {
 const nothing = { items: [], count: 0 }
 
 /**
- * Reads the stream at `path` and opens it again when it breaks. While `path` is undefined it reads nothing.
+ * Reads the stream at `path` and opens it again when it breaks, unless the API refuses it (400 to 428). While
+ * `path` is undefined, nothing is read.
  * `onOpen` is called each time the stream has opened.
  */
 export const useStream = <T>(path: string | undefined, onOpen: () => void): Followed<T> => {

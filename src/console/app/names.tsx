@@ -85,8 +85,8 @@ export const NamedLink = ({ type, id }: { type: string; id: string }) => {
 }
 
 /**
- * Returns a function that returns the name of an organization. Without `withOwn` it returns undefined for the
- * caller's own organization.
+ * Returns a function that returns the name of an organization, if it is among the first 100. Without
+ * `withOwn` the function returns undefined for the caller's own organization.
  */
 export const useOrganizations = (withOwn = false): ((id: string) => string | undefined) => {
   const path = mayOnServer('organizations:read') ? '/organizations?limit=100' : undefined

@@ -44,8 +44,8 @@ const nothingIfRefused = (error: unknown): Named[] => {
 }
 
 /**
- * Searches a list, and reads the object whose id is the term. `limit` is the maximum number of results; a
- * longer term finds the objects that are left out.
+ * Searches a list. When it finds nothing and the term may be an id, it reads the object with this id. `limit`
+ * is the maximum number of results; a longer term finds the objects that are left out.
  */
 const search = async (path: string, prefix: string, term: string, limit: number): Promise<Named[]> => {
   const found = await read<PageOf<Named>>(withQuery(path, { search: term, limit })).then(
@@ -213,7 +213,7 @@ const Panel = (props: { opening: number }) => {
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
 
-/** Opens the search with Ctrl-K, or with / outside of fields. */
+/** Opens the search with Ctrl-K or Cmd-K, or with / outside of fields, unless a dialog is open. */
 export const startPalette = (): void =>
   document.addEventListener('keydown', event => {
     const isAsked =

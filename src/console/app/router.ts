@@ -31,7 +31,10 @@ export const follow = (): void => {
  * Number of screens opened so far by a link. A link to the current screen counts too, and resets the screen.
  */
 export const opened = signal(0)
-/** Number of visits so far: opened screens, and changes of the heading. */
+/**
+ * Number of visits so far: screens opened by a link, Back or Forward, and screens that replaced their
+ * content.
+ */
 const visits = signal(0)
 /**
  * The way in which the current screen was opened; undefined once the person has pressed a key or a pointer

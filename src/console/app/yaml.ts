@@ -1,6 +1,6 @@
 /**
- * Texts that get quotes: the words that YAML 1.1 or 1.2 reads as a boolean or null, and each text that begins
- * like a number.
+ * Plain texts that still get quotes: the words that YAML 1.1 or 1.2 reads as a boolean or null, and each text
+ * that begins like a number.
  * https://yaml.org/spec/1.2.2/#103-core-schema
  */
 const special = /^(?:true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i

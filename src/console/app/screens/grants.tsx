@@ -26,8 +26,8 @@ export interface NotJoined {
 const { permissions } = consoleLimits()
 
 /**
- * True when the caller may grant the permission: the caller has it, or it is for the own profile, which each
- * user may read and change.
+ * True when the caller may grant the permission: the caller has it, or it is one of `profile:*`, which anyone
+ * may grant.
  */
 const mayGive = (permission: string): boolean =>
   permission === '*' ? permissions.every(mayGive) : permission.startsWith('profile:') || may(permission)
