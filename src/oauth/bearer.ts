@@ -40,7 +40,8 @@ export const findLiveToken = async (
 const MAX_LENGTH = 8192
 
 /**
- * Returns the 401 of a request without a valid token. The error code is sent only when a token was presented:
+ * Returns the 401 of a request without a valid token. Its header names the error only when the request has a
+ * token:
  * https://www.rfc-editor.org/rfc/rfc6750#section-3.1
  */
 const unauthorized = (description: string, wasSent: boolean): AppError =>
@@ -49,8 +50,10 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
   })
 
 /**
- * Returns the token of the Authorization header; undefined without the header, or with another scheme. The
- * query is never read for a token, because it would end up in logs.
+ * Returns the token of the Authorization header; undefined without the header, or with another scheme. No
+ * token is accepted in the query, because it would end up in logs.
+ *
+ * @throws AppError 401 `invalid_token` for a malformed token
  */
 const readBearer = (request: Request): string | undefined => {
   const header = request.headers.get('authorization')
@@ -91,8 +94,8 @@ export const noLongerGood = (): AppError =>
   unauthorized('The access token is not valid, has expired or was revoked.', true)
 
 /**
- * Returns the `client_id` of a token without verifying it. The result only decides which client's pages may
- * read the refusal (CORS).
+ * Returns the `client_id` of the token in the Authorization header. The token is not verified: the result
+ * only decides which client's pages may read the answer (CORS).
  */
 export const claimedClient = (request: Request): string | undefined => {
   const payload = request.headers.get('authorization')?.split('.')[1] ?? ''

@@ -17,8 +17,8 @@ import { findCode } from '#src/tokens/code-store.ts'
  */
 const TOLERANCE = 10
 /**
- * Maximum lifetime of an assertion, in ms. It is limited because the id of an assertion is stored until the
- * assertion expires.
+ * Maximum time from the use of an assertion until it expires, in ms. It is limited because the id of an
+ * assertion is stored until the assertion expires.
  */
 const MAX_LIFETIME = HOUR
 
@@ -34,8 +34,8 @@ interface Signer {
 }
 
 /**
- * Reasons for refusing an assertion. `unknown_grant` means that the request has no code or refresh token of
- * this client; the keys at the client's URL are then not fetched, so that strangers cause no call.
+ * Reasons for refusing an assertion. `unknown_grant` means that the request has no usable code and no refresh
+ * token of this client. The keys at the client's URL are then not fetched, so that strangers cause no call.
  */
 export type AssertionFault =
   | 'wrong_assertion'
@@ -48,7 +48,7 @@ export type AssertionFault =
  * Verifies a client assertion and uses it up. Returns undefined if it is valid, otherwise the reason.
  * https://www.rfc-editor.org/rfc/rfc7523#section-3
  *
- * @throws AppError 429 or 503 while the client's keys cannot be fetched
+ * @throws AppError 429 or 503 when the client's keys are needed and too many keys are being fetched
  */
 export const findAssertionFault = async (
   context: Context,
@@ -121,15 +121,15 @@ const check = async (
 }
 
 /**
- * Returns the accepted audiences: the issuer, and the token endpoint as discovery names it. Some clients use
- * the first, others the second.
+ * Returns the accepted audiences: the issuer, and each address that discovery names for the token endpoint.
+ * Some clients use the issuer, others the endpoint.
  */
 const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
   url,
   ...[url, ...(internal_url ? [internal_url] : [])].map(address => `${address}/oauth/token`),
 ]
 
-/** Returns the organization of a code or refresh token of the client. */
+/** Returns the organization of a usable code or of a refresh token of the client. */
 const organizationOf = async (
   context: Context,
   client_id: string,

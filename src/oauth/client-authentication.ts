@@ -20,8 +20,8 @@ interface ClientRequest {
   /** The request that an assertion is for; undefined at endpoints that accept no assertion. */
   readonly asked?: AssertedFor | undefined
   /**
-   * `either` accepts a secret in the header or the body, whichever method is registered, because many
-   * libraries always use HTTP Basic at these endpoints.
+   * `either` accepts a secret in the header or the body, whichever method is registered: many libraries
+   * always use HTTP Basic for introspection and revocation.
    */
   readonly place?: 'registered' | 'either'
 }
@@ -30,7 +30,9 @@ interface ClientRequest {
  * Runs `attempt` for the authenticated client. A client with its correct secret or assertion is never refused
  * for failures of others in its network, and its own expired codes or tokens do not count as guesses.
  *
- * @throws CredentialError `invalid_client`; AppError 429 for an unauthenticated client ({@link throttled})
+ * @throws OAuthError `invalid_client`, or `invalid_grant` when an assertion comes with no usable grant
+ * @throws AppError 429 for an unauthenticated client ({@link throttled}); 429 or 503 when too many keys of
+ * clients are being fetched; what `attempt` throws
  */
 export const asClient = async <T>(
   context: Context,
@@ -100,10 +102,10 @@ const report = (
 /**
  * Runs `attempt`, which verifies a secret, a code or a token. Counts the wrong guesses of each network. After
  * too many of them each attempt from the network is refused before it is verified, because the attempt could
- * be the right guess. Clients with their correct secret do not come here ({@link asClient}).
+ * be the right guess. Clients with their correct secret or assertion do not come here ({@link asClient}).
  *
  * @param client the client whose organization is charged for the guesses
- * @throws AppError 429 `rate_limited`
+ * @throws AppError 429 `rate_limited`; what `attempt` throws
  */
 export const throttled = async <T>(
   context: Context,

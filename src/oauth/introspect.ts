@@ -114,7 +114,7 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
 
 /**
  * Records the introspection with the client as actor. The target is the token's session or client, or the
- * calling client when the token is inactive or belongs to another organization.
+ * calling client when the token is inactive or the caller may not read it.
  */
 const recordIntrospection = (
   context: Context,

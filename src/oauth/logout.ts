@@ -47,7 +47,7 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // The hint names no login of this browser, so only the session of the hint ends. The user has to confirm
+    // No hint names a login of this browser. At most the session of the hint ends; the user has to confirm
     // the end of the logins, because any site can send a browser here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
@@ -123,8 +123,8 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const isUnregistered = target !== undefined
-  // The page links to the client only if the request has a hint. Any web site can send a browser here, and
-  // without this condition the site could choose the client.
+  // The page links to the client only if the request has a valid hint. Any web site can send a browser here,
+  // and without this condition the site could choose the client.
   const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',
@@ -137,7 +137,10 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   )
 }
 
-/** Returns the start page at the client's first registered web origin; undefined for native applications. */
+/**
+ * Returns the start page at the first web origin among the client's registered URIs; undefined when no URI
+ * has a web origin, as for native applications.
+ */
 const homeOf = ({ post_logout_redirect_uris, redirect_uris }: Client): string | undefined =>
   [...post_logout_redirect_uris, ...redirect_uris].flatMap(uri => webOriginOf(uri) ?? [])[0]?.concat('/')
 
@@ -162,8 +165,8 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 }
 
 /**
- * Uses the brand of the organization whose users are signed in. With users of several organizations, or none,
- * it uses the brand of the default organization. The brand of the client's organization is not used, because
+ * Uses the brand of the organization whose users are signed in. When they belong to several organizations, or
+ * nobody is signed in, it uses that of the default one. The brand of the client's organization is not used:
  * any organization could link here with its own client and put its CSS on a page of other users.
  */
 const common = async (
@@ -181,7 +184,7 @@ const common = async (
   }
 }
 
-/** Returns the routes of the logout of applications: RP-Initiated Logout 1.0 section 2. */
+/** Returns the routes of a logout that an application starts: RP-Initiated Logout 1.0 section 2. */
 export const logoutRoutes = (context: Context) =>
   pageRoutes(context, {
     'GET /oauth/logout': getLogout(context),

@@ -124,9 +124,9 @@ const unauthorized = (description: string): AppError =>
   })
 
 /**
- * Uses an initial access token once and returns its organization.
+ * Takes one use of an initial access token and returns the organization of the token.
  *
- * @throws AppError 401 `invalid_token`
+ * @throws AppError 401 `invalid_token`, also when the organization has turned registration off
  */
 const spend = async (context: Context, tx: Transaction, token: string): Promise<OrganizationId> => {
   const used = await useInitialAccessToken(tx, hashSecret(token), context.clock.now())
@@ -137,8 +137,8 @@ const spend = async (context: Context, tx: Transaction, token: string): Promise<
 }
 
 /**
- * Returns the answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1; members that are not registered
- * are left out.
+ * Returns the answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1. It lacks the members of the
+ * request that the server does not register.
  */
 const describe = ({ client_id, created_at, registration }: DynamicClient, secret: Secret | undefined) => ({
   client_id,

@@ -50,7 +50,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     await release(context, grant, call)
   }
   // Calls without a client, or with a client_id alone, are accepted: a stranger who holds a token can only
-  // end its session here. A secret that is presented must be correct.
+  // end its session here. A secret or an assertion that is presented must be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',

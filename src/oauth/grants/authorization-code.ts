@@ -163,7 +163,7 @@ const beginSession = async (
   const { session_id } = code
   const { ip_address, user_agent } = code.client_info ?? user
   const ends_by = sessionEnd(settingsOf(user), now)
-  // Nothing extends a session without a refresh token, so such a session ends with its access token.
+  // A session without a refresh token ends with its access token. Only the console extends such a session.
   const isRefreshed = client.grant_types.includes('refresh_token')
   const lifetime = (isRefreshed ? client.refresh_token_ttl : client.access_token_ttl) * SECOND
   const refresh_token = isRefreshed ? newRefreshToken(context, session_id) : undefined
@@ -190,7 +190,7 @@ const beginSession = async (
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
  * in memory only and requests a code with each loaded page. Returns undefined for other clients, for a used
- * code, and when the login has no active session of the console.
+ * code, for a code with an API, and when the login has no active session of the console with this scope.
  */
 const continueSession = async (
   { clock }: Context,

@@ -22,7 +22,7 @@ interface Identity {
 /**
  * Returns the ID token of a login: https://openid.net/specs/openid-connect-core-1_0.html#IDToken
  *
- * The lifetime is that of the client's access tokens. A setting of its own would have no effect, because
+ * The lifetime is that of the client's access tokens. A separate setting would have no effect, because
  * applications read an ID token once, at the login.
  */
 export const idTokenOf = ({ config }: Core, client: Client, identity: Identity): TokenForm => {

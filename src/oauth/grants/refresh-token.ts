@@ -30,7 +30,7 @@ import {
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
 
 /**
- * Refreshes a session and rotates its refresh token on each use:
+ * Refreshes a session and rotates its refresh token:
  * https://www.rfc-editor.org/rfc/rfc6749#section-6, https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2
  */
 export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
@@ -103,7 +103,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
 
 /**
  * Returns the successor of a used token again, for a client that lost the first answer; undefined outside the
- * reuse window.
+ * reuse window, and when the successor was used.
  */
 const findRepeatable = (
   context: Context,
@@ -129,7 +129,7 @@ const rotate = (
 }
 
 /**
- * Revokes the session: two parties hold the token, and the server cannot tell them apart.
+ * Revokes the session: two parties may hold the token, and the server cannot tell them apart.
  * https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2
  */
 const refuseReuse = async (
