@@ -37,8 +37,8 @@ const SigningKeys = z
   .meta({ id: 'SigningKeys', description: 'The published keys of the server.', example: { data: [] } })
 
 /**
- * Returns the routes of the signing keys. No answer contains a private key, so that a stolen token of an
- * administrator cannot take one.
+ * Returns the routes of the signing keys. No answer contains a private key, so that a thief with an
+ * administrator's token gets no key.
  */
 export const keyRoutes = (context: Core): AdminRoute[] => [
   route({

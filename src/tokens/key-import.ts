@@ -30,8 +30,8 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
  * same time as a rotated key, so that caches have read it by then. If the algorithm has no key yet, the
  * imported key signs at once. Returns the id of the key.
  *
- * @throws Error for a key that cannot be read, is of an unsupported kind or is already stored, and while a
- * next key is waiting
+ * @throws Error for a key that cannot be read, is of an unsupported kind, does not fit the `wanted` algorithm
+ * or is already stored, and while the next key of the algorithm does not sign yet
  */
 export const importKey = async (base: Core, pem: string, wanted?: string): Promise<string> => {
   let privateKey: KeyObject

@@ -28,8 +28,8 @@ interface KeyRing {
 /** Token types that `open` accepts. It refuses logout tokens, because only clients read them. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /**
- * Maximum number of verified tokens that are kept in memory, because clients present the same token many
- * times.
+ * Maximum number of verified tokens whose hashes are kept in memory. They are kept because clients present
+ * the same token many times.
  */
 const MAX_REMEMBERED = 10_000
 
@@ -142,8 +142,8 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
  * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
  * generated when a client or an API is registered with the algorithm.
  *
- * @param isLate leaves the RS256 key to the first call that needs it, for servers and commands that end soon:
- *   generating the key takes as much CPU time as the rest of their start
+ * @param isLate leaves these keys to the first call that needs one, for servers and commands that end soon:
+ *   generating the RS256 key takes as much CPU time as the rest of their start
  */
 export const openKeys = async (
   base: Core,

@@ -46,7 +46,10 @@ const getKey = async ({ store }: Core, kid: string): Promise<KeyRow> => {
   return key
 }
 
-/** Publishes the next key of an algorithm. It signs 15 minutes later, or when it is activated. */
+/**
+ * Publishes the next key of an algorithm, unless one is published already. The key signs 15 minutes later, or
+ * when it is activated.
+ */
 export const publishKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   await rotateKey(base, alg)
 }
@@ -91,8 +94,8 @@ const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg =>
 }
 
 /**
- * Imports a key that signs from now on under its own `kid`, so that tests can use the same key in every run.
- * Returns the `kid`.
+ * Imports a key that signs from now on, so that tests can use the same key in every run. The key keeps its
+ * `kid`; a key without one gets a new one. Returns the `kid`.
  *
  * @throws AppError 422 for anything but a private RSA or EC key
  */

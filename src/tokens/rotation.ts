@@ -27,7 +27,7 @@ const LEAD = 15 * MINUTE
  */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 
-/** Returns a key pair as a row that signs at once. The private key is sealed with the instance key. */
+/** Returns the row of a key that signs at once. The private key is sealed with the instance key. */
 export const keyRow = (
   { master, clock }: Core,
   alg: SigningAlg,
@@ -55,8 +55,8 @@ const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
 
 /**
  * Generates the first key of an algorithm. The key signs at once: no token of the algorithm exists, so no
- * verifier needs to have read the key. Called before the first token of a client or API that is registered
- * with the algorithm.
+ * verifier needs to have read the key. Called when the keys are opened, when a client or an API is registered
+ * with the algorithm, and before a token whose algorithm has no key.
  */
 export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
@@ -126,8 +126,9 @@ export const rotateKeys = async (
 }
 
 /**
- * Removes and replaces a compromised key at once, because its thief could sign tokens meanwhile. The tokens
- * of the key are refused. Sessions continue, because no signing key signs refresh tokens.
+ * Removes a compromised key at once, because its thief can sign tokens until then. If the key still signs or
+ * will sign, it is replaced at once. The tokens of the key are refused. Sessions continue, because no signing
+ * key signs refresh tokens.
  *
  * @throws AppError 404 when there is no such key
  */
@@ -147,7 +148,7 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
   })
 }
 
-/** Rotates keys that have signed for `oldest` ms, and removes keys whose last token has expired. */
+/** Rotates keys that have signed for `oldest` ms or longer, and removes keys whose last token has expired. */
 export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))

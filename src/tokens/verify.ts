@@ -26,8 +26,8 @@ export interface AccessToken {
 
 /**
  * Verifies signature, header, issuer, times and kind of an access token of this server. Returns undefined for
- * any other token, and for a token of an API unless `audience` is `any`. A token of type `JWT` must have a
- * scope, because without one it is an ID token. The caller checks that session, user and organization still
+ * any other token, and for a token of an API unless `audience` is `any`. The claim `scope` is required: a
+ * token of type `JWT` without it is an ID token. The caller checks that session, user and organization still
  * exist.
  */
 export const verifyAccessToken = async (
