@@ -140,7 +140,8 @@ export const decideAmong = (
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
     hinted_user_id: request.hinted_user_id,
     consent_required: client?.consent_required ?? false,
-    // Another program on the device can pose as such a client (RFC 8252 section 8.6).
+    // Another program on the device can get the answer at a private-use scheme or a loopback address, and so
+    // pose as the client (RFC 8252 section 8.6).
     always_ask:
       client !== undefined &&
       ((client.type === 'public' && usesPrivateScheme(request.redirect_uri)) ||
@@ -203,8 +204,8 @@ const issue = async (
       amr: login.amr,
       client_info: call,
     })
-  // Nothing is written when an existing login answers the request at once, because the code itself contains
-  // the grant.
+  // When an existing login answers the request at once, only a code that is too long for a URL is written: a
+  // shorter one contains the grant itself.
   if (issued?.stored || flow.pending || flow.approved)
     await context.store.write(tx => endFlow(context, tx, call, flow, login, issued?.stored))
   return issued

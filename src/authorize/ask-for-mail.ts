@@ -40,8 +40,8 @@ export const knownOwner = (
  * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. The answer does not
  * tell whether `recipient` has reached its limit, so that a stranger learns nothing about requests of others.
  *
- * @param owner the recipient, when one of their known browsers asks: the limit of the network then refuses
- *   nothing
+ * @param owner the recipient, when one of their known browsers asks: the limit of the network for all
+ *   recipients then refuses nothing
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of network and organization is spent
  */

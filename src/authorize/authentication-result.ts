@@ -35,8 +35,9 @@ interface Outcome {
 interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
   /**
-   * Runs in the write that begins the login: verifies that the proof still holds, and uses the proof up.
-   * Changes to the account belong in `action`, which waits for the second factor.
+   * Runs in the write that begins the login or stores the first factor: verifies that the proof still holds,
+   * and uses up a proof that works once. Changes to the account belong in `action`, which waits for the
+   * second factor.
    */
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction
@@ -178,7 +179,7 @@ export const completeWithFactor = async (
   return { kind: 'accepted', chosen, login }
 }
 
-/** A refused proof. The flow stays unchanged; the write is committed, because it has recorded events. */
+/** A refused proof. The flow stays unchanged; the write is committed, because it may have recorded events. */
 interface Refused {
   kind: 'refused'
   answer(): Promise<Response>

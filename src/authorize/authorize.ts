@@ -114,8 +114,8 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   const redirect_uri = parameters.values.get('redirect_uri')
   const client = await clientOfRequest(context, client_id, redirect_uri)
   if (!client) throw await refuse('unknown_client', { client_id, redirect_uri })
-  // A page that loads the request in a frame or a fetch gets no code for the console. Its user would not see
-  // the request, and nobody is asked for consent to the console.
+  // A script that fetches the request gets no code for the console. The user would not see the request, and
+  // nobody is asked for consent to the console.
   if (client_id === CONSOLE_CLIENT && call.request.headers.get('sec-fetch-mode') !== 'navigate')
     throw await refuse('not_a_navigation', { client_id, redirect_uri })
   const target = read(() => parseTarget(parameters, client))

@@ -12,7 +12,8 @@ import { refuseRequest } from './refused-request.ts'
  * Returns the flow with its client as the metadata document describes it. The document is read only after the
  * login, so that a request without a login causes no outbound call.
  *
- * @throws PageError when the document cannot be used, or lacks the redirect URI
+ * @throws PageError when the document cannot be used, or lacks the redirect URI; AppError 429 or 503 when too
+ * many documents are being read
  */
 export const withDocument = async <F extends Flow>(
   context: Context,

@@ -170,7 +170,8 @@ const OFFER_AGAIN = 30 * DAY
 /**
  * True when a passkey may be offered: the server and the browser support passkeys, and the user typed a
  * password, has proven their factors, has no passkey, may add a factor and has not declined lately. False in
- * flows that confirm the user or add a factor, and in development mode, so that tests see the same anywhere.
+ * flows that confirm the user or add a factor. False in development mode, so that tests see the same pages in
+ * every browser.
  */
 const isOfferDue = async (
   { config, store, clock, loginPage }: Context,
@@ -266,8 +267,8 @@ export const rememberedIn = async (
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
- * Returns the user of a proven first factor. The list is empty when the password has been replaced or the
- * user disabled since.
+ * Returns the user of a proven first factor. The list is empty when the password has been replaced, or the
+ * user disabled or deleted, since.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)

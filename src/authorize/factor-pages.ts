@@ -18,8 +18,8 @@ type Method = 'totp' | 'passkey' | 'recovery'
 
 /**
  * True when the organization requires passkeys: a user who has lost the passkey may then prove a recovery
- * code instead, and adds a new passkey. Without the code the user would be locked out. The code does not
- * satisfy a client that asks for a passkey (`acr_values=phr`), because only the organization made the rule.
+ * code instead, and adds a new passkey. Without the code the user would be locked out. When only the client
+ * asks for a passkey (`acr_values=phr`), the code is refused: the user can sign in elsewhere without one.
  */
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 
@@ -36,7 +36,8 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
 
 /**
  * Returns the days for which the page offers to remember the browser, if any. A required passkey, a change of
- * the account and a first factor by mail get no offer, because a remembered browser does not count for them.
+ * the account, and a first factor other than a password or a provider get no offer, because a remembered
+ * browser does not count for them.
  */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)
@@ -100,8 +101,8 @@ export const secretFor = (context: Context, flow: StoredFlow, { user_id }: Brows
   offerSecret(context, `${roundOf(flow)}\0${user_id}`)
 
 /**
- * Renders the enrolment page: the choice of a kind where there are several, then its setup. `using` is the
- * kind whose form was posted.
+ * Renders the enrolment page: the choice of a kind of factor if there are several, then its setup. `using` is
+ * the kind to set up: that of the posted form, otherwise that of the query.
  */
 export const enrolPage = async (
   context: Context,

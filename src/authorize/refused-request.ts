@@ -43,8 +43,9 @@ const withoutSecrets = (uri: string): string =>
   printable(uri.replace(/[?#].*/s, '').replace(/^([^/]*\/\/)[^/]*@/, '$1'))
 
 /**
- * Logs the reason of a refusal, records it for a known client, and returns the page. After too many refusals
- * of one network or organization only the page is returned, because strangers could fill log and disk.
+ * Logs the reason of a refusal, records it for a known client that is not dynamic, and returns the page.
+ * After too many refusals of one network or organization it only returns the page, because strangers could
+ * fill log and disk.
  */
 export const refuseRequest = async (
   context: Context,

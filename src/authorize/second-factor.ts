@@ -70,8 +70,8 @@ export const postSecondFactor =
 const REPAIR = '/account/security?notice=recovery_code_used'
 
 /**
- * Makes a login without a client end on the security page after a recovery code: a lost factor can be removed
- * there.
+ * Makes a login end on the security page after a recovery code, because the user can remove a lost factor
+ * there. Applies to a login without a client and without another last page, if the user may change factors.
  */
 const endOnSecurityPage = async (
   { store }: Context,

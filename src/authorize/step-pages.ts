@@ -85,7 +85,10 @@ export const otherAccount = (context: Context, flow: StoredFlow, subject?: Subje
   },
 })
 
-/** Returns the user who has to confirm their identity; undefined when their login has ended. */
+/**
+ * Returns the user who has to confirm their identity; undefined when the request asks nobody to do so, and
+ * when their login has ended.
+ */
 export const confirmingUser = async (
   context: Context,
   browser: BrowserSession,
@@ -226,7 +229,7 @@ export const selectAccountPage = (
 /**
  * Returns the browser session and the flow for the page of a step. The query of the page names the request.
  *
- * @throws PageError 400 `expired` when the request was not stored for this browser, or has expired
+ * @throws PageError 400, as {@link findFlow}
  */
 export const openStepPage = async (
   context: Context,

@@ -62,13 +62,16 @@ const TestLogin = z
       })
       .nullable()
       .describe('Why the application would get no tokens; null when it would get tokens.'),
-    scope: z.string().nullable().describe('Scopes of the access token, separated by spaces.'),
-    id_token: TestedToken.nullable().describe('Null without the scope `openid`.'),
+    scope: z
+      .string()
+      .nullable()
+      .describe('Scopes of the access token, separated by spaces; null after a refusal.'),
+    id_token: TestedToken.nullable().describe('Null after a refusal, and without the scope `openid`.'),
     access_token: TestedToken.nullable().describe('Null after a refusal.'),
     userinfo: claims
       .nullable()
       .describe(
-        'Answer of the UserInfo endpoint; null for the token of an API, and without the scope `openid`.',
+        'Answer of the UserInfo endpoint; null after a refusal, for an API, and without the scope `openid`.',
       ),
     hidden: z
       .array(z.string())
