@@ -42,9 +42,9 @@ const MAX_TEXT_BYTES = 1_024
 const MAX_NAME_LENGTH = 128
 
 /**
- * Reads a file in MaxMind's format and tries sample addresses. Damaged files, and files without cities and
- * countries, are refused. A look-up never throws and decodes a bounded number of values, whatever the file
- * contains.
+ * Reads a file in MaxMind's format and tries sample addresses. A file is refused when a sample's record is
+ * damaged, or when it has records of samples but they name neither city nor country. A look-up never throws
+ * and decodes a bounded number of values, whatever the file contains.
  *
  * @throws Error whose message completes "the file …"
  */
@@ -108,7 +108,7 @@ const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown
   }
 }
 
-/** One address of each /8 network of IPv4, and some of IPv6. */
+/** One address of each IPv4 network from 1.0.0.0/8 to 223.0.0.0/8, and some IPv6 addresses. */
 const SAMPLES = [
   ...Array.from({ length: 223 }, (_, i) => `${i + 1}.1.1.1`),
   ...['2001::1', '2400::1', '2600::1', '2800::1', '2a00::1', '2c00::1'],
@@ -136,7 +136,10 @@ const describe = (record: object, locale: string): string => {
     .join(', ')
 }
 
-/** Returns the name of a city or country; undefined for data that is not in MaxMind's form. */
+/**
+ * Returns the name of a city or country; undefined for data that is not in MaxMind's form, and for a name
+ * that is missing, too long or not plain text.
+ */
 const nameOf = (place: unknown, locale: string): string | undefined => {
   if (!isObject(place) || !('names' in place) || !isObject(place.names)) return undefined
   // MaxMind files name Portuguese and Chinese with a region: pt-BR, zh-CN.

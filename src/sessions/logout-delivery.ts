@@ -20,8 +20,8 @@ import {
  */
 const TOKEN_LIFETIME = 120
 /**
- * Milliseconds for which administrators see the outcome of a logout. The sweep removes the row a day later,
- * so a row is kept for a week.
+ * Milliseconds after which the outcome of a logout expires. The sweep removes the row a day later, so
+ * administrators see the outcome for a week.
  */
 const KEPT = 6 * DAY
 /**

@@ -6,7 +6,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findRefreshable, refreshSession } from './store.ts'
 
 /**
- * A refresh token is the id of its session, 256 random bits and a MAC (tag), in base64url (86 characters).
+ * A refresh token is the id of its session, 256 secret bits and a MAC (tag), in base64url (86 characters).
+ * The secret bits of the first token are random; those of a later token are derived from the token before it.
  * The session's row keeps the hash of the current token. The tag distinguishes a used token, whose replay
  * ends the session, from a forged one. Without the tag anyone could end a session, because ids of sessions
  * are not secret.
@@ -44,7 +45,10 @@ export const newRefreshToken = (context: Core, session_id: SessionId): Secret =>
 /** The session and user of a refresh token. `is_used` is true when the token is not the current one. */
 export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGrant>>>
 
-/** Returns the grant in any state: the caller checks for used tokens, ended sessions and disabled users. */
+/**
+ * Returns the grant of a token in any state: the caller checks for used tokens, ended or expired sessions and
+ * disabled users. Returns undefined for a text that is no token, or whose session is deleted.
+ */
 export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
   const row = session_id && (await findRefreshable(q, session_id))
@@ -55,7 +59,7 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
 
 /**
  * Derives the successor of a token. When a response was lost, the same successor is derived again
- * (`refresh_token_reuse_window`). Only the hash of the successor is therefore stored.
+ * (`refresh_token_reuse_window`), so only its hash has to be stored.
  */
 const successorOf = (context: Core, token: string, session_id: SessionId): Secret => {
   const key = context.master.derive('refresh')
@@ -78,7 +82,7 @@ export const findUnusedSuccessor = (
 
 /**
  * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor; undefined
- * when a concurrent request has consumed the token.
+ * when a concurrent request has consumed the token, or the session has ended.
  */
 export const rotateRefreshToken = async (
   context: Core,

@@ -157,9 +157,9 @@ export const refreshSession = async (
 }
 
 /**
- * Extends the newest active session of the login at the client with the same scopes. The session then ends
- * `lifetime` ms from `now`, at the latest at `ends_by`. Returns the former state of the session; undefined
- * when there is no such session.
+ * Extends the newest active session of the login at the client that has the same scopes and no APIs. The
+ * session then ends `lifetime` ms from `now`, at the latest at `ends_by`. Returns the former state of the
+ * session; undefined when there is no such session.
  */
 export const extendSession = async (
   tx: Transaction,
@@ -239,7 +239,10 @@ export const closeSessions = (
   return tx.update(sessions).set({ ended_at: now }).where(inArray(sessions.id, active)).returning()
 }
 
-/** Sets `due_at` to `expires_at` for due sessions that a refresh has extended. Returns their number. */
+/**
+ * Sets `due_at` to `expires_at` for the sessions that have been extended among the first `limit` due ones.
+ * Returns their number.
+ */
 export const postponeSessions = async (tx: Transaction, now: number, limit: number): Promise<number> => {
   const { sessions } = tx.tables
   const due = tx
