@@ -17,7 +17,7 @@ export type ExternalIdentity = Pick<ExternalAccount, 'provider_id' | 'subject' |
 
 type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
 
-/** Links the account to the user. False when a concurrent callback has linked it already. */
+/** Links the account to the user. False when it is linked already, for example by a concurrent callback. */
 export const linkAccount = async (
   { clock }: Core,
   tx: Transaction,
@@ -29,7 +29,7 @@ export const linkAccount = async (
   return true
 }
 
-/** Links the account to the user and records `user.updated`. */
+/** Links the account to the user and records `user.updated`, unless the account is linked already. */
 export const linkOwnAccount = async (
   context: Context,
   tx: Transaction,

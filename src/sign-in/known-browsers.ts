@@ -55,8 +55,8 @@ export const isKnownIn = async (
 type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
 
 /**
- * Charges work to the client's network. If the network has no budget left, a known browser pays from its own
- * budget, so others in the network cannot lock it out.
+ * Charges work to the client's network and to the organization. If one of them has no budget left, a known
+ * browser pays from its own budget, so others cannot lock it out.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -69,10 +69,11 @@ export const chargeBrowser = async (context: Core, client_info: ClientInfo, work
 }
 
 /**
- * Charges work to a browser in which a user of the organization has signed in, after its network was refused.
+ * Charges work to a browser in which a user of the organization has signed in, after its network or the
+ * organization was refused.
  *
- * @throws `refusal` for any other browser; AppError 429 `rate_limited` when the browser has spent its own
- *   budget
+ * @throws `refusal` for any other browser, and when it is not 429 `rate_limited`; AppError 429 `rate_limited`
+ *   when the browser has spent its own budget
  */
 export const chargeDevice = async (
   context: Core,

@@ -51,9 +51,9 @@ export interface Budget {
 }
 
 /**
- * An attempt is allowed if one budget of each list is free. The client learns the wait of `name` but not of
- * `user`: a shared wait would show that two names belong to one account. A name without a user is counted in
- * the same way.
+ * An attempt is allowed if one budget of each list is free; an empty list has no limit. The client learns
+ * that `name` has to wait, but not that `user` has: a shared wait would show that two names belong to one
+ * account. A name without a user is counted in the same way.
  */
 export interface Budgets {
   name: Budget[]

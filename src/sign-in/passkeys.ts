@@ -59,7 +59,7 @@ const ALGORITHMS = [-8, -7, -257]
 
 /**
  * Returns the creation options as JSON. With `need` set to `required`, the passkey is discoverable and
- * verifies the user, because it becomes the user's only credential. No attestation is requested, because no
+ * verifies the user, because it has to sign in without a password. No attestation is requested, because no
  * rule depends on the maker of a passkey.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */

@@ -121,8 +121,8 @@ export const replaceByPasskey = async (
 }
 
 /**
- * Clears the failures that throttle the user: the holder of the link is the owner, whom others must not
- * delay.
+ * Clears the failures that throttle the user in this browser: the holder of the link is the owner, whom
+ * others must not delay.
  */
 const confirmOwner = async (
   context: Context,

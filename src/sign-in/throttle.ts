@@ -28,7 +28,7 @@ export interface ThrottleKey {
 }
 
 /**
- * Limit of wrong passwords for one account: five mistakes without a wait, then waits that double from a
+ * Limit of wrong passwords for one account: five attempts without a wait, then waits that double from a
  * second to a minute. Longer waits would let a stranger keep the owner out.
  */
 export const ROW = {
@@ -44,8 +44,8 @@ export const ROW = {
  */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /**
- * Limit of wrong client secrets from one network: a misconfigured program repeats its secret in a loop.
- * Correct secrets are accepted even while the limit is reached.
+ * Limit of wrong client secrets, codes and refresh tokens from one network: a misconfigured program repeats
+ * its secret in a loop. Clients with a correct secret are accepted even while the limit is reached.
  */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
 
@@ -73,8 +73,8 @@ export const checkThrottle = async (
 }
 
 /**
- * Time in milliseconds until which a key is blocked, 0 when it is not. Cached: each call of the token
- * endpoint needs it.
+ * Time in milliseconds until which a key is blocked; a past time or 0 when it is not. Cached, because the
+ * token endpoint needs it at each call of a client that is not authenticated.
  */
 export const blockedUntil = cached(
   'throttles',

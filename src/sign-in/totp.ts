@@ -62,7 +62,7 @@ export const currentCode = (
       })
     : undefined
 
-/** Consumes a code. True when it is valid for this app and was not used before. */
+/** Consumes a code. True when it is valid for this app, and neither it nor a later code was used before. */
 export const redeemTotp = async (
   context: Core,
   tx: Transaction,

@@ -5,8 +5,9 @@ import { accountName } from './password.ts'
 import { removeThrottle, removeThrottles } from './store.ts'
 
 /**
- * Deletes all failures counted against a user, by name, address and second factor. Counts of networks stay,
- * because they also count attempts at other accounts.
+ * Deletes all failures counted against a user, by user name, e-mail address and second factor, and the counts
+ * of the user's reset and verification mails. Counts of networks stay, because they also count attempts at
+ * other accounts.
  */
 export const forgetFailures = async (
   tx: Transaction,
