@@ -96,7 +96,10 @@ export const postOtherLogins =
     return seeOther('/account?notice=others_ended')
   }
 
-/** Signs out of one client. Ignores a session that has ended or belongs to another user. */
+/**
+ * Ends a session at one client, and the login that the session came from. Ignores a session that has ended or
+ * belongs to another user.
+ */
 export const postSessions =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

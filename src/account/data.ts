@@ -87,8 +87,8 @@ const eventOf = (
 
 /**
  * Downloads the data stored about the user. The file lacks secrets that would allow a login, and has only the
- * latest 10,000 events. The form requires a recent authentication: a stranger at a signed-in browser must not
- * take the data along.
+ * latest 10,000 events and the newest 100 active sessions. The form requires a recent authentication: a
+ * stranger at a signed-in browser must not take the data along.
  */
 export const postDownload =
   (context: Context) =>

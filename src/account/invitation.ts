@@ -234,7 +234,7 @@ const optionsFor = (context: Context, opened: Opened, values: NewUserFields): st
 
 type Credential = { password: string; passkey?: never } | { password?: never; passkey: UnnamedFactor }
 
-/** Stores the user with the credential, and begins the login, unless the user waits for approval. */
+/** Stores the user with the credential. Begins the login if the user need not wait for approval. */
 const accept = async (
   context: Context,
   call: Call,
@@ -252,7 +252,7 @@ const accept = async (
     // Records the first login here, even while a second factor is due. Until the first login is recorded, an
     // account at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The page has offered a passkey, so the next login does not ask a person who chose a password again.
+    // The page has offered a passkey, so the next login offers none to a person who chose a password.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }

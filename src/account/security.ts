@@ -62,7 +62,7 @@ const emailCodeOf = (
   return ways.length === 0 ? 'only_way_in' : 'on'
 }
 
-/** Shows the security page: password, code by mail, second factors and recovery codes. */
+/** Shows the security page: password, code by mail, second factors, recovery codes, remembered browsers. */
 export const getSecurity =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -95,8 +95,8 @@ const challengeFor = (context: Context, csrf_token: string): string =>
 
 /**
  * Shows the form behind the sign-in link of an administrator (`gatehouse user link USER`) or of a reset mail.
- * The user chooses a new password and is signed in, after the second factor if the user has one. A user
- * without a factor may choose a passkey instead.
+ * The user chooses a new password and is signed in, after the second factor if the user has one. Some users
+ * may choose a passkey instead (`takes_passkey`).
  */
 export const getSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>

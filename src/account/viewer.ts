@@ -140,7 +140,8 @@ interface AccountForm {
 /**
  * Opens a form of the account pages.
  *
- * @throws PageError 403 when the form was not issued to this login, 400 `expired` when the login owes a step
+ * @throws PageError 403 when the form was not issued to this browser's login cookie, 400 `expired` when the
+ * login has ended or owes a step
  */
 export const openForm = async (
   context: Context,
@@ -172,7 +173,8 @@ const MAX_INTENT = 4_096
 
 /**
  * Like {@link openForm}, for a form that requires a recent authentication. Without a recent authentication it
- * returns the page that asks for one; the form continues afterwards.
+ * returns the page that asks for one. The form continues afterwards, unless `back` is given or the form is
+ * longer than `MAX_INTENT`: then the user returns to `back` or to the page.
  */
 export const openFreshForm = async (
   context: Context,
