@@ -42,7 +42,7 @@ export const sendVerification = async (
   return 0
 }
 
-/** Returns why the store refused an address; undefined for any other error. */
+/** Returns why the store refused a user's name or address; undefined for any other error. */
 export const refusedEmail = (error: unknown): 'taken' | 'domain' | undefined => {
   if (!(error instanceof AppError)) return undefined
   if (error.code === 'conflict') return 'taken'

@@ -11,8 +11,8 @@ import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Lifetime of a verification link, longer than that of other links: mail is not always read soon, and this
- * link allows no login.
+ * Lifetime of a verification link, longer than `LINK_LIFETIME` of the other kinds: mail is not always read
+ * soon, and this link allows no login.
  */
 const VERIFY_FOR = DAY
 
