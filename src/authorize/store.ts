@@ -16,9 +16,9 @@ interface Confirmation {
 /** A stored authorization request: its id_token_hint is verified and reduced to the hinted user. */
 export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly hinted_user_id: string | undefined
-  /** Page of this site on which a flow without a client ends. */
+  /** Page of this site on which the flow ends. Set only in a flow that has no client. */
   readonly back?: string
-  /** Set in a flow without a client in which the hinted user, who is signed in, confirms their identity. */
+  /** Set in a flow that has no client, and in which the signed-in hinted user confirms who they are. */
   readonly confirm?: Confirmation
   /** True once the user asked to choose among the logins of this browser. */
   readonly choose?: boolean
@@ -55,7 +55,7 @@ const pendingOf = prepared((q, { authorization_requests: t }) =>
     ),
 )
 
-/** Returns the pending request of a handle, if it belongs to this browser. */
+/** Returns the pending request of a handle, if it belongs to this browser and has not expired. */
 export const findPending = async (
   q: Queries,
   key: { request_hash: SecretHash; browser_hash: SecretHash; now: number },
