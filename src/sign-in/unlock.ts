@@ -6,8 +6,8 @@ import { removeThrottle, removeThrottles } from './store.ts'
 
 /**
  * Deletes all failures counted against a user, by user name, e-mail address and second factor, and the counts
- * of the user's reset and verification mails. Counts of networks stay, because they also count attempts at
- * other accounts.
+ * of the mails that were requested for the user. Counts of networks stay, because they also count attempts at
+ * other accounts. Counts of mailboxes stay, because they also count the mails of other users.
  */
 export const forgetFailures = async (
   tx: Transaction,
@@ -17,7 +17,7 @@ export const forgetFailures = async (
   for (const identifier of [user.username, user.email]) {
     const name = accountName({ organization_id, identifier })
     await clearBudgets(tx, { name, user })
-    await removeThrottles(tx, `reset:${name}`)
+    for (const mail of ['reset', 'code']) await removeThrottles(tx, `${mail}:${name}`)
   }
   for (const kind of ['factor', 'verify']) await removeThrottle(tx, `${kind}:${id}`)
   await removeThrottles(tx, `known-factor:${id}:`)

@@ -1,10 +1,14 @@
 import { expect, test } from 'bun:test'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
+import { linkWith } from '#test/support/factors.ts'
 import { addUser, signIn } from '#test/support/people.ts'
 
-const app = await startApp()
+const mail = captureMail()
+const app = await startApp({}, { mail })
 
 test('an unlocked user can sign in at once, from the same network too; others still wait', async () => {
   const ada = await addUser(app, 'ada')
@@ -29,4 +33,22 @@ test('an unlocked user can sign in at once, from the same network too; others st
   expect(await attempt('ada', undefined, '198.51.100.1')).toBe(200)
   expect(await attempt('ada@example.com', undefined, '198.51.100.1')).toBe(200)
   expect(await attempt('bob', undefined, '198.51.100.2')).toBe(429)
+})
+
+test('an unlocked user gets codes by mail at once', async () => {
+  await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
+  const eve = await addUser(app, 'eve', { email_verified: true })
+  const browser = openBrowser(app, { ip: '203.0.113.5' })
+  const getsCode = async () => {
+    mail.clear()
+    const page = await browser.get(linkWith(await browser.get('/account'), '/oauth/email-code'))
+    await browser.submit(page, { username: 'eve' }, '/oauth/email-code')
+    while ((await deliverMails(app.context)) > 0);
+    return mail.mails.length > 0
+  }
+  const sent: boolean[] = []
+  for (let i = 0; i < 4; i++) sent.push(await getsCode())
+  expect(sent).toEqual([true, true, true, false])
+  await app.context.store.write(tx => forgetFailures(tx, eve))
+  expect(await getsCode()).toBe(true)
 })
