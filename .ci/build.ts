@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 import { $, Glob } from 'bun'
 
 const args = process.argv.slice(2)
+// The executable embeds the generated SQL of a start. The check fails when the code would build other SQL.
+await $`${process.execPath} ${join(import.meta.dir, 'statements.ts')} --check`
 // The executable embeds the generated rows of the default seed. The check fails when the seed would now write
 // other rows.
 await $`${process.execPath} ${join(import.meta.dir, 'seed-rows.ts')} --check`

@@ -2,7 +2,7 @@ import { and, asc, between, eq, sql } from 'drizzle-orm'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
-import { prepared, type Queries, type Sum, type Transaction } from '#src/storage/store.ts'
+import { preparedForStart, type Queries, type Sum, type Transaction } from '#src/storage/store.ts'
 
 const names = ['logins', 'failed_logins', 'new_users', 'active_users', 'daily_users', 'tokens'] as const
 
@@ -15,7 +15,7 @@ const none = Object.fromEntries(names.map(name => [name, 0])) as Counts
  * Adds counts to the row of the organization and to that of the instance. On PostgreSQL nothing is added in a
  * transaction that only rehearses a write (`is_rehearsal` in migrations/postgres/0000_schema.sql).
  */
-const upsert = prepared((q, { statistics }) => {
+const upsert = preparedForStart('add to statistics', (q, { statistics }) => {
   const isPostgres = q.engine === 'postgres'
   const value = (name: string) =>
     isPostgres ? sql`${sql.placeholder(name)}::bigint` : sql`${sql.placeholder(name)}`

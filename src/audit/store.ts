@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, lt, notExists, or, sql } from 'drizzle-orm'
 import { DAY } from '#src/lib/duration.ts'
 import { holdCursors } from '#src/storage/remains.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /** A stored event. */
@@ -31,7 +31,7 @@ type NewEventRow = Readonly<Record<(typeof COLUMNS)[number], unknown>>
 const placeholderOf = (column: string, row: number): string => (row === 0 ? column : `${column}_${row}`)
 
 const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
-  prepared((q, { events }) => {
+  preparedForStart(`insert ${last + 1} events`, (q, { events }) => {
     const rowOf = (row: number) =>
       Object.fromEntries(COLUMNS.map(column => [column, sql.placeholder(placeholderOf(column, row))]))
     return q.insert(events).values(Array.from({ length: last + 1 }, (_, row) => rowOf(row)) as never)

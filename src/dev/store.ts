@@ -15,7 +15,7 @@ import {
 import type { AuditEvent } from '#src/audit/schema.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold, iso } from '#src/lib/text.ts'
-import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import { preparedForStart, type Queries, type Topic, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 type Row = Record<string, unknown>
@@ -161,22 +161,38 @@ export const firstClients = async (q: Queries, limit: number) => {
   return { clients: found, slugs: new Map(slugs.map(({ id, slug }) => [id, slug])) }
 }
 
+const since = (column: Column) => sql`${column} + ${sql.placeholder('now')}`
+
+/** The statements of {@link startTimes}. */
+const starts = [
+  preparedForStart('start settings', (q, { settings: t }) =>
+    q
+      .update(t)
+      .set({ updated_at: since(t.updated_at) })
+      .where(lte(t.updated_at, 0)),
+  ),
+  preparedForStart('start organizations', (q, { organizations: t }) =>
+    q.update(t).set({ created_at: since(t.created_at), updated_at: since(t.updated_at) }),
+  ),
+  preparedForStart('start roles', (q, { roles: t }) =>
+    q.update(t).set({ created_at: since(t.created_at), updated_at: since(t.updated_at) }),
+  ),
+  preparedForStart('start clients', (q, { clients: t }) =>
+    q.update(t).set({ created_at: since(t.created_at), updated_at: since(t.updated_at) }),
+  ),
+  preparedForStart('start users', (q, { users: t }) =>
+    q.update(t).set({
+      created_at: since(t.created_at),
+      updated_at: since(t.updated_at),
+      password_changed_at: since(t.password_changed_at),
+    }),
+  ),
+]
+
 /**
  * Adds the time of the start to the times of the prepared database, which are relative to the start and at
  * most 0.
  */
 export const startTimes = async (tx: Transaction, now: number): Promise<void> => {
-  const { settings, organizations, roles, users, clients } = tx.tables
-  const since = (column: Column) => sql`${column} + ${now}`
-  await tx
-    .update(settings)
-    .set({ updated_at: since(settings.updated_at) })
-    .where(lte(settings.updated_at, 0))
-  for (const table of [organizations, roles, clients])
-    await tx.update(table).set({ created_at: since(table.created_at), updated_at: since(table.updated_at) })
-  await tx.update(users).set({
-    created_at: since(users.created_at),
-    updated_at: since(users.updated_at),
-    password_changed_at: since(users.password_changed_at),
-  })
+  for (const start of starts) await start(tx, { now })
 }

@@ -1,7 +1,8 @@
+import { eq, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import type { Queries } from '#src/storage/store.ts'
+import { preparedForStart, type Queries } from '#src/storage/store.ts'
 
 /*
  * The queries of every start. The stores of the resources have similar queries, but importing those files
@@ -14,6 +15,14 @@ export const allScopes = [...permissions, 'admin']
 /** Server setting: the scopes that existed at the last start. Its absence marks the first start. */
 export const KNOWN_SCOPES = 'known_scopes'
 
+const selectSecret = preparedForStart('secret of a client', (q, { clients }) => {
+  const { organization_id, type, secret_hash } = clients
+  return q
+    .select({ organization_id, type, secret_hash })
+    .from(clients)
+    .where(eq(clients.client_id, sql.placeholder('client_id')))
+})
+
 /**
  * Returns the hash of a client's secret. It is null for a client that is public or of another organization,
  * and undefined when no client has the id.
@@ -23,19 +32,27 @@ export const findSecretHash = async (
   client_id: string,
   within?: OrganizationId,
 ): Promise<SecretHash | null | undefined> => {
-  const [found] = await q.rows(
-    'SELECT organization_id, type, secret_hash FROM clients WHERE client_id = $1',
-    client_id,
-  )
+  const [found] = await selectSecret(q, { client_id })
   if (!found) return undefined
-  const [organization_id, type, secret_hash] = found as [OrganizationId, string, SecretHash | null]
-  return type === 'confidential' && organization_id === within ? secret_hash : null
+  return found.type === 'confidential' && found.organization_id === within ? found.secret_hash : null
 }
+
+const selectOrganization = preparedForStart('id of an organization', (q, { organizations }) =>
+  q
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.id, sql.placeholder('id'))),
+)
 
 /** True when the organization has a row. */
 export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> =>
-  (await q.rows('SELECT 1 FROM organizations WHERE id = $1', id)).length > 0
+  (await selectOrganization(q, { id })).length > 0
+
+const rowsOf = {
+  logouts: preparedForStart('any logout', (q, t) => q.select({ one: sql`1` }).from(t.logouts).limit(1)),
+  webhooks: preparedForStart('any webhook', (q, t) => q.select({ one: sql`1` }).from(t.webhooks).limit(1)),
+}
 
 /** True when a table has a row. */
 export const hasRows = async (q: Queries, name: 'logouts' | 'webhooks'): Promise<boolean> =>
-  (await q.rows(`SELECT 1 FROM ${name} LIMIT 1`)).length > 0
+  (await rowsOf[name](q, {})).length > 0

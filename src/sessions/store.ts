@@ -3,7 +3,7 @@ import type { SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import { prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { hasExpired, isActive, matching, type SessionFilter } from './filter-store.ts'
 
@@ -16,7 +16,7 @@ export type NewSession = Omit<
 
 const placeholder = sql.placeholder
 
-const insertSession = prepared((q, { sessions }) =>
+const insertSession = preparedForStart('insert session', (q, { sessions }) =>
   q
     .insert(sessions)
     .values({

@@ -1,11 +1,25 @@
-import { eq } from 'drizzle-orm'
-import type { Queries, Transaction } from './store.ts'
+import { eq, sql } from 'drizzle-orm'
+import { preparedForStart, type Queries, type Transaction } from './store.ts'
+
+const select = preparedForStart('setting', (q, { settings }) =>
+  q
+    .select({ value: settings.value })
+    .from(settings)
+    .where(eq(settings.name, sql.placeholder('name'))),
+)
 
 /** Returns the value stored by `putSetting`; undefined when the name has no value. */
-export const getSetting = async <T>(q: Queries, name: string): Promise<T | undefined> => {
-  const [row] = await q.rows('SELECT value FROM settings WHERE name = $1', name)
-  return row && JSON.parse(String(row[0]))
-}
+export const getSetting = async <T>(q: Queries, name: string): Promise<T | undefined> =>
+  (await select(q, { name }))[0]?.value as T | undefined
+
+const put = preparedForStart('put setting', (q, { settings }) => {
+  const row = { value: sql.placeholder('value'), updated_at: sql.placeholder('now') }
+  const set = { value: sql`excluded.value`, updated_at: sql`excluded.updated_at` }
+  return q
+    .insert(settings)
+    .values({ name: sql.placeholder('name'), ...row })
+    .onConflictDoUpdate({ target: settings.name, set })
+})
 
 /** Stores a setting of the server as JSON and replaces its earlier value. `now` is in milliseconds. */
 export const putSetting = async (
@@ -14,12 +28,7 @@ export const putSetting = async (
   value: unknown,
   now: number,
 ): Promise<void> => {
-  const { settings } = tx.tables
-  const row = { value, updated_at: now }
-  await tx
-    .insert(settings)
-    .values({ name, ...row })
-    .onConflictDoUpdate({ target: settings.name, set: row })
+  await put(tx, { name, value, now })
   tx.changed('settings')
 }
 

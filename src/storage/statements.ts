@@ -1,7 +1,6 @@
 import { Column, getTableName, is, Param, Placeholder, SQL } from 'drizzle-orm'
 
-// Binds values and reads rows of statements made with drizzle's builder, for both engines. Most of this work
-// is done once for each statement; drizzle's own sessions repeat it at each execution.
+// Binds values and reads rows of statements made with drizzle's builder, for both engines.
 // test/storage/drizzle-contract.test.ts verifies the undocumented members of drizzle used in this folder.
 
 export type Values = Record<string, unknown>
@@ -14,20 +13,29 @@ export interface SelectedField {
   field: Column | SQL | SQL.Aliased
 }
 
+/** A parameter of a statement: a value, or the name of a placeholder and how its value is encoded. */
+export type Parameter =
+  | { value: unknown }
+  | { name: string; encode?: ((value: unknown) => unknown) | undefined }
+
+/** Returns a parameter of drizzle's builder. */
+export const parameterOf = (param: unknown): Parameter => {
+  const placeholder = is(param, Param) ? param.value : param
+  if (!is(placeholder, Placeholder)) return { value: param }
+  const { name } = placeholder
+  const encodes = is(param, Param) && param.encoder.mapToDriverValue !== Column.prototype.mapToDriverValue
+  return encodes ? { name, encode: value => param.encoder.mapToDriverValue(value) } : { name }
+}
+
 /** Returns a function from the values of placeholders to the parameters of the statement, in order. */
-export const binder = (params: unknown[]): ((values?: Values) => unknown[]) => {
-  const binds = params.map(param => {
-    const placeholder = is(param, Param) ? param.value : param
-    if (!is(placeholder, Placeholder)) return () => param
-    const { name } = placeholder
-    const encoder =
-      is(param, Param) && param.encoder.mapToDriverValue !== Column.prototype.mapToDriverValue
-        ? param.encoder
-        : undefined
+export const binder = (parameters: Parameter[]): ((values?: Values) => unknown[]) => {
+  const binds = parameters.map(parameter => {
+    if ('value' in parameter) return () => parameter.value
+    const { name, encode } = parameter
     return (values: Values) => {
       const value = values[name]
       if (value === undefined) throw new TypeError(`No value for the placeholder ${name}`)
-      return encoder && value !== null ? encoder.mapToDriverValue(value) : value
+      return encode && value !== null ? encode(value) : value
     }
   })
   return (values = {}) => binds.map(bind => bind(values))
@@ -45,14 +53,16 @@ export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
 /**
  * Returns a function from the values of a row, in the order of the fields, to the object that the query
  * selects.
+ *
+ * @param optional names of objects that are null when a left join finds no row
  */
-export const rowMapper = (
-  fields: SelectedField[],
-  decoders: (Decode | undefined)[],
-  notNullable: Record<string, boolean> | undefined,
-) => {
-  const optional = optionalObjects(fields, notNullable)
-  return (values: unknown[]): Row => {
+export const rowMapper =
+  (
+    fields: readonly { path: string[] }[],
+    decoders: (Decode | undefined)[],
+    optional: Iterable<string> = [],
+  ) =>
+  (values: unknown[]): Row => {
     const row: Row = {}
     fields.forEach(({ path }, i) => {
       const [value, decode] = [values[i], decoders[i]]
@@ -67,10 +77,9 @@ export const rowMapper = (
       if (Object.values(row[name] as Row).every(value => value === null)) row[name] = null
     return row
   }
-}
 
 /** Returns the names of objects that are null when a left join finds no row. */
-const optionalObjects = (
+export const optionalObjects = (
   fields: SelectedField[],
   notNullable: Record<string, boolean> | undefined,
 ): Set<string> =>

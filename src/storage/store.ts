@@ -17,12 +17,8 @@ export type Queries = Pick<
 > & {
   readonly tables: Tables
   readonly engine: Engine
-  /**
-   * Runs a constant statement and returns each row as an array, in which JSON is text. The text has the
-   * parameters `$1`, `$2`, … in this order. Only the statements of every start are written like this, because
-   * making them with drizzle took a third of the CPU time of a start.
-   */
-  rows(text: string, ...values: (string | number | null)[]): Promise<unknown[][]>
+  /** SQLite: returns a statement whose SQL was made at build time. */
+  made?(name: string): Executable
 }
 
 /**
@@ -141,22 +137,45 @@ export interface Store {
   close(): Promise<void>
 }
 
+interface Executable<R = unknown> {
+  execute(params?: Record<string, unknown>): Promise<R>
+}
+
+type Build<R = unknown> = (q: Queries, tables: Tables) => { prepare(): Executable<R> }
+
 /**
  * Builds a statement once per connection and executes it many times, because building a drizzle query costs
  * seven times as much as the execution of a prepared one. `build` uses `sql.placeholder(name)` for
  * parameters.
  */
 export const prepared = <P extends Record<string, unknown>, R>(
-  build: (
-    q: Queries,
-    tables: Tables,
-  ) => { prepare(): { execute(params?: Record<string, unknown>): Promise<R> } },
+  build: Build<R>,
+): ((q: Queries, params: P) => Promise<R>) => once(q => build(q, q.tables).prepare())
+
+/** The statements of {@link preparedForStart}, from which .ci/statements.ts makes the SQL. */
+export const startStatements = new Map<string, Build>()
+
+/**
+ * Like {@link prepared}, for statements that a start or a short command executes. On SQLite the SQL of
+ * `build` was made at build time, because building the statements of a start and their tables takes a third
+ * of the CPU time of the start.
+ *
+ * @param name identifies the SQL in sqlite/made-statements.json
+ */
+export const preparedForStart = <P extends Record<string, unknown>, R>(
+  name: string,
+  build: Build<R>,
 ): ((q: Queries, params: P) => Promise<R>) => {
-  const statements = new WeakMap<Queries, { execute(params?: Record<string, unknown>): Promise<R> }>()
-  return (q, params) => {
+  startStatements.set(name, build)
+  return once(q => (q.made?.(name) as Executable<R> | undefined) ?? build(q, q.tables).prepare())
+}
+
+const once = <P extends Record<string, unknown>, R>(make: (q: Queries) => Executable<R>) => {
+  const statements = new WeakMap<Queries, Executable<R>>()
+  return (q: Queries, params: P): Promise<R> => {
     let statement = statements.get(q)
     if (!statement) {
-      statement = build(q, q.tables).prepare()
+      statement = make(q)
       statements.set(q, statement)
     }
     return statement.execute(params)

@@ -1,7 +1,7 @@
-import { and, eq, isNull, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, isNull, lte, sql } from 'drizzle-orm'
 import type { KeyId } from '#src/lib/ids.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
-import type { Queries, Transaction } from '#src/storage/store.ts'
+import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
@@ -10,32 +10,31 @@ import type { Tables } from '#src/storage/tables.ts'
  */
 export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
 
-type Times = [created: number, active: number, retired: number | null, expires: number | null]
+const { placeholder } = sql
+
+const selectKeys = preparedForStart('signing keys', (q, { signing_keys }) =>
+  q.select().from(signing_keys).orderBy(asc(signing_keys.active_at), asc(signing_keys.id)),
+)
 
 /** Returns all keys in the order in which they begin to sign. */
-export const listKeys = async (q: Queries): Promise<KeyRow[]> => {
-  const rows = await q.rows(
-    `SELECT id, alg, public_jwk, private_key, created_at, active_at, retired_at, expires_at
-      FROM signing_keys ORDER BY active_at, id`,
-  )
-  return rows.map(([id, alg, public_jwk, private_key, ...times]) => {
-    const [created_at, active_at, retired_at, expires_at] = times as Times
-    return {
-      id: id as KeyId,
-      alg: alg as SigningAlg,
-      public_jwk: JSON.parse(String(public_jwk)),
-      private_key: Buffer.from(private_key as Uint8Array),
-      created_at,
-      active_at,
-      retired_at,
-      expires_at,
-    }
-  })
-}
+export const listKeys = async (q: Queries): Promise<KeyRow[]> => (await selectKeys(q, {})) as KeyRow[]
+
+const insert = preparedForStart('insert signing key', (q, { signing_keys }) =>
+  q.insert(signing_keys).values({
+    id: placeholder('id'),
+    alg: placeholder('alg'),
+    public_jwk: placeholder('public_jwk'),
+    private_key: placeholder('private_key'),
+    created_at: placeholder('created_at'),
+    active_at: placeholder('active_at'),
+    retired_at: placeholder('retired_at'),
+    expires_at: placeholder('expires_at'),
+  }),
+)
 
 /** Stores a signing key. */
 export const insertKey = async (tx: Transaction, key: KeyRow): Promise<void> => {
-  await tx.insert(tx.tables.signing_keys).values(key)
+  await insert(tx, key)
   tx.changed('keys')
 }
 

@@ -1,38 +1,73 @@
 /**
- * The constant statements of every start (`rows` in src/storage/store.ts) find and store the same as
- * drizzle's, which takes its columns from src/storage/tables.ts.
+ * The statements whose SQL was made at build time (src/storage/sqlite/made-statements.ts) are those that
+ * drizzle builds, and store and return the same values. Drizzle takes the columns from src/storage/tables.ts.
  */
 import { expect, test } from 'bun:test'
+import { readClient } from '#src/directory/clients/store.ts'
 import { countAdmins } from '#src/directory/roles/store.ts'
 import { insertLink } from '#src/directory/users/link-store.ts'
+import { findUser } from '#src/directory/users/store.ts'
 import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { findSecretHash, hasOrganization, hasRows } from '#src/operations/start-store.ts'
-import { getSetting } from '#src/storage/settings.ts'
-import { listKeys } from '#src/tokens/key-store.ts'
+import { getSetting, putSetting } from '#src/storage/settings.ts'
+import made from '#src/storage/sqlite/made-statements.json' with { type: 'json' }
+import { insertKey, type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { freshStore } from '#test/support/store.ts'
+import { madeStatements } from '../../.ci/statements.ts'
 import { clientRow, groupRow, holderRow, organizationRow, roleRow, userRow } from './rows.ts'
 
-test('rows: numbers are numbers, JSON is text, bytes are bytes, and null is null', async () => {
-  const store = await freshStore()
-  const key = { id: newId('key', 1), alg: 'ES256', public_jwk: { x: 'a' }, created_at: 1, active_at: 2 ** 42 }
-  const rows = await store.write(async tx => {
-    await tx.insert(tx.tables.signing_keys).values({ ...key, private_key: Buffer.from([0, 255]) })
-    return tx.rows(
-      'SELECT active_at, public_jwk, private_key, retired_at FROM signing_keys WHERE alg = $1 AND active_at > $2',
-      ...['ES256', 2],
-    )
-  })
-  expect(rows).toHaveLength(1)
-  const [active_at, public_jwk, private_key, retired_at] = rows[0] ?? []
-  expect([active_at, public_jwk, retired_at]).toEqual([2 ** 42, '{"x":"a"}', null])
-  expect([...(private_key as Uint8Array)]).toEqual([0, 255])
+test('the file has the statements that drizzle builds', async () => {
+  expect(await madeStatements()).toEqual(made as never)
 })
 
-test('rows: a statement outside a transaction is refused', async () => {
+test('a statement outside a transaction is refused', async () => {
   const store = await freshStore()
   const tx = await store.write(async tx => tx)
-  await expect(tx.rows('SELECT 1')).rejects.toMatchObject({ code: 'temporarily_unavailable' })
+  await expect(getSetting(tx, 'a')).rejects.toMatchObject({ code: 'temporarily_unavailable' })
+})
+
+test('readClient and findUser: JSON, booleans and null', async () => {
+  const store = await freshStore()
+  const home = organizationRow('home')
+  const client = { ...clientRow(home.id, 'app'), consent_required: true, claims: { a: { value: 'é "' } } }
+  const user = userRow(home.id, 'alice')
+  await store.write(async tx => {
+    await tx.insert(tx.tables.organizations).values(home)
+    await tx.insert(tx.tables.clients).values(client as never)
+    await tx.insert(tx.tables.users).values(user)
+  })
+  await store.read(async q => {
+    expect(await q.select().from(q.tables.clients)).toEqual([(await readClient(q, 'app')) as never])
+    expect(await q.select().from(q.tables.users)).toEqual([(await findUser(q, home.id, user.id)) as never])
+  })
+})
+
+test('insertKey and putSetting: JSON, bytes, large numbers and null', async () => {
+  const store = await freshStore()
+  const keys = [null, 2 ** 42].map(
+    (time, i): KeyRow => ({
+      id: `key_${i}`,
+      alg: 'ES256',
+      public_jwk: { x: `${i}` },
+      private_key: Buffer.from([0, 255, i]),
+      created_at: 1,
+      active_at: i,
+      retired_at: time,
+      expires_at: time,
+    }),
+  )
+  const value = { text: 'é "\\', list: [1, null, true] }
+  await store.write(async tx => {
+    for (const key of keys) await insertKey(tx, key)
+    await putSetting(tx, 'a', 'earlier', 1)
+    await putSetting(tx, 'a', value, 2)
+  })
+  await store.read(async q => {
+    const { settings, signing_keys } = q.tables
+    expect(await q.select().from(signing_keys).orderBy(signing_keys.id)).toEqual(keys)
+    expect(await q.select().from(settings)).toEqual([{ name: 'a', value, updated_at: 2 }])
+  })
 })
 
 test('getSetting', async () => {

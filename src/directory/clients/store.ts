@@ -17,7 +17,7 @@ import type { GrantType } from '#src/protocol/oauth/token-request.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { containsText } from '#src/storage/search.ts'
-import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
+import { preparedForStart, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import { STARTABLE, type Tables } from '#src/storage/tables.ts'
 import { asClientRow, asUnread, type HasKeys } from './dynamic.ts'
 import { readDynamicClient } from './dynamic-store.ts'
@@ -27,7 +27,7 @@ export type Client = Tables['clients']['$inferSelect'] & Pick<Origin, 'from_docu
 
 const { placeholder } = sql
 
-const select = prepared((q, { clients }) =>
+const select = preparedForStart('client', (q, { clients }) =>
   q
     .select()
     .from(clients)

@@ -5,7 +5,7 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import { cached } from '#src/storage/cache.ts'
 import { removeOrganizationParts } from '#src/storage/remains.ts'
-import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
+import { prepared, preparedForStart, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { settingsOf } from './settings.ts'
 
@@ -19,7 +19,7 @@ const selectById = prepared((q, { organizations }) =>
     .from(organizations)
     .where(eq(organizations.id, placeholder('id'))),
 )
-const selectBySlug = prepared((q, { organizations }) =>
+const selectBySlug = preparedForStart('organization by slug', (q, { organizations }) =>
   q
     .select()
     .from(organizations)

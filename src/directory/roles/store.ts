@@ -4,7 +4,7 @@ import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { containsText } from '#src/storage/search.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import { prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type Role = Tables['roles']['$inferSelect']
@@ -24,20 +24,27 @@ export const findRole = async (q: Queries, id: string, within?: OrganizationId):
 
 const ADMIN: RoleId = 'role_admin'
 
+const selectAdmins = preparedForStart('administrators', (q, { user_roles }) =>
+  q.select({ id: user_roles.user_id }).from(user_roles).where(eq(user_roles.role_id, ADMIN)).limit(2),
+)
+const selectAdminsOfGroups = preparedForStart(
+  'administrators of groups',
+  (q, { group_members, group_roles }) =>
+    q
+      .selectDistinct({ id: group_members.user_id })
+      .from(group_roles)
+      .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
+      .where(eq(group_roles.role_id, ADMIN))
+      .limit(2),
+)
+
 /**
  * Counts the users who hold the role `admin` of the default organization, directly or through a group.
  * Returns 2 for two or more.
  */
 export const countAdmins = async (q: Queries): Promise<number> => {
-  const [direct, inherited] = await Promise.all([
-    q.rows('SELECT user_id FROM user_roles WHERE role_id = $1 LIMIT 2', ADMIN),
-    q.rows(
-      `SELECT DISTINCT m.user_id FROM group_roles g JOIN group_members m ON m.group_id = g.group_id
-        WHERE g.role_id = $1 LIMIT 2`,
-      ADMIN,
-    ),
-  ])
-  return Math.min(new Set([...direct, ...inherited].flat()).size, 2)
+  const [direct, inherited] = await Promise.all([selectAdmins(q, {}), selectAdminsOfGroups(q, {})])
+  return Math.min(new Set([...direct, ...inherited].map(({ id }) => id)).size, 2)
 }
 
 /**

@@ -1,20 +1,29 @@
-import { and, eq, gt, inArray } from 'drizzle-orm'
+import { and, eq, gt, inArray, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import type { Queries, Transaction } from '#src/storage/store.ts'
+import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type Link = Tables['links']['$inferSelect']
 
+const { placeholder } = sql
+
+const insert = preparedForStart('insert link', (q, { links }) =>
+  q.insert(links).values({
+    link_hash: placeholder('link_hash'),
+    kind: placeholder('kind'),
+    user_id: placeholder('user_id'),
+    email: placeholder('email'),
+    permissions: placeholder('permissions'),
+    organization_id: placeholder('organization_id'),
+    created_at: placeholder('created_at'),
+    expires_at: placeholder('expires_at'),
+  }),
+)
+
 /** Stores a single-use link. */
 export const insertLink = async (tx: Transaction, link: Link): Promise<void> => {
-  const permissions = link.permissions && JSON.stringify(link.permissions)
-  await tx.rows(
-    `INSERT INTO links (link_hash, kind, user_id, email, permissions, organization_id, created_at, expires_at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    ...[link.link_hash, link.kind, link.user_id, link.email, permissions],
-    ...[link.organization_id, link.created_at, link.expires_at],
-  )
+  await insert(tx, link)
 }
 
 interface LinkKey {

@@ -4,7 +4,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { searchText } from '#src/storage/search.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import { prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type UserRow = Tables['users']['$inferSelect']
@@ -14,7 +14,7 @@ export type UserWithRoles = UserRow & { roles: string[] }
 
 const placeholder = sql.placeholder
 
-const selectUser = prepared((q, { users }) =>
+const selectUser = preparedForStart('user', (q, { users }) =>
   q
     .select()
     .from(users)
@@ -31,7 +31,7 @@ export const findUser = async (
   return organization_id === undefined || user?.organization_id === organization_id ? user : undefined
 }
 
-const selectForLogin = prepared((q, { users }) =>
+const selectForLogin = preparedForStart('user for login', (q, { users }) =>
   q
     .select()
     .from(users)

@@ -5,6 +5,8 @@ import {
   binder,
   type Decode,
   decoderOf,
+  optionalObjects,
+  parameterOf,
   type Row,
   rowMapper,
   type SelectedField,
@@ -33,7 +35,7 @@ const checked = (values: unknown[]): unknown[] => {
 export const postgresQueries = (run: Run): Queries => {
   const dialect = new PgDialect()
   const prepareQuery = (query: Query, fields: SelectedField[] | undefined) => {
-    const bind = binder(query.params)
+    const bind = binder(query.params.map(parameterOf))
     let read: ((answer: QueryResult) => Row[]) | undefined
     const self = {
       /** Drizzle sets this member on queries with joins after they are prepared. */
@@ -52,20 +54,12 @@ export const postgresQueries = (run: Run): Queries => {
     prepareQuery,
     count: async (query: SQL) => {
       const { sql, params } = dialect.sqlToQuery(query)
-      const [row] = await run(sql, checked(binder(params)()))
+      const [row] = await run(sql, checked(binder(params.map(parameterOf))()))
       return Number(row?.[0])
     },
   }
   const builder = new PgDatabase(dialect, session as unknown as PgSession, undefined)
-  return Object.assign(builder as unknown as Queries, {
-    rows: async (text: string, ...values: unknown[]) => {
-      const answer = await run(text, checked(values))
-      const isNumber = answer.columns?.map(({ type }) => NUMBERS.has(type)) ?? []
-      return answer.map(row => row.map((value, i) => (value !== null && isNumber[i] ? Number(value) : value)))
-    },
-    tables: postgresTables,
-    engine: 'postgres' as const,
-  })
+  return Object.assign(builder as unknown as Queries, { tables: postgresTables, engine: 'postgres' as const })
 }
 
 const reader = (
@@ -78,6 +72,6 @@ const reader = (
     if (!NUMBERS.has(columns?.[i]?.type ?? 0)) return decode
     return decode ? value => decode(Number(value)) : Number
   })
-  const mapRow = rowMapper(fields, decoders, notNullable)
+  const mapRow = rowMapper(fields, decoders, optionalObjects(fields, notNullable))
   return (answer: QueryResult): Row[] => answer.map(mapRow)
 }

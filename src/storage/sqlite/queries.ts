@@ -3,13 +3,18 @@ import type { Query, SQL } from 'drizzle-orm'
 import { BaseSQLiteDatabase, SQLiteAsyncDialect, type SQLiteSession } from 'drizzle-orm/sqlite-core'
 import {
   binder,
+  type Decode,
   decoderOf,
+  optionalObjects,
+  type Parameter,
+  parameterOf,
   type Row,
   rowMapper,
   type SelectedField,
   type Values,
 } from '#src/storage/statements.ts'
 import type { Queries } from '#src/storage/store.ts'
+import { madeStatement } from './made-statements.ts'
 import { sqliteTables } from './tables.ts'
 
 /**
@@ -29,6 +34,12 @@ interface Connection {
   prepare(text: string): Prepared
 }
 
+/** The selected fields, and the names of objects that are null when a left join finds no row. */
+interface Result {
+  fields: { path: string[]; decode: Decode | undefined }[]
+  optional: ReadonlySet<string>
+}
+
 /**
  * Returns drizzle's builder over one connection. Drizzle's session for bun:sqlite spends 2 to 4 µs per
  * statement on placeholders and rows; here each statement prepares its binding and decoding once. `guard`
@@ -45,37 +56,48 @@ export const sqliteQueries = (db: Connection, guard: () => void): Queries & { fi
     return statement
   }
 
-  const dialect = new SQLiteAsyncDialect()
-  // Binding a parameter that a join compares with a column makes SQLite plan the join again, in 5 to 20 µs.
-  // The unary plus hides the parameter from the planner and has no effect on its value.
-  dialect.escapeParam = () => '+?'
-  const prepareQuery = (query: Query, fields: SelectedField[] | undefined, method: 'run' | 'all') => {
-    const statement = statementOf(query.sql)
-    const bind = binder(query.params) as (values?: Values) => SQLQueryBindings[]
+  const executable = (sql: string, parameters: Parameter[], result: () => Result) => {
+    const statement = statementOf(sql)
+    const bind = binder(parameters) as (values?: Values) => SQLQueryBindings[]
     let read: ((params: SQLQueryBindings[]) => Row[]) | undefined
-    const self = {
-      /** Drizzle sets this member after preparing a query with joins. */
-      joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
+    return {
       run: async (values?: Values) => {
         guard()
         statement.run(...bind(values))
       },
       all: async (values?: Values) => {
         guard()
-        read ??= reader(statement, fields ?? [], self.joinsNotNullableMap)
+        read ??= reader(statement, result())
         return read(bind(values))
       },
-      execute: (values?: Values) => self[method](values),
+    }
+  }
+  const prepareQuery = (query: Query, fields: SelectedField[] = [], method: 'run' | 'all') => {
+    const { run, all } = executable(query.sql, query.params.map(parameterOf), () => ({
+      fields: fields.map(field => ({ path: field.path, decode: decoderOf(field) })),
+      optional: optionalObjects(fields, self.joinsNotNullableMap),
+    }))
+    const self = {
+      run,
+      all,
+      execute: method === 'run' ? run : all,
+      /** Drizzle sets this member after preparing a query with joins. */
+      joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
     }
     return self
   }
+  const dialect = sqliteDialect()
   const session = {
     prepareQuery,
     prepareOneTimeQuery: prepareQuery,
     count: async (query: SQL) => {
       guard()
       const { sql, params } = dialect.sqlToQuery(query)
-      return Number(statementOf(sql).values(...(binder(params)(undefined) as SQLQueryBindings[]))[0]?.[0])
+      return Number(
+        statementOf(sql).values(
+          ...(binder(params.map(parameterOf))(undefined) as SQLQueryBindings[]),
+        )[0]?.[0],
+      )
     },
   }
   const builder = new BaseSQLiteDatabase(
@@ -84,28 +106,33 @@ export const sqliteQueries = (db: Connection, guard: () => void): Queries & { fi
     session as unknown as SQLiteSession<'async', unknown, Record<string, never>, Record<string, never>>,
     undefined,
   )
-  const rows: Queries['rows'] = async (text, ...values) => {
-    guard()
-    return statementOf(text).values(...values)
-  }
   const finalize = () => {
     for (const statement of statements.values()) statement.finalize()
     statements.clear()
   }
-  return Object.assign(builder, { rows, tables: sqliteTables, engine: 'sqlite' as const, finalize })
+  /** Returns a statement whose SQL was made at build time. */
+  const made = (name: string) => {
+    const { sql, parameters, fields } = madeStatement(name)
+    const { run, all } = executable(sql, parameters, () => ({ fields: fields ?? [], optional: new Set() }))
+    return { execute: fields ? all : run }
+  }
+  return Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const, made, finalize })
 }
 
-const reader = (
-  statement: Prepared,
-  fields: SelectedField[],
-  notNullable: Record<string, boolean> | undefined,
-) => {
-  const decoders = fields.map(decoderOf)
-  const keys = fields.map(({ path }) => path.join('.'))
+/** Returns the dialect of all statements. */
+export const sqliteDialect = (): SQLiteAsyncDialect => {
+  const dialect = new SQLiteAsyncDialect()
+  // Binding a parameter that a join compares with a column makes SQLite plan the join again, in 5 to 20 µs.
+  // The unary plus hides the parameter from the planner and has no effect on its value.
+  dialect.escapeParam = () => '+?'
+  return dialect
+}
+
+const reader = (statement: Prepared, { fields, optional }: Result) => {
   const names = statement.columnNames
   if (fields.every(({ path }, i) => path.length === 1 && path[0] === names[i])) {
     // For flat rows whose keys are the column names, bun:sqlite creates the objects.
-    const decoded = decoders.flatMap((decode, i) => (decode ? [[keys[i] ?? '', decode] as const] : []))
+    const decoded = fields.flatMap(({ path, decode }) => (decode ? [[path[0] ?? '', decode] as const] : []))
     return (params: SQLQueryBindings[]): Row[] => {
       const rows = statement.all(...params) as Row[]
       for (const row of rows)
@@ -113,6 +140,10 @@ const reader = (
       return rows
     }
   }
-  const mapRow = rowMapper(fields, decoders, notNullable)
+  const mapRow = rowMapper(
+    fields,
+    fields.map(({ decode }) => decode),
+    optional,
+  )
   return (params: SQLQueryBindings[]): Row[] => statement.values(...params).map(mapRow)
 }

@@ -1,9 +1,16 @@
 import { Database } from 'bun:sqlite'
+import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
 import { putSetting, removeSetting } from '#src/storage/settings.ts'
-import type { RehearsedUsers, Store, Topic, Transaction } from '#src/storage/store.ts'
+import {
+  preparedForStart,
+  type RehearsedUsers,
+  type Store,
+  type Topic,
+  type Transaction,
+} from '#src/storage/store.ts'
 import { PAGE } from './apply-migrations.ts'
 import { checkpointer } from './checkpoint.ts'
 import { groupCommit } from './group-commit.ts'
@@ -75,6 +82,10 @@ const PROBE = '.'.repeat(65_536)
  * command seems immediate, and each check reads only one number.
  */
 const WATCH_INTERVAL = 250
+
+const probeRead = preparedForStart('probe', (q, { settings }) =>
+  q.select({ one: sql`1` }).from(settings).limit(1),
+)
 
 const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
   try {
@@ -201,7 +212,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     onChange: listener => void listeners.push(listener),
     ready: async () => {
       try {
-        await reads.rows('SELECT 1 FROM settings LIMIT 1')
+        await probeRead(reads, {})
         if (failing) await probe()
         return true
       } catch {
