@@ -26,8 +26,8 @@ export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
 }
 
 /**
- * Refuses a change of a user, role, group or client whose permissions exceed those of the caller. The caller
- * could otherwise take over the account or client, for example by a new password or secret.
+ * Refuses a change of an object, such as a user or client, that has permissions which the caller lacks. The
+ * caller could otherwise take over the user or client, for example by a new password or secret.
  *
  * @throws AppError 403
  */
@@ -37,8 +37,8 @@ export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
 }
 
 /**
- * The origin of a change: the caller, whose permissions limit the change, and the client info. Every admin
- * route that changes something passes it to the service.
+ * The origin of a change: the caller, whose permissions limit the change, and the client info. Admin routes
+ * pass it to the services; routes of users pass `UserChangedBy`.
  */
 export interface ChangedBy {
   caller: Caller

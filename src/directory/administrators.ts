@@ -6,7 +6,10 @@ import type { Transaction } from '#src/storage/store.ts'
 import { line } from './fields.ts'
 import { hasAdmin } from './roles/store.ts'
 
-/** Query parameters of each call that may take the role `admin` from the last user who has it. */
+/**
+ * Query parameters of each call that may leave an organization without an enabled user who has the role
+ * `admin`.
+ */
 export const ConfirmQuery = z.strictObject({
   confirm: line(128)
     .optional()
@@ -23,10 +26,11 @@ interface ConfirmedBy {
 }
 
 /**
- * Prepares a change that may take the role `admin` from users of the organization. The caller runs the
- * returned function in the same write, after the change. The function refuses a change that removes the last
- * enabled administrator, because a mistake would lock everyone out. It accepts the change when `confirmed` is
- * `name`, the name of the changed user or group.
+ * Prepares a change that may take the role `admin` from users of the organization. Call it before the change,
+ * and the returned function after the change, in the same write. The returned function refuses a change by
+ * `caller` that removes the last enabled administrator, because a mistake would lock everyone out. It accepts
+ * the change when `confirmed` is `name` (the name of the changed user or group) or true, and when `caller` is
+ * absent.
  *
  * @throws AppError 409 `last_administrator`
  */

@@ -21,7 +21,7 @@ export const lines = (max: number) =>
     .max(max, `A text of at most ${max} characters.`)
     .refine(
       text => isPlain(text) && !text.includes('\ufeff'),
-      'No control characters except tabs and line feeds.',
+      'No byte order marks, and no control characters except tabs and line feeds.',
     )
 
 export const flag = z.boolean('true or false.')

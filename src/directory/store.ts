@@ -50,9 +50,9 @@ export const beyond = ({ order, after }: Range, created_at: Column, id: Column):
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
- * Returns the number of rows of a kind, in one organization or in all, from counters: each page of a list has
- * this total, and a count would read all rows. With `filtered` a number above 10,000 is returned as 10,001,
- * as in the totals of filtered lists.
+ * Returns the number of rows of a kind, in one organization or in all. The number comes from counters,
+ * because each page of a list has this total, and a count would read all rows. With `filtered` a number above
+ * 10,000 is returned as 10,001, as in the totals of filtered lists.
  */
 export const countAll = async (
   q: Queries,
@@ -77,8 +77,8 @@ export const countUpTo = (
 ): Promise<number> => q.$count(sql`${rows.limit(most)} AS part`)
 
 /**
- * Handler for `.catch` of a write: turns a unique violation of the field into 409. The index decides, because
- * two writes at the same time may both find the name free.
+ * Handler for `.catch` of a write that can violate only the unique index of `field`: turns the violation into
+ * 409. The index decides, because two writes at the same time may both find the value free.
  */
 export const whenTaken =
   (field: string, message: string) =>

@@ -40,7 +40,7 @@ const identifier = z
   )
   .describe('Audience of the tokens of the API, unique in the instance. It cannot be changed.')
 
-// In the parameter `scope` such a name would also ask for a permission, or for claims about the user.
+// In the parameter `scope` each of these names also asks for a permission, or is a scope of OpenID Connect.
 const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'admin', '*'])
 
 const scopeName = z
@@ -63,7 +63,7 @@ const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/
 const MAX_TEXT = 128
 const text = line(MAX_TEXT, 1)
 
-/** A custom schema: `z.record` would check thousands of keys before their number, and drops `__proto__`. */
+/** A custom schema: `z.record` would check thousands of keys before it counts them, and drops `__proto__`. */
 const texts = z
   .custom<Record<string, string>>(
     value =>

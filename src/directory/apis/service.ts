@@ -73,22 +73,28 @@ const partProblems = async (
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
 /**
- * Returns a problem when the identifier names a client, or this server in any spelling. The audience of a
- * token must not name an API and also a client or the server.
+ * Returns a problem when the identifier names a client, or in any spelling this server or a path of it. The
+ * audience of a token must not name an API and also a client or the server.
  */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
   const isOwn = `${hrefOf(identifier)}/`.startsWith(`${hrefOf(config.url)}/`)
   const named = await clientsAmong(q, [key, `${key}/`])
   return isOwn || named.size > 0
-    ? [problem('identifier', 'reserved', 'The identifier must name neither this server nor a client.')]
+    ? [
+        problem(
+          'identifier',
+          'reserved',
+          'The identifier must name neither this server, nor a path of it, nor a client.',
+        ),
+      ]
     : []
 }
 
 /**
  * Returns the organization and the problems of a new API.
  *
- * @throws AppError 403, 422 for an unknown organization
+ * @throws AppError 422 for an unknown organization
  */
 export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateApi>, by: ChangedBy) => {
   const { id } = await requireOrganization(q, by.caller, input.organization_id)
@@ -96,7 +102,10 @@ export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateA
   return { organization_id: id, problems: [...problems, ...(await partProblems(q, id, input))] }
 }
 
-/** Generates the signing key of the API's tokens before the first token. */
+/**
+ * Generates the signing key of the API's tokens, unless it exists, so that it is published before the first
+ * token.
+ */
 const publishKey = async (context: Core, api: Api): Promise<Api> => {
   if (api.access_token_alg) await ensureKey(context, api.access_token_alg)
   return api
@@ -128,7 +137,8 @@ export const createApi = async (
 }
 
 /**
- * Returns the API as the change would leave it, and the problems of the change. Stores nothing.
+ * Returns the API as the change would leave it, the names of the changed fields, and the problems of the
+ * change. Stores nothing.
  *
  * @throws AppError 404
  */
@@ -149,7 +159,8 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateApi, by:
 /**
  * Changes the given fields.
  *
- * @throws AppError 404 when unknown or of another organization, 422
+ * @throws AppError 404 when the API is unknown or of another organization, 422 with the problems of the
+ * change
  */
 export const updateApi = async (
   context: Core,

@@ -20,8 +20,8 @@ export const describeScope = (
 }
 
 /**
- * Returns the scopes of a consent as text: the names of APIs, and the texts or names of their scopes. Scopes
- * of deleted APIs are left out.
+ * Returns the scopes of a consent as text: for an API its name, for a scope of an API the text or name of the
+ * scope. Scopes of deleted APIs are left out. Other scopes are returned unchanged.
  */
 export const showScopes = async (
   q: Queries,

@@ -17,8 +17,9 @@ const MAX_BYTES = 5 * 1024
  * document is fresh. When the document cannot be read, returns the copy in the executable, so that well-known
  * applications work without Internet access; undefined without a copy.
  *
- * @param asked the person for whom the document is read, and the organization
- * @throws AppError 429 `rate_limited`, 503 `temporarily_unavailable`
+ * @param asked the user for whose login the document is read, and the organization of the login
+ * @throws AppError for a client without a copy: 429 `rate_limited` when too many documents were read for the
+ * user or from the origin, 503 `temporarily_unavailable` while too many are being read
  */
 export const findDocument = async (
   context: Core,

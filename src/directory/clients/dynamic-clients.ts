@@ -28,7 +28,7 @@ const DynamicClientAnswer = z
     name: z
       .string()
       .describe(
-        'Name that the client gave itself, otherwise the host of a redirect URI, or its scheme when it has no host. Gatehouse does not check the name.',
+        'Name that the client gave itself; without one, the host of its metadata document or of its first redirect URI, or the scheme of a URI without a host. Gatehouse does not verify the name.',
       ),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
     created_at: time.describe('Time of the registration; with `document`, of the first consent.'),
@@ -38,7 +38,7 @@ const DynamicClientAnswer = z
     last_used_at: time
       .nullable()
       .describe(
-        'Time of the last consent or login, stored at most once a day: the last use may be up to a day later. null until a user allows the client.',
+        'Time of the last consent or redeemed code, stored at most once a day: the last use may be up to a day later. null until a user allows the client.',
       ),
   })
   .meta({
@@ -98,7 +98,7 @@ export const dynamicClientRoutes = (context: Context): AdminRoute[] => [
     path: '/dynamic-clients',
     permission: 'clients:read',
     summary:
-      'List clients that no administrator registered: those that people of the organization allow, or that registered with its initial access tokens',
+      'List clients that no administrator registered; of one organization, those that its users have allowed and those that registered with its initial access tokens',
     query: ListDynamicClients,
     status: 200,
     answer: listOf('DynamicClientList', DynamicClientAnswer),

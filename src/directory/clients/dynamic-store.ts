@@ -51,8 +51,8 @@ const USED_KEPT = 90 * DAY
 
 /**
  * Removes up to `limit` clients that no user allowed within an hour after their registration, or that were
- * unused for 90 days and have no session. Returns the removed clients. When their number is `limit`, more may
- * remain.
+ * unused for 90 days and have no session that has not ended. Returns the removed clients. When their number
+ * is `limit`, more may remain.
  */
 export const removeUnusedClients = async (
   tx: Transaction,

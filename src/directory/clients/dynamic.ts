@@ -11,9 +11,9 @@ import { noLogouts, plainPresentation } from './plain-fields.ts'
 export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
- * Returns a dynamic client in the form of a stored client. Users are always asked for consent, because no
- * administrator has checked the client. A client that belongs to no organization gets the default one. A
- * request of this client uses another organization when the request names that organization or one of that
+ * Returns a dynamic client in the form of a stored client. The client needs the consent of each user, because
+ * no administrator has checked it. A client that belongs to no organization gets the default one. A request
+ * of such a client uses another organization when the request names that organization or one of that
  * organization's APIs.
  */
 export const asClientRow = ({
@@ -82,8 +82,9 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns a client before its metadata document is read. Its redirect URI is the one in the request.
- * `consent_required` is false, so that no consent page is shown before the document is read.
+ * Returns a client before its metadata document is read. Its only redirect URI is the one in the request; it
+ * has none when a client cannot register that URI. `consent_required` is false, so that no consent page is
+ * shown before the document is read.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

@@ -22,8 +22,9 @@ export type KeyFinder = ReturnType<typeof createLocalJWKSet>
  * Returns undefined without usable keys.
  *
  * @param client_id URL of the metadata document
- * @param is_lacking true when the known set lacks a key
- * @throws AppError 429 `rate_limited`, 503 `temporarily_unavailable`
+ * @param is_lacking true when the known set lacks the wanted key
+ * @throws AppError when no known keys may be used: 429 `rate_limited` when too many key sets were read from
+ * the origin, 503 `temporarily_unavailable` while too many documents are being read
  */
 export const findKeySet = async (
   context: Core,

@@ -16,17 +16,29 @@ const LogoutItem = z
     session_id: z.string().describe('The session that has ended.'),
     status: z
       .enum(['waiting', 'delivered', 'failed'])
-      .describe('`failed`: refused by the application, or given up after two days.'),
+      .describe(
+        '`failed`: the application refused the logout token (status 400), the logout was not delivered within two days, or the client lost its `backchannel_logout_uri`.',
+      ),
     attempts: z.int().describe('Number of attempts so far.'),
-    failure: z.string().nullable().describe('Reason of the last failed attempt.'),
-    created_at: z.string().describe('Time at which the session ended.'),
+    failure: z
+      .string()
+      .nullable()
+      .describe(
+        'Why the last attempt failed, or why the logout was given up; null before the first failure and after the delivery.',
+      ),
+    created_at: z
+      .string()
+      .describe('Time at which Gatehouse ended the session, shortly after its expiry if it has expired.'),
     next_attempt_at: z
       .string()
       .nullable()
       .describe(
         'Time of the next attempt; null when no attempt follows, or when an earlier logout has to be delivered first.',
       ),
-    done_at: z.string().nullable().describe('Time at which the logout was delivered or given up.'),
+    done_at: z
+      .string()
+      .nullable()
+      .describe('Time at which the logout was delivered or given up; null while it waits.'),
   })
   .meta({
     id: 'ClientLogout',

@@ -11,8 +11,8 @@ import { findClientNames } from './store.ts'
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
 
 /**
- * Returns a name as people see it at a quick look: lower-case Latin letters, without accents, spaces,
- * punctuation and invisible characters.
+ * Returns a name as people see it at a quick look: in lower case, with Latin letters in place of those that
+ * resemble them, and without accents, spaces, punctuation and invisible characters.
  */
 const lookOf = (name: string): string =>
   fold(name)
@@ -22,7 +22,7 @@ const lookOf = (name: string): string =>
 
 /**
  * True when people may take the name of a dynamic client for the organization, for one of the organization's
- * registered applications, for the console or for a host.
+ * registered applications, for the console or for a host, and when the name has no visible letter or digit.
  */
 export const isMisleading = async (
   { store }: Core,

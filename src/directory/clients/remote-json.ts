@@ -31,23 +31,22 @@ export interface Wanted<T> {
   readonly organization: CalledFor
   /** Maximum bytes of the document. */
   readonly bytes: number
-  /** Charges a call to the user or client that causes it. */
+  /** Charges the call to `origin`, that of `url`; for a document also to the user. Throws above the limit. */
   readonly charge: (origin: string) => void
   /** Returns the content; throws when it cannot be used. */
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
-  /**
-   * Content that was requested before this time (ms) is read again. By default the headers of the content
-   * decide.
-   */
+  /** Content that was requested at this time (ms) or earlier is read again, even if it is fresh. */
   readonly asked_after?: number
 }
 
 /**
- * Returns the content published at a URL, from memory while it is fresh; undefined when it cannot be read.
+ * Returns the content published at a URL, from memory while it is fresh. When it cannot be read, returns the
+ * known content for up to `stale_for`, otherwise undefined.
  *
- * @throws AppError 503 `temporarily_unavailable`, and what `charge` throws
+ * @throws AppError when no known content may be used: 503 `temporarily_unavailable` while too many documents
+ * are being read, and what `charge` throws
  */
 export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T | undefined> => {
   const { clock, documents } = context
@@ -105,7 +104,10 @@ const keep = (documents: Core['documents'], key: string, entry: KnownJson): void
 const kept = async <T>({ found, read_at }: KnownJson, { stale_for }: Wanted<T>, now: number) =>
   read_at + stale_for > now ? (found as Promise<T | undefined>) : undefined
 
-/** Reads the content into its entry. If earlier content is known, only newer content is transferred. */
+/**
+ * Reads the content into its entry. The request has the validators of known content, so that the server need
+ * not send it again if it is unchanged.
+ */
 const read = async <T>(
   context: Core,
   wanted: Wanted<T>,

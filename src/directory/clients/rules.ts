@@ -103,9 +103,9 @@ export const admissionProblems = async (
 }
 
 /**
- * Returns a problem for each redirect URI that the metadata document of the client_id lacks, because a login
- * with it would be refused. The document is the one that was last read for a login, or else the copy in the
- * executable. Without either, no redirect URI is refused.
+ * Returns a problem for each redirect URI that the metadata document of the client_id lacks: codes for a
+ * client whose id is the URL of such a document must reach only its application. The document is the stored
+ * one (`dynamic_clients`), otherwise the copy in the executable. Without either, no redirect URI is refused.
  */
 export const documentProblems = async (
   q: Queries,

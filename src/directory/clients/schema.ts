@@ -230,7 +230,7 @@ export const ClientAnswer = z
     example: shopAnswer,
   })
 
-/** The only answer with the secret of a confidential client; the server stores only its hash. */
+/** The only answer with the secret that a new confidential client gets; the server stores only its hash. */
 export const CreatedClient = ClientAnswer.extend({ client_secret: client_secret.optional() }).meta({
   id: 'CreatedClient',
   description: 'A new client; a confidential one with its secret.',

@@ -59,8 +59,9 @@ const BUILT_IN = 'This client is built in: it is the console.'
 /**
  * Returns the client that a call is about to change.
  *
- * @throws AppError 404 when unknown or of another organization, 403 when the client has permissions that the
- * caller lacks
+ * @throws AppError 404 when the client is unknown or of another organization, 409 for the console, 403 when
+ * the client has permissions that the caller lacks. Also 403 for a caller of a tenant when the client has
+ * `cross_organization`, or an id that begins with https://.
  */
 const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: string): Promise<Client> => {
   if (client_id === CONSOLE_CLIENT) throw conflict(BUILT_IN)
@@ -72,22 +73,23 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
 }
 
 /**
- * Refuses a client_id that is the URL of a metadata document, unless the caller belongs to the default
- * organization: the new client replaces the dynamic client with this id in every organization.
+ * Refuses a client_id that may be the URL of a metadata document, unless the caller belongs to the default
+ * organization: a client with this id replaces the dynamic client in every organization.
  *
  * @throws AppError 403
  */
 const mayNameDocument = ({ instance }: Caller, client_id: string): void => {
   if (client_id.startsWith(DOCUMENT_DYNAMIC) && !instance)
     throw forbidden(
-      'Only administrators of the default organization may register or change a client_id with https.',
+      'Only administrators of the default organization may register or change a client whose client_id begins with https://.',
     )
 }
 
 /**
- * Returns the organization and the problems of a new client.
+ * Returns the organization, the logo and the problems of a new client.
  *
- * @throws AppError 403 for what the caller may not grant, 422 for an unknown organization
+ * @throws AppError 403 when the caller may not give a client these scopes, capabilities or client_id, 422 for
+ * an unknown organization
  */
 export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: ChangedBy) => {
   mayGrant(by.caller, input.scopes ?? [])
@@ -164,8 +166,8 @@ export const createClient = async (
 }
 
 /**
- * Generates the signing keys that the client needs, before its first token. The first start of a server
- * generates only the keys for ES256, RS256 and the algorithms in the settings.
+ * Generates the signing keys that the client needs and the server lacks, before its first token. The first
+ * start of a server generates only the keys for ES256, RS256 and the algorithms in the settings.
  */
 const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
@@ -173,9 +175,11 @@ const publishKeys = async (context: Core, client: Client): Promise<void> => {
 }
 
 /**
- * Returns the client before and after the change, and the problems of the change.
+ * Returns the client before and after the change, the names of the changed fields, and the problems of the
+ * change.
  *
- * @throws AppError 403 for a client or grant beyond the caller's permissions, 404
+ * @throws AppError 403 when the caller may not change the client or give it these scopes or capabilities, 404
+ * when the client is unknown or of another organization, 409 for the console
  */
 export const judgeChange = async (q: Queries, client_id: string, change: UpdateClient, by: ChangedBy) => {
   const client = await getClientToChange(q, by, client_id)
@@ -204,8 +208,7 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
 /**
  * Changes the given fields of a client.
  *
- * @throws AppError 403 for what the caller may not grant or change, 404 when unknown or of another
- * organization, 422
+ * @throws AppError 422 with the problems of the change, and what `judgeChange` throws
  */
 export const updateClient = async (
   context: Core,
@@ -266,8 +269,8 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 }
 
 /**
- * Ends the sessions of a deleted client and removes consents, codes and pending requests, in writes of
- * bounded size. A new client with the same id inherits nothing.
+ * Ends the sessions of a deleted client and removes its consents and pending requests, in writes of bounded
+ * size. A new client with the same id inherits nothing.
  */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return

@@ -46,8 +46,8 @@ export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<
 /**
  * Returns the group that a call is about to change.
  *
- * @throws AppError 404 when unknown or of another organization, 403 when its roles have permissions that the
- * caller lacks
+ * @throws AppError 404 when the group is unknown or of another organization, 403 when its roles have
+ * permissions that the caller lacks
  */
 const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): Promise<GroupWithRoles> => {
   const group = await getGroup(q, caller, id)
@@ -58,9 +58,9 @@ const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): 
 const NAME_TAKEN = whenTaken('name', 'The organization already has a group of this name.')
 
 /**
- * Returns the organization, roles and problems of a new group.
+ * Returns the organization, the ids of the roles, and the problems of a new group.
  *
- * @throws AppError 403, 422 for an unknown organization
+ * @throws AppError 403 for roles with permissions that the caller lacks, 422 for an unknown organization
  */
 export const judgeNew = async (
   q: Queries,
@@ -94,9 +94,11 @@ export const createGroup = (
   })
 
 /**
- * Returns the group after the change, and its problems.
+ * Returns the group before the change, the names of the changed fields, the ids of the new roles, and the
+ * problems of the change.
  *
- * @throws AppError 403 for permissions that the caller lacks, 404
+ * @throws AppError 403 when the old or new roles have permissions that the caller lacks, 404 when the group
+ * is unknown or of another organization
  */
 export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, by: ChangedBy) => {
   const group = await getGroupToChange(q, by, id)
@@ -113,8 +115,8 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, b
 /**
  * Changes the given fields.
  *
- * @throws AppError 403 for permissions that the caller lacks, 404 when unknown or of another organization,
- * 409, 422
+ * @throws AppError 409 for a taken name or `last_administrator`, 422 with the problems of the change, and
+ * what `judgeChange` throws
  */
 export const updateGroup = (
   context: Core,
@@ -157,10 +159,11 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
   })
 
 /**
- * Returns group and user for a change of membership. The caller needs the permissions of both, because a
- * member inherits the group's roles.
+ * Returns group and user for a change of membership. The caller needs the permissions of the group and of the
+ * user, because a member inherits the group's roles.
  *
- * @throws AppError 404, including for a user of another organization, 403
+ * @throws AppError 404 for an unknown group or user, and for a user of another organization than the group's;
+ * 403 for permissions that the caller lacks
  */
 const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: string) => {
   const group = await getGroup(q, by.caller, group_id)
@@ -191,7 +194,7 @@ export const joinGroup = async (
 /**
  * Removes a member.
  *
- * @throws AppError 404, including for a user who is not a member
+ * @throws AppError 404 for a user who is not a member, 409 `last_administrator`, and what `getPair` throws
  */
 export const deleteMember = (
   context: Core,

@@ -12,12 +12,14 @@ type Found = Partial<Pick<SamlSettings, 'entity_id' | 'sso_url' | 'certificates'
 
 const texts: Partial<Record<SamlError['reason'], string>> = {
   bad_xml: 'The document must be well-formed XML of at most 3,000 elements, without a DTD.',
-  too_costly: 'The document takes more than a second to read.',
+  too_costly: 'Reading the document takes more than a second, or too much memory.',
 }
 
 /**
- * Reads the settings from the metadata document in the body or at `metadata_url`. When the document cannot be
- * read, `problems` has a detail for that field.
+ * Reads the settings from the metadata document at `metadata_url`, otherwise from `metadata_xml`. When the
+ * document cannot be read, `problems` has a detail for the field that was used.
+ *
+ * @throws AppError 503 when too many documents wait to be read
  */
 export const settingsFrom = async (
   context: Core,

@@ -47,7 +47,7 @@ export const addressProblems = ({ config }: Core, organization: CalledFor, given
       : []
   })
 
-/** Returns a detail for each setting that the provider type does not have. */
+/** Returns a detail for each given setting that the provider type does not have. */
 export const fieldProblems = (type: Type, given: GivenSettings): Detail[] => {
   const fields = { ...schemas.oidc.shape, ...schemas.oauth2.shape, ...schemas.saml.shape }
   const others = Object.keys(fields).filter(name => !Object.hasOwn(schemas[type].shape, name))
@@ -65,7 +65,7 @@ export const fieldProblems = (type: Type, given: GivenSettings): Detail[] => {
 const SECRET_RECEIVERS = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
 
 /**
- * Requires the secret again when an address that receives it changes: a caller who redirects the provider
+ * Requires the secret again when one of the `SECRET_RECEIVERS` changes: a caller who redirects the provider
  * must not learn the stored secret. An OAuth 2.0 provider always needs a secret, because Gatehouse
  * authenticates with it at the token endpoint.
  */

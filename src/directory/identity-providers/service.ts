@@ -43,7 +43,7 @@ import {
 } from './store.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
 
-/** Returns a provider of an organization that the caller may act on, by id or alias. Throws 404. */
+/** Returns a provider by id or alias. Throws 404 for an unknown one and one of another organization. */
 export const getProvider = async (q: Queries, caller: Caller, ref: string): Promise<ProviderWithRoles> => {
   const row = await readProvider(q, ref, within(caller))
   const [provider] = row ? await withRoles(q, [row]) : []
@@ -59,8 +59,8 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
  * Returns the provider that a call is about to change. The permissions of linked users count too, because an
  * administrator who redirects the provider could sign in as one of them.
  *
- * @throws AppError 404 when unknown or of another organization, 403 when its new or linked users have
- * permissions that the caller lacks
+ * @throws AppError 404 when it is unknown or of another organization, 403 when its new or linked users get or
+ * have permissions that the caller lacks
  */
 const getProviderToChange = async (
   q: Queries,
@@ -153,15 +153,14 @@ export const reviewNew = async (
 /**
  * Creates a provider, with a new id unless one is passed.
  *
- * @throws AppError 403 for roles that the caller may not grant, 409 for a taken alias, 422
+ * @throws AppError 409 for a taken alias, 422 with the problems, or as `judgeNew` and `settingsFrom` do
  */
 export const createProvider = async (
   context: Core,
   input: CreateIdentityProvider & { id?: IdentityProviderId },
   by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
-  // The permission check comes first: only callers who may create the provider make the server load a
-  // document.
+  // The permission check comes first: only callers who may create the provider cause an outbound call.
   const known = await context.store.read(q => judgeNew(context, q, input, by))
   const document = await settingsFrom(context, known.organization, input.type === 'saml' ? input : {})
   return writeAs(context, by.caller, async tx => {
@@ -199,7 +198,10 @@ const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
   client_secret: openSecret(context, provider),
 })
 
-/** Returns the provider after the change, and its problems. Throws 403 and 404. */
+/**
+ * Returns the provider before the change, the new settings, the changed fields and the problems. Throws as
+ * `getProviderToChange` does, and 403 for roles that the caller may not grant.
+ */
 export const judgeChange = async (
   context: Core,
   q: Queries,
@@ -234,7 +236,7 @@ export const judgeChange = async (
   }
 }
 
-/** Changes the given fields, if the result is valid. Throws 403, 404, 409 and 422. */
+/** Changes the given fields. Throws as `judgeChange` does, 409 for a taken alias, 422 with problems. */
 export const updateProvider = async (
   context: Core,
   ref: string,

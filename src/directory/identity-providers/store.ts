@@ -87,7 +87,7 @@ export const removeProvider = async (tx: Transaction, id: IdentityProviderId, no
   tx.changed('identity_providers')
 }
 
-/** Returns which of these roles the users linked to the provider hold. */
+/** Returns those of `role_ids` that a user with an account at the provider holds directly or inherits. */
 export const rolesReached = async (
   q: Queries,
   id: IdentityProviderId,

@@ -38,8 +38,8 @@ interface Job extends JobMessage {
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
 /**
- * Returns the resident memory of a process in bytes. It is undefined on systems other than Linux, where only
- * the limits of protocol/saml/scan.ts apply.
+ * Returns the resident memory of a process in bytes. It is undefined on systems other than Linux; only the
+ * limits of protocol/saml/scan.ts bound the memory there.
  */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
@@ -127,9 +127,10 @@ const finish = (job: Job, message: JobAnswer): void => {
 
 /**
  * Reads XML from other parties in a separate process, which the first message starts. That process is killed
- * after a second of work or when it uses too much memory; the next message starts another. A thread is not
- * enough: JavaScriptCore cannot stop a thread that is inside a regular expression. Organizations take turns.
- * Each organization has a share of the queue, and each network a part of its organization's share.
+ * when it works on one message for a second or uses too much memory; the next message starts another. A
+ * thread is not enough: JavaScriptCore cannot stop a thread that is inside a regular expression.
+ * Organizations take turns. Each organization has a share of the queue, and each network a part of its
+ * organization's share.
  */
 export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } => {
   const queue = openQueue()

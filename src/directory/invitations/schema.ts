@@ -18,7 +18,7 @@ export const INVITATION_TTL = 7 * DAY
 const deliveries = ['mail', 'link'] as const
 
 const groups = set(line(64, 1), 20).describe(
-  'Ids of the groups that the person joins; the inviting caller needs `groups:update`.',
+  'Ids of the groups that the person joins; to name a group, the caller needs `groups:update`.',
 )
 
 const shared = {
@@ -87,7 +87,7 @@ const fields = {
     .nullable()
     .describe('Id of the user or client that made the invitation; null for the server.'),
   created_at,
-  expires_at: time.describe('Time after which the invitation no longer works (ISO 8601, UTC).'),
+  expires_at: time.describe('Time from which the invitation no longer works (ISO 8601, UTC).'),
 }
 
 const shown = {
@@ -116,7 +116,7 @@ const invitation_url = z
 
 export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
   id: 'SentInvitation',
-  description: 'An invitation with its link.',
+  description: 'An invitation; with `delivery: link` also its link.',
   example: {
     ...shown,
     delivery: 'link',
@@ -133,7 +133,7 @@ export const InvitationDetail = z
     ...fields,
     accepted_by: z
       .array(z.object({ user_id: z.string(), accepted_at: time }))
-      .describe(`Users that the invitation has created: the latest ${MAX_ACCEPTED}, newest first.`),
+      .describe(`Users who have accepted the invitation: the latest ${MAX_ACCEPTED}, newest first.`),
   })
   .meta({
     id: 'InvitationDetail',

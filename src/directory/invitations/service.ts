@@ -64,8 +64,8 @@ export const groupsOf = async (
   )
 
 /**
- * Returns the permissions that an invitation grants at present: those of its user, or of its roles and
- * groups.
+ * Returns the permissions that an invitation grants at present: those of its user if it has one, otherwise
+ * those of its roles and groups.
  */
 export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<Permission>> => {
   if (invitation.user_id) return permissionsOf(await effectiveRoles(q, invitation.user_id))
@@ -120,7 +120,8 @@ export const judgeNew = async (
  * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail: a copy of the
  * database lets nobody accept the invitation.
  *
- * @throws AppError 403, 409 without a mail server or for the address of a user, 422, 429
+ * @throws AppError as `judgeNew` does, 409 for the address of a user or without a mail server, 422 with the
+ * problems, 429 for too many mails
  */
 export const createInvitation = (context: Core, input: CreateInvitation, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
@@ -134,7 +135,7 @@ export const createInvitation = (context: Core, input: CreateInvitation, by: Cha
     return add(context, tx, { ...invited, user_id: null, locale }, expires_in_ms, by)
   })
 
-/** Invites a user who has no password, in the write that creates the user. */
+/** Invites a user who has no password, in the write that creates the user. Returns the link for `link`. */
 export const inviteUser = async (
   context: Core,
   tx: Transaction,
@@ -194,11 +195,11 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
   `${config.url}${INVITATION_PATH}?token=${token}`
 
 /**
- * Sends an invitation again and restarts its lifetime; the former link stops working, because the database
- * keeps one hash for an invitation and the former link may have reached the wrong person.
+ * Mails an invitation again or returns its new link, and restarts its lifetime. The former link no longer
+ * works: the database keeps one hash for an invitation, and that link may have reached the wrong person.
  *
- * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
- * withdrawn, 429
+ * @throws AppError 403 when the caller may not give what the invitation gives, 404 for an unknown one, 409
+ * when it was accepted or withdrawn or without a mail server, 429 for too many mails
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
@@ -224,8 +225,8 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
 /**
  * Withdraws an invitation. Users that it created are kept.
  *
- * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or
- * withdrawn
+ * @throws AppError 403 when it gives permissions that the caller lacks, 404 for an unknown one, 409 when it
+ * was accepted or withdrawn
  */
 export const withdrawInvitation = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
@@ -252,7 +253,7 @@ const recordInvitation = (
   })
 
 /**
- * Returns the user or client that made an invitation. Its acceptance runs with this caller and the caller's
+ * Returns the user, client or server that made an invitation. The acceptance runs with this caller and its
  * present permissions, so an invitation by a dismissed administrator grants nothing.
  *
  * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the

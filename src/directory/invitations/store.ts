@@ -19,11 +19,14 @@ const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t
 /** Condition for invitations that may still be accepted at `now` (ms). */
 const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.invitations.expires_at, now))
 
-/** Condition for the invitations that administrators made. */
+/**
+ * Condition for invitations, of the organization if one is given. The table also has registrations, which the
+ * persons themselves began; they are left out.
+ */
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
   and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))
 
-/** Returns an invitation by id; with `within` only one of that organization. */
+/** Returns an invitation, not a registration, by id; with `within` only one of that organization. */
 export const findInvitation = async (
   q: Queries,
   id: string,
@@ -37,7 +40,7 @@ export const findInvitation = async (
   return found
 }
 
-/** Returns the invitation of a link, if it may still be accepted. */
+/** Returns the invitation or registration of a link, if it may still be accepted. */
 export const findOpenInvitation = async (
   q: Queries,
   link_hash: SecretHash,
@@ -51,7 +54,7 @@ export const findOpenInvitation = async (
   return found
 }
 
-/** Returns the invitation of a link, even when the invitation has expired or is used up. */
+/** Returns the invitation or registration of a link, even when it has expired or is used up. */
 export const findInvitationOfLink = async (
   q: Queries,
   link_hash: SecretHash,
@@ -116,7 +119,7 @@ export const endInvitation = async (tx: Transaction, id: InvitationId, now: numb
   return changed.length > 0
 }
 
-/** Lists the users created by an invitation, the latest first. */
+/** Lists the users who have accepted an invitation, the latest first, at most `limit`. */
 export const listAccepted = (q: Queries, id: InvitationId, limit: number) => {
   const { invitation_uses: t } = q.tables
   return q

@@ -51,13 +51,16 @@ export const indexAttributes = async (
 
 const REQUEST = 'attributes:'
 
-/** Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. */
+/**
+ * Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. Returns the
+ * `request_id` for `rebuildIndex`.
+ */
 export const beginIndex = async (tx: Transaction, id: OrganizationId, now: number): Promise<string> => {
   await beginPurge(tx, 'attribute_index', REQUEST + id, now)
   return REQUEST + id
 }
 
-/** Returns the users of an organization whose user names come next after `name`. */
+/** Returns the next users of an organization after `name` in the order of user names, at most `BATCH`. */
 const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) => {
   const { users } = q.tables
   return q
@@ -103,7 +106,7 @@ export const rebuildIndex = async (context: Core, request_id: string): Promise<v
 /**
  * Refuses a search in an index that is being built, because an incomplete index would miss users.
  *
- * @throws AppError 503
+ * @throws AppError 503 `temporarily_unavailable`
  */
 export const requireIndex = async (
   q: Queries,

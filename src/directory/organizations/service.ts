@@ -39,7 +39,11 @@ import {
 } from './store.ts'
 import { definitionsOf, searchableNames } from './user-attributes.ts'
 
-/** Returns an organization by id or slug. No slug has the form of an id. */
+/**
+ * Returns an organization by id or slug. No slug has the form of an id.
+ *
+ * @throws AppError 404 for an unknown organization, and for another one than that of a caller of a tenant
+ */
 export const getOrganization = async (
   q: Queries,
   caller: Caller,
@@ -190,9 +194,10 @@ export const createOrganization = (
   })
 
 /**
- * Returns the organization as it would be after the change, and the problems found.
+ * Returns the organization before the change, the settings after it, the names of the changed fields, and the
+ * problems of the change.
  *
- * @throws AppError 404; 403 when a caller of another organization than the default one changes login domains
+ * @throws AppError 403 when a caller of a tenant changes login domains, and what `getOrganization` throws
  */
 export const judgeChange = async (
   context: Pick<Core, 'mail' | 'config'>,
@@ -274,8 +279,8 @@ export const updateOrganization = async (
 }
 
 /**
- * Deletes an organization. From then on no read finds it. The data of its users is removed in batches
- * (operations/purge).
+ * Deletes an organization. From then on no read finds it. Its users, sessions and events are removed later in
+ * batches (operations/purge).
  */
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {

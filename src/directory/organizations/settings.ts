@@ -12,7 +12,10 @@ import { definitionsOf } from './user-attributes.ts'
  */
 const NIST = { single_factor: 15, with_factor: 8 }
 
-/** Without the preset the rules of the specification apply: eight characters, of four kinds. */
+/**
+ * Without the preset a password needs by default eight characters, with an upper-case letter, a lower-case
+ * letter, a digit and a special character, and must not be common.
+ */
 const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolean): PasswordPolicy => {
   const isNist = policy?.preset === 'nist'
   return {

@@ -58,8 +58,8 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
 /**
- * True when at least one organization has one of these values in a setting. `key` contains the name of the
- * setting and the values, separated by spaces.
+ * True when at least one organization has one of the given values in a setting. `key` contains the name of
+ * the setting and then the values, separated by spaces.
  */
 const readPolicy = async (q: Queries, key: string): Promise<boolean> => {
   const { organizations } = q.tables
@@ -91,7 +91,10 @@ export interface AcceptedClients {
   documents: boolean
 }
 
-/** Returns the kinds of dynamic clients that at least one organization allows. The cache key is ''. */
+/**
+ * Returns the kinds of dynamic clients that at least one organization allows. Callers pass '' as the cache
+ * key.
+ */
 export const acceptedClients = cached(
   'organizations',
   async (q): Promise<AcceptedClients> => ({
@@ -107,7 +110,7 @@ export const offersRegistration = (store: Store): Promise<boolean> =>
 /** True when at least one organization lets people sign in with a code by mail. */
 export const offersEmailCodes = (store: Store): Promise<boolean> => anyPolicy(store, 'email_code users all')
 
-/** Returns the themes used by organizations. */
+/** Returns the themes that organizations have chosen, sorted. */
 export const usedThemes = async (q: Queries): Promise<string[]> => {
   const { settings } = q.tables.organizations
   const rows = await q.select({ settings }).from(q.tables.organizations)

@@ -30,7 +30,7 @@ export const CreateRole = z
     description: description.default(''),
     organization_id: owner,
     permissions: set(Permission, 100).describe(
-      'Permissions that the role grants. The caller must hold all of them.',
+      'Permissions that the role grants. The caller must hold all of them, except `profile:read` and `profile:update`.',
     ),
   })
   .meta({ id: 'CreateRole', description: 'A new role.', example: editor })

@@ -84,9 +84,10 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
     : []
 
 /**
- * Returns the role after the change, and its problems.
+ * Returns the role before the change, the names of the changed fields, and the problems of the change.
  *
- * @throws AppError 403 for permissions that the caller lacks, 404
+ * @throws AppError 403 when the role has or would get permissions that the caller lacks, 404 when it is
+ * unknown or of another organization
  */
 export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by: ChangedBy) => {
   const role = await getRole(q, by.caller, id)
@@ -103,7 +104,8 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by
 /**
  * Changes the given fields.
  *
- * @throws AppError 403 for permissions that the caller lacks, 404, 409 for a built-in role, 422
+ * @throws AppError 409 for a built-in role, 422 with the problems of the change, and what `judgeChange`
+ * throws
  */
 export const updateRole = (context: Core, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
   writeAs(context, by.caller, async tx => {

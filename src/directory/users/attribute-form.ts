@@ -40,7 +40,7 @@ export const attributeFields = (
     }
   })
 
-// A number with more digits would lose the last ones.
+// At most 16 digits on each side of the point, because a JavaScript number keeps about 16 digits.
 const NUMBER = /^[+-]?\d{1,16}(\.\d{1,16})?$/
 
 const readValue = ({ type }: UserAttribute, text: string | undefined): unknown => {

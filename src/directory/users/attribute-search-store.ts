@@ -34,8 +34,8 @@ interface AttributePlan extends Plan {
 }
 
 /**
- * Returns a query for the users who match. The query finds users by the first attribute in the index, and
- * checks the other filters for each of these users.
+ * Returns a query for the users who match. The query looks up the first of the values in the index of
+ * attributes, and checks the other filters for each user that it finds.
  */
 const holders = (q: Queries, plan: AttributePlan, condition?: SQL) => {
   const { user_attributes: t, users } = q.tables
@@ -112,9 +112,9 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 }
 
 /**
- * Returns a page of users that have these values. Up to 10,000 matches are read from the index of attributes
- * and sorted. For more matches, users are read in the order of the list and compared with the values, because
- * a few rows then fill a page.
+ * Returns a page of the users that match the filter and have these values. Up to 10,000 matches are read from
+ * the index of attributes and sorted. For more matches, users are read in the order of the list and compared
+ * with the values, because a few rows then fill a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

@@ -29,8 +29,8 @@ export interface UserChangedBy {
 /**
  * Returns the user whom a call is about to change.
  *
- * @throws AppError 404 when unknown or of another organization, 403 when the user has permissions that the
- * caller lacks
+ * @throws AppError 404 when the user is unknown or of another organization, 403 when the user has permissions
+ * that the caller lacks
  */
 export const getUserToChange = async (
   q: Queries,
@@ -45,7 +45,7 @@ export const getUserToChange = async (
 /**
  * Returns a user. Without a caller, the user may belong to any organization.
  *
- * @throws AppError 404 when unknown or of another organization
+ * @throws AppError 404 when the user is unknown or of an organization that the caller may not act on
  */
 export const getUser = async (q: Queries, caller: Caller | undefined, id: string): Promise<UserRow> => {
   const user = await findUser(q, caller && within(caller), id)
@@ -93,7 +93,8 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
 }
 
 /**
- * Returns the user before the change, the values that the change would store, and the problems of the change.
+ * Returns the user before the change, the values that the change would store, the names of the changed
+ * fields, and the problems of the change.
  *
  * @throws AppError 404 for an unknown user; 403 when the user or the new roles have permissions that the
  * caller lacks

@@ -5,9 +5,9 @@ import { mostCommon } from './most-common.ts' with { type: 'macro' }
 const leaked = mostCommon(10_000)
 
 /**
- * Words that the list of `mostCommon` lacks, in lower case: words of other languages and of computing, names,
- * and keyboard patterns. Trailing digits and signs are stripped before the look-up, so that
- * `Welcome2026!` is refused like `welcome`.
+ * Further common passwords, in lower case: words of several languages and of computing, names, and keyboard
+ * patterns. Many of them are in `leaked` too. `checkChosen` also looks a password up without its last digits
+ * and signs, up to six, so that `Welcome2026!` is refused like `welcome`.
  */
 const list = `
 password passwort passwd pass passw0rd p@ssword p@ssw0rd pa55word pa$$word motdepasse contrasena contraseña senha wachtwoord

@@ -50,7 +50,10 @@ export const keysetOf =
 
 const selectPurges = prepared((q, { purges }) => q.select({ id: purges.id }).from(purges).limit(1))
 
-/** True while rows of a deleted resource remain. */
+/**
+ * True while a purge is unfinished, so rows of a deleted resource may remain. The rebuild of an index of
+ * attributes counts too.
+ */
 export const hasPurges = async (q: Queries): Promise<boolean> => (await selectPurges(q, {})).length > 0
 
 /** True when the list is read from user_roles instead of users. */
@@ -165,7 +168,7 @@ export const readRun = (
 
 /**
  * Returns the queries whose rows `fetchUsers` merges into a page. `condition` filters the rows of the table
- * `listed`.
+ * that `listed` returns.
  */
 export const readList = (q: Queries, facets: Facets, page: PageQuery, condition?: SQL): Numbers[] =>
   rangesOf(facets).flatMap(range =>

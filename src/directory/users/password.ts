@@ -55,7 +55,7 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 
 /**
  * Returns the details of `checkPolicy`, and a detail for a common password and for control characters. A
- * password is common even with digits or symbols after it (NIST SP 800-63B section 3.1.1.2,
+ * common password with up to six digits or symbols after it is common too (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
@@ -111,8 +111,9 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 }
 
 /**
- * True for PHC argon2 and bcrypt hashes, including those of other systems. Parameters above the maximum of
- * the settings are refused, because each login computes a hash with them.
+ * True for PHC argon2 and bcrypt hashes, including those of other systems. Parameters above a maximum are
+ * refused, because each login computes a hash with them. For the memory and time of argon2 it is the maximum
+ * of the settings.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
@@ -125,12 +126,14 @@ const isHash = (text: string): boolean =>
   /^\$2[aby]\$\d\d\$[\w./]{53}$/.test(text)
 
 /**
- * Verifies a password. Returns false without a hash: for an unknown user or a user without a password.
+ * Verifies a password. Returns false when `hash` is missing: for an unknown user or a user without a
+ * password.
  *
  * `costs` are the costs of all stored hashes. The function computes one hash of each of them, and one of the
  * configured cost. The time thus reveals nothing about the stored hash, even when stored hashes have
  * different costs after a change of the settings or an import. One hash of the highest cost would not
- * suffice, because the times of argon2 and bcrypt cannot be equalized exactly.
+ * suffice, because the times of argon2 and bcrypt cannot be equalized exactly. An empty or overlong password
+ * is refused before any hash is computed, also for an unknown user.
  *
  * @throws AppError 503 `temporarily_unavailable` when too many jobs wait
  */
@@ -163,7 +166,10 @@ export const verifyPassword = async (
   })
 }
 
-/** True when the configured cost exceeds that of the hash: the login then hashes the password again. */
+/**
+ * True when the memory or time of the hash is below the configured one, and for a hash other than argon2id:
+ * the login then hashes the password again.
+ */
 export const needsRehash = ({ config }: HashSettings, hash: string): boolean => {
   const [, memory, time] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(hash) ?? []
   return Number(memory ?? 0) < config.argon2_memory || Number(time ?? 0) < config.argon2_time

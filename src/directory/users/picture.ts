@@ -12,10 +12,11 @@ import { saveUser } from './store.ts'
 const address = /^\/assets\/people\/([0-9a-f]{32})\.(png|jpg|webp)$/
 
 /**
- * Replaces the picture of a user, or removes it. The path has a hash over user id and picture, so it does not
- * reveal who else has the same picture.
+ * Replaces the picture of a user, or removes it when `picture` is undefined. The path has a hash over user id
+ * and picture, so it does not reveal who else has the same picture.
  *
- * @throws AppError 404, 403 for a user with permissions that the caller lacks
+ * @throws AppError 404 when the user is unknown or of another organization, 403 for a user with permissions
+ * that the caller lacks
  */
 export const setPicture = (
   context: Core,

@@ -13,9 +13,10 @@ import { notify } from './service.ts'
 import { setPassword } from './store.ts'
 
 /**
- * Returns the problems of a new password for the user.
+ * Returns the user and the problems of a new password for the user.
  *
- * @throws AppError 403, 404
+ * @throws AppError 403 when the user has permissions that the caller lacks, 404 when the user is unknown or
+ * of another organization
  */
 export const judgePassword = async (
   q: Queries,

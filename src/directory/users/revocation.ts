@@ -33,7 +33,7 @@ export const revokePendingLinks = async (
 
 /**
  * Revokes the user's sessions as `revokeSessions` does, at most `limit`, and ends the user's logins and
- * pending links. Returns the number of sessions.
+ * pending links. The login `except_login_id` and its sessions continue. Returns the number of sessions.
  */
 export const revokeUser = async (
   context: Core,

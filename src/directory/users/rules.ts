@@ -17,9 +17,9 @@ interface MaybeCaller {
 }
 
 /**
- * Returns the roles with these names, and a detail for each unknown one.
+ * Returns the ids of the roles with these names, and a detail for each unknown name.
  *
- * @throws AppError 403 when they grant permissions that the caller lacks
+ * @throws AppError 403 when the roles grant permissions that the caller lacks
  */
 export const rolesToGive = async (
   q: Queries,
@@ -62,7 +62,8 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
       ]
 
 /**
- * Returns a detail for each rule of the organization that a new user breaks.
+ * Returns a detail for each rule of the organization that a new user breaks, the ids of the user's roles, and
+ * the names of the searchable attributes.
  *
  * @throws AppError 403 for roles with permissions that the caller lacks
  */

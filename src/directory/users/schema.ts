@@ -89,7 +89,10 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
   return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
 }
 
-/** Free key-value pairs. `z.record` does not fit: it copies key by key and drops `constructor`. */
+/**
+ * Free key-value pairs. `z.record` does not fit: it copies key by key, and drops `__proto__` without an
+ * error.
+ */
 export const FreeAttributes = z
   .custom<Record<string, unknown>>()
   .superRefine((value, issues) => {

@@ -23,9 +23,11 @@
  * | meet                | the first 4,000 rows of each range fill a page,   | 4,000 for each run of a range                     |
  * |                     | or are the whole range                            |                                                   |
  * | walk                | a term of one or two characters                   | rows up to the last of the page                   |
- * | beginning + collect | else                                              | all matches that do not begin with the term,      |
- * |                     |                                                   | sorted for each page: the most expensive case,    |
- * |                     |                                                   | for many matches that are far apart in the order  |
+ * | beginning + collect | sort `username` or `email`, one word of three     | all matches that do not begin with the term,      |
+ * |                     | characters or more, no @                          | sorted for each page                              |
+ * | collect             | else                                              | all matches, sorted for each page: the most       |
+ * |                     |                                                   | expensive case, for many matches that are far     |
+ * |                     |                                                   | apart in the order                                |
  *
  * A term of several words finds the users for whom each word is part of a field. The search index answers all
  * words of three or more characters at once. Each row that it finds is compared with the shorter words, so
@@ -81,7 +83,7 @@ export interface UserFilter {
   search?: string | undefined
 }
 
-/** The filters of a list. Their JSON is the cache key of the total. */
+/** The filters of a list. The number of matching users is cached under them as JSON (`counted`). */
 export interface Plan {
   facets: Facets
   search?: string | undefined
@@ -227,8 +229,8 @@ const numbered = (q: Queries, numbers: number[], condition?: SQL): Numbers[] => 
 }
 
 /**
- * All matches of a search, sorted by a name or in the order of creation. The latest 16 searches are cached
- * until users change, because each holds up to 10,000 matches in memory.
+ * All matches of a search, sorted by the user name or address (`name`), or in the order of creation. Only the
+ * latest 16 searches are cached, until users change, because each holds up to 10,000 matches in memory.
  */
 const sorted = cached(
   'users',

@@ -68,7 +68,7 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
  * Creates a user; `also` runs in the same write.
  *
  * @throws AppError 422 for a broken rule of the organization, 403 for roles with permissions that the caller
- * lacks, 409 for a taken name
+ * lacks, 409 for a taken user name or address, 503 when too many passwords wait to be hashed
  */
 export const createUser = async (
   context: Core,
@@ -130,13 +130,14 @@ export const createUser = async (
 
 /**
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
- * the same write, once the changed fields are known.
+ * the same write, once the changed fields are known and before they are stored.
  *
  * Disabling a user (`enabled: false`) ends pending links and keeps the sessions. The sessions are refused
  * while the user is disabled, and work again once the user is enabled, so that a short suspension signs
  * nobody out. Another call revokes sessions.
  *
- * @throws AppError 409 `last_administrator`
+ * @throws AppError 409 for `last_administrator` or a taken user name or address, 422 with the problems, 429
+ * as `notify` does, and what `judgeChange` throws
  */
 export const updateUser = (
   context: Core,
@@ -189,7 +190,7 @@ export const updateUser = (
  * Sends the user a notice of a change, so that the user learns of a change by someone else. A mail that an
  * administrator causes counts against the limits of administrators' mails.
  *
- * @throws AppError 429
+ * @throws AppError 429 when the mail exceeds these limits
  */
 export const notify = (
   context: Core,
@@ -204,9 +205,10 @@ export const notify = (
 }
 
 /**
- * Deletes a user with roles and memberships at once; other data is removed in batches (operations/purge).
+ * Deletes a user with roles and memberships at once, and a batch of the other data; the rest is removed later
+ * in batches (operations/purge).
  *
- * @throws AppError 409 `last_administrator`
+ * @throws AppError 409 `last_administrator`, and what `getUserToChange` throws
  */
 export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
@@ -221,8 +223,8 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',
-      // The event contains only the id of the deleted user, also when users deleted themselves: the log must
-      // keep no personal data of a deleted user.
+      // The event names the deleted user only by id, also when users deleted themselves: the log keeps no
+      // address of a deleted user. The client info is that of the deletion.
       actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
       target_id: user.id,
       target_type: 'user',

@@ -101,7 +101,9 @@ const selectTaken = prepared((q, { users }) =>
     ),
 )
 
-/** Returns which name of the user is taken in the organization: the user name or the e-mail address. */
+/**
+ * Returns which name of the user another user of the organization has: the user name or the e-mail address.
+ */
 export const takenName = async (
   q: Queries,
   user: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,

@@ -1,4 +1,6 @@
-/** https://docs.gitlab.com/api/oauth2/; a self-hosted GitLab sets the three endpoints. */
+/**
+ * https://docs.gitlab.com/api/oauth2/; for a self-hosted GitLab an administrator sets the three endpoints.
+ */
 export const gitlab = {
   settings: {
     authorization_endpoint: 'https://gitlab.com/oauth/authorize',

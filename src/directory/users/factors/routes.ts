@@ -60,8 +60,8 @@ const LOCKED_OUT =
 /**
  * Keeps an administrator from locking a user out by mistake.
  *
- * @throws AppError 409 when the passkeys are the user's only way in, unless the caller accepts that
- * (`only_way_in`)
+ * @throws AppError 409 when the user has no way in but the passkeys to be removed (with `factor_id` only that
+ * one), unless the caller accepts this (`only_way_in`)
  */
 const keepWayIn = async (
   tx: Transaction,

@@ -107,7 +107,8 @@ export const removeFactor = async (
 }
 
 /**
- * Removes all factors and recovery codes, and records one `user.mfa_disabled`. Returns the number of factors.
+ * Removes all factors and recovery codes of a user. If there was a factor, ends the user's logins and
+ * sessions, and records one `user.mfa_disabled`. Returns the number of factors.
  */
 export const removeFactors = async (
   context: Core,

@@ -1,6 +1,5 @@
 import { and, asc, eq, lt, sql } from 'drizzle-orm'
 import type { FactorId, UserId } from '#src/lib/ids.ts'
-
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
