@@ -334,7 +334,7 @@ type ProfileField = 'first_name' | 'last_name' | 'email'
 
 /**
  * An attribute of the user. The form posts its value under `id`. A checkbox that is not ticked posts nothing,
- * so the form also posts all shown ids as `attributes`.
+ * so the form also posts the ids of all editable attributes as `attributes`.
  */
 export interface AttributeField {
   id: string
@@ -582,7 +582,9 @@ export interface AccountProfilePage extends AccountFrame {
 
 /** Posts `client_id`. */
 export interface AccountApplicationsPage extends AccountFrame {
-  /** `created_at` is the time of the consent (ISO 8601), absent for a client that needs no consent. */
+  /**
+   * `created_at` is the time of the consent (ISO 8601), absent for a client that the user uses without one.
+   */
   applications: {
     client_id: string
     client_name: string
