@@ -71,7 +71,7 @@ const readMethods = (document: object, keys: Keys): Methods => {
 
 /**
  * Reads the metadata document of a client. Its member `client_id` must be the URL of the document. Unknown
- * members, and grants that such a client cannot have, are left out, not refused.
+ * members, and grants that a dynamic client cannot have, are left out, not refused.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-4
  *
  * @param client_id the URL of the document

@@ -24,7 +24,7 @@ export type EligibleLogin = {
   readonly attributes_due: boolean
   /** The user has not accepted the terms of the organization in their current version. */
   readonly terms_due: boolean
-  /** The user has just typed a password and may be offered a passkey. */
+  /** The login used a password, and the user may be offered a passkey. */
   readonly offer_due: boolean
   /** The user has granted this client all requested scopes before. */
   readonly has_consented: boolean

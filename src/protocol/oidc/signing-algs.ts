@@ -8,7 +8,7 @@ export type SigningAlg = (typeof signingAlgs)[number]
 /** True for a supported signature algorithm. */
 export const isSigningAlg = (alg: unknown): alg is SigningAlg => signingAlgs.some(known => known === alg)
 
-/** Curve of each ECDSA algorithm, in the names of JWK and OpenSSL. */
+/** Curve of each ECDSA algorithm, by its names in JWK and in OpenSSL. */
 export const curves = [
   { alg: 'ES256', crv: 'P-256', openssl: 'prime256v1' },
   { alg: 'ES384', crv: 'P-384', openssl: 'secp384r1' },

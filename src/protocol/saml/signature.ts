@@ -63,7 +63,8 @@ export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): 
 const copyOf = (element: Element): Element => element.cloneNode(true) as Element
 
 /**
- * Returns the canonical octets of `copy` in the context of `element`. `prefixes` are rendered even if unused.
+ * Returns the canonical octets of `copy` in the context of `element`. Namespaces of `prefixes` are rendered
+ * even if they are unused.
  */
 const canonicalize = (element: Element, copy: Element, prefixes: string[]): string => {
   const options = { inclusiveNamespacesPrefixList: prefixes, ancestorNamespaces: namespacesAround(element) }
