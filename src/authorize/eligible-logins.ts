@@ -229,7 +229,7 @@ export const owedBy = (
 /**
  * Returns the days for which this browser may be remembered in this flow. Returns undefined when the
  * organization remembers no browsers, and where the second factor is always asked for: for requests that name
- * a permission, changes of the account, and the console.
+ * a permission beyond `profile:*`, changes of the account, and the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =

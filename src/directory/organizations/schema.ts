@@ -155,7 +155,7 @@ export const Settings = z
         'Users who may sign in with a code by mail, which is one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
       ),
       remember_browser_days: nullable(integer(1, 30)).describe(
-        'Days for which users may have a browser remembered, 1 to 30; without this setting no browser is remembered. A login by password or provider in a remembered browser needs no second factor, and its `acr` is `1`. The second factor is still asked for after a code or link by mail, when `passkey_required` or `acr_values` demand it, when the request names permissions, in the console, and for changes of the account. Removing the setting forgets all browsers.',
+        'Days for which users may have a browser remembered, 1 to 30; without this setting no browser is remembered. A login by password or provider in a remembered browser needs no second factor, and its `acr` is `1`. The second factor is still asked for after a code or link by mail, when `passkey_required` or `acr_values` demand it, when the request names permissions beyond `profile:*`, in the console, and for changes of the account. Removing the setting forgets all browsers.',
       ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** Large settings are stored apart from the others (assets.ts); answers contain their URLs. */
