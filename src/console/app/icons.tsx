@@ -33,7 +33,9 @@ const shapes = {
 }
 export type IconName = keyof typeof shapes
 
-/** Shows an icon. Screen readers skip it, because each icon stands beside a text. */
+/**
+ * Shows an icon. Screen readers skip it, because each icon stands beside a text or in a button with a label.
+ */
 export const Icon = ({ name }: { name: IconName }) => (
   <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
     <path d={shapes[name]} />
