@@ -28,8 +28,8 @@ interface Found {
 }
 
 /**
- * Handles token introspection: https://www.rfc-editor.org/rfc/rfc7662#section-2. The client needs a
- * capability, because the answer contains claims about users.
+ * Handles token introspection: https://www.rfc-editor.org/rfc/rfc7662#section-2. The client needs the
+ * capability `token_introspection`, because the answer contains claims about users.
  */
 export const postIntrospect = (context: Context) =>
   endpoint(context, async ({ call }) => {
