@@ -17,9 +17,9 @@ const selectCode = prepared((q, { authorization_codes: t }) =>
 )
 
 /**
- * Returns the code if it was issued to this client, undefined for any other text. `burnt` is a long code that
- * was made unusable; `findSubject` finds that of a code that contains its data, which this function only
- * decrypts.
+ * Returns the code if it was issued to this client, `burnt` for a stored code that was made unusable, and
+ * undefined for any other text. A code that contains its own data is only decrypted here: `findSubject` tells
+ * whether it was made unusable.
  */
 export const findCode = async (
   context: Core,

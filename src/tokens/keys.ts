@@ -129,7 +129,7 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
         () => {
           isMade = true
         },
-        // After a failure, the first token that needs the key generates it again.
+        // After a failure, the key is generated again for the first token that needs it.
         error => log.error({ err: error }, 'generating a signing key failed'),
       )
       return making
@@ -142,8 +142,8 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
  * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
  * generated when a client or an API is registered with the algorithm.
  *
- * @param isLate leaves these keys to the first call that needs one, for servers and commands that end soon:
- *   generating the RS256 key takes as much CPU time as the rest of their start
+ * @param isLate leaves the keys of a first start to the first call that needs one, for servers and commands
+ *   that end soon: generating the RS256 key takes as much CPU time as the rest of their start
  */
 export const openKeys = async (
   base: Core,

@@ -108,7 +108,8 @@ export const recordKeyChange = (
   })
 
 /**
- * Publishes the next key of each algorithm in use. These keys begin to sign 15 minutes later.
+ * Publishes the next key of each algorithm that has a key, unless one is published already. The new keys
+ * begin to sign 15 minutes later.
  *
  * @param write runs the change in a transaction, such as `writeAs` for a caller of the admin API
  */
