@@ -135,8 +135,10 @@ const selectSubject = prepared((q, { logins, users, organizations, authorization
 /**
  * Returns the enabled user of a code's login, with the organization's settings; undefined when the login has
  * ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each of these
- * may happen. Returns `burnt` when the code, as the client sent it, was made unusable: one statement reads
- * both, because a code flow runs it each time.
+ * may happen. Returns `burnt` when the code was made unusable. One statement reads user and code, because
+ * each exchange of a code runs it.
+ *
+ * @param sent the code as the client sent it
  */
 export const findSubject = async (q: Queries, code: AuthorizationCode, sent: string) => {
   const [subject] = await selectSubject(q, { login_id: code.login_id, code_hash: hashSecret(sent) })
