@@ -19,7 +19,7 @@ type Method = 'totp' | 'passkey' | 'recovery'
 /**
  * True when the organization requires passkeys: a user who has lost the passkey may then prove a recovery
  * code instead, and adds a new passkey. Without the code the user would be locked out. When only the client
- * asks for a passkey (`acr_values=phr`), the code is refused: the user can sign in elsewhere without one.
+ * asks for a passkey (`acr_values=phr`), the code is refused: other logins of the user need no passkey.
  */
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 
