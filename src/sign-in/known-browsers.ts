@@ -69,11 +69,11 @@ export const chargeBrowser = async (context: Core, client_info: ClientInfo, work
 }
 
 /**
- * Charges work to a browser in which a user of the organization has signed in, after its network or the
- * organization was refused.
+ * Charges work to a browser in which a user of the organization has signed in. The network or the
+ * organization had no budget left before, which is the `refusal`.
  *
- * @throws `refusal` for any other browser, and when it is not 429 `rate_limited`; AppError 429 `rate_limited`
- *   when the browser has spent its own budget
+ * @throws `refusal` for any other browser, and when `refusal` is another error than 429 `rate_limited`;
+ *   AppError 429 `rate_limited` when the browser has spent its own budget
  */
 export const chargeDevice = async (
   context: Core,

@@ -59,8 +59,8 @@ const ALGORITHMS = [-8, -7, -257]
 
 /**
  * Returns the creation options as JSON. With `need` set to `required`, the passkey is discoverable and
- * verifies the user, because it has to sign in without a password. No attestation is requested, because no
- * rule depends on the maker of a passkey.
+ * verifies the user, because the user signs in with it alone. No attestation is requested, because no rule
+ * depends on the maker of a passkey.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */
 export const creationOptions = (
