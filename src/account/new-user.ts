@@ -14,7 +14,7 @@ export const newUserOf = (form: ReadonlyMap<string, string>): NewUserFields => (
   last_name: form.get('last_name') ?? '',
 })
 
-/** Returns the errors of a new user's fields, including names that another user has. */
+/** Returns the errors of a new user's fields, also for a name or an address that another user has. */
 export const newUserErrors = async (
   { store }: Context,
   organization_id: OrganizationId,
