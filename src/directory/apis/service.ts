@@ -22,7 +22,7 @@ import { type Api, clientsAmong, findApiById, insertApi, removeApi, saveApi } fr
 /**
  * Returns an API of an organization that the caller may act on.
  *
- * @throws AppError 404
+ * @throws AppError 404 when the API is unknown or of another organization
  */
 export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Api> => {
   const api = await findApiById(q, id, within(caller))
@@ -140,7 +140,7 @@ export const createApi = async (
  * Returns the API as the change would leave it, the names of the changed fields, and the problems of the
  * change. Stores nothing.
  *
- * @throws AppError 404
+ * @throws AppError 404 when the API is unknown or of another organization
  */
 export const judgeChange = async (q: Queries, id: string, change: UpdateApi, by: ChangedBy) => {
   const api = await getApi(q, by.caller, id)

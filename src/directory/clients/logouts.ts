@@ -82,7 +82,7 @@ export const ClientLogoutList = listOf('ClientLogoutList', LogoutItem)
  * Lists the logouts of a client: those that wait, and the delivered and failed ones until they are deleted
  * some days later.
  *
- * @throws AppError 404
+ * @throws AppError 404 when the client is unknown or of another organization
  */
 export const listClientLogouts = async (
   context: Context,

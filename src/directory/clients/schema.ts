@@ -101,7 +101,7 @@ export const writable = {
   token_endpoint_auth_method: oneOf(clientAuthMethods).describe(
     'How the client authenticates; `none` for public clients.',
   ),
-  // At most a day, because a retired signing key stays published for a day (tokens/rotation.ts).
+  // At most a day, because a retired key stays published for a day and ten minutes (tokens/rotation.ts).
   access_token_ttl: integer(60, DAY / SECOND).describe('Lifetime of access tokens in seconds.'),
   refresh_token_ttl: integer(300, (365 * DAY) / SECOND).describe('Lifetime of refresh tokens in seconds.'),
   capabilities: set(oneOf(['token_introspection', 'cross_organization']), 2).describe(

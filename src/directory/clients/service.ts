@@ -33,7 +33,7 @@ import { type Client, insertClient, readClient, removeClient, saveClient, saveSe
 /**
  * Returns a client of an organization that the caller may act on.
  *
- * @throws AppError 404
+ * @throws AppError 404 when the client is unknown or of another organization
  */
 export const getClient = async (q: Queries, caller: Caller, client_id: string): Promise<Client> => {
   const client = await readClient(q, client_id, within(caller))

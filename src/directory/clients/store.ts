@@ -159,8 +159,8 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
 const MAX_STARTABLE = 200
 
 /**
- * Returns the clients that sign in users of the organization and that a person can start: its own clients by
- * name, then those of the default organization by name.
+ * Returns the clients that sign in users of the organization and that a person can start: first its own
+ * clients by name, then those of the default organization by name, at most `MAX_STARTABLE` of each.
  */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
   const { clients: t } = q.tables

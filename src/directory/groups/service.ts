@@ -35,7 +35,7 @@ import {
 /**
  * Returns a group of an organization that the caller may act on.
  *
- * @throws AppError 404
+ * @throws AppError 404 when the group is unknown or of another organization
  */
 export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<GroupWithRoles> => {
   const group = await findGroup(q, id, within(caller))

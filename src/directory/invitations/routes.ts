@@ -94,7 +94,8 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       method: 'POST',
       path: '/invitations/:invitation_id/resend',
       permission: 'users:create',
-      summary: 'Send an invitation again with a new link; the former link stops working',
+      summary:
+        'Mail an invitation again with a new link, or return a new link; the former link stops working',
       status: 200,
       answer: SentInvitation,
       errors: [404, 409, 429],

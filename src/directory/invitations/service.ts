@@ -46,7 +46,7 @@ export interface Sent {
 /**
  * Returns an invitation of an organization that the caller may act on.
  *
- * @throws AppError 404
+ * @throws AppError 404 when the invitation is unknown or of another organization
  */
 export const getInvitation = async (q: Queries, caller: Caller, id: string): Promise<Invitation> => {
   const invitation = await findInvitation(q, id, within(caller))

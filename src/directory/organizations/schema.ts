@@ -132,7 +132,7 @@ const PasswordPolicy = z
       require_lowercase: nullable(flag).describe('Whether a lower-case letter is required.'),
       require_digit: nullable(flag).describe('Whether a digit is required.'),
       require_special: nullable(flag).describe('Whether a special character is required.'),
-      refuse_common: nullable(flag).describe('Whether common passwords are refused.'),
+      refuse_common: nullable(flag).describe('Whether common passwords are refused when people choose them.'),
       max_age_days: nullable(integer(1, 3650)).describe('Days after which a password must be replaced.'),
     },
     'An object of password rules.',

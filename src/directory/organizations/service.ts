@@ -42,7 +42,7 @@ import { definitionsOf, searchableNames } from './user-attributes.ts'
 /**
  * Returns an organization by id or slug. No slug has the form of an id.
  *
- * @throws AppError 404 for an unknown organization, and for another one than that of a caller of a tenant
+ * @throws AppError 404 when the organization is unknown, or the caller may not act on it
  */
 export const getOrganization = async (
   q: Queries,

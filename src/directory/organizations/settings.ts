@@ -14,7 +14,7 @@ const NIST = { single_factor: 15, with_factor: 8 }
 
 /**
  * Without the preset a password needs by default eight characters, with an upper-case letter, a lower-case
- * letter, a digit and a special character, and must not be common.
+ * letter, a digit and a special character. A password that a user chooses must not be common.
  */
 const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolean): PasswordPolicy => {
   const isNist = policy?.preset === 'nist'

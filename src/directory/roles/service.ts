@@ -21,7 +21,7 @@ import { findRole, insertRole, type Role, removeRole, saveRole } from './store.t
 /**
  * Returns a role of an organization that the caller may act on.
  *
- * @throws AppError 404
+ * @throws AppError 404 when the role is unknown or of another organization
  */
 export const getRole = async (q: Queries, caller: Caller, id: string): Promise<Role> => {
   const role = await findRole(q, id, within(caller))

@@ -4,7 +4,10 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Wrong tries after which a code becomes invalid. Five guesses at each of 200,000 codes find one. */
+/**
+ * Number of wrong tries after which a code becomes invalid. Five guesses at each of 200,000 codes find one on
+ * average.
+ */
 const MAX_TRIES = 5
 
 /** Stores the code of a user and replaces an earlier one. One valid code for each user bounds the guesses. */

@@ -25,7 +25,7 @@ const detail = (code: string, message: string): Detail => ({ field: 'password', 
 
 const LENGTH = detail('too_long', `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 are allowed.`)
 
-/** Returns a detail for each rule that a new password breaks; empty when it is allowed. */
+/** Returns a detail for each rule that a new password breaks; an empty list when the password is allowed. */
 export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] => {
   const text = normalizePassword(password)
   const min_length = Math.max(policy.min_length, 1)

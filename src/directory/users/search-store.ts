@@ -186,8 +186,8 @@ const counted = cached('users', (q, plan) => count(q, JSON.parse(plan)))
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
- * Returns the matches found by walking the list; undefined when they are too far apart: `WALK` rows of a
- * range did not fill a page.
+ * Returns the matches found by walking the list; undefined when they are too far apart: `WALK` rows of a run
+ * did not fill a page, and the range has more rows.
  */
 const meet = async (store: Store, search: Search, page: PageQuery): Promise<number[] | undefined> => {
   const met: number[] = []
