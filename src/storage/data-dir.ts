@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statS
 import { StorageError } from './errors.ts'
 
 /**
- * Creates the data directory if it is missing. Its mode is 0700, because it contains keys and hashes of
+ * Creates the data directory if it is missing, with the mode 0700, because it contains keys and hashes of
  * passwords.
  *
  * @throws StorageError when it cannot be used

@@ -1,10 +1,11 @@
 import { AppError } from '#src/lib/app-error.ts'
 
-/** The store cannot be opened. The command line shows the message as one line. */
+/** The store or a database file cannot be used. The command line shows the message as one line. */
 export class StorageError extends Error {
   /**
-   * Exit code of the command: EX_CONFIG (78) of sysexits.h, or EX_TEMPFAIL (75) when trying again later can
-   * help.
+   * Exit code of the command. By default it is EX_CONFIG (78) of sysexits.h. It is EX_TEMPFAIL (75) when
+   * trying again later can help, 2 for a wrong setting or argument, and 1 for a source or target that the
+   * command refuses.
    */
   readonly exit_code: number
 

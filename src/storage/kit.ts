@@ -1,15 +1,15 @@
 import * as sqlite from 'drizzle-orm/sqlite-core'
 
-/**
- * Column types with which tables.ts defines the data model once for both engines. Times are integer
- * milliseconds and JSON is text, because drizzle's timestamp and jsonb columns differ between the engines.
- */
 const sqliteJson = sqlite.customType<{ data: unknown; driverData: string }>({
   dataType: () => 'text',
   toDriver: value => JSON.stringify(value),
   fromDriver: text => JSON.parse(text),
 })
 
+/**
+ * Column types with which tables.ts defines the data model once for both engines. Times are integer
+ * milliseconds and JSON is text, because drizzle's timestamp and jsonb columns differ between the engines.
+ */
 export const sqliteKit = {
   table: sqlite.sqliteTable,
   text: (name: string) => sqlite.text(name),

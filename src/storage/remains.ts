@@ -25,8 +25,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
         [t.logins, t.logins.id, isOf(t.logins.user_id)],
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
-        // A deleted user keeps only the event `user.deleted`: administrators must be able to see who deleted
-        // an account.
+        // The event `user.deleted` is the only one of a deleted user that stays: administrators must be able
+        // to see who deleted an account.
         [t.events, seq, isOf(subject_id)],
         [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],
         [t.events, seq, and(isOf(target_id), ne(type, 'user.deleted'))],
@@ -83,9 +83,9 @@ export const removeRemains = async (
 }
 
 /**
- * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. Its users,
- * sessions and events, and the rows that depend on its clients, are hidden at once and removed later in
- * batches.
+ * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. The
+ * others, such as its users, sessions and events and the rows that depend on its clients, are hidden at once
+ * and removed later in batches.
  */
 export const removeOrganizationParts = async (
   tx: Transaction,

@@ -100,7 +100,8 @@ export const matchesOf = (q: Queries, search: Search): SQL => {
     indexed.length > 0
       ? sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}`
       : sql`SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${longest} AND term < ${after}`
-  // The index has already compared the words of three characters, or the longest word if all are shorter.
+  // The index has already compared the words of at least three characters, or the longest word if all are
+  // shorter.
   const others = words.slice(Math.max(indexed.length, 1))
   if (others.length === 0) return sql`(${rows}) AS matches`
   const compared = containsTerm(q, { term: others.join(' ') })

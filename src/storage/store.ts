@@ -22,8 +22,8 @@ export type Queries = Pick<
 }
 
 /**
- * Topics of caches. A write names the topics that it changes. The caches of these topics are dropped after
- * its commit.
+ * Topics of changes. A write names the topics that it changes. After its commit the caches of these topics
+ * are dropped, and the deliveries that wait for one of them look for work.
  */
 export type Topic =
   | 'organizations'
@@ -105,8 +105,9 @@ export interface Store {
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**
-   * Waits until the store has processed earlier writes. A job of many large writes waits before each of them,
-   * so that other writes run in between.
+   * On SQLite, waits for a checkpoint of earlier writes and then leaves other writes some time. On PostgreSQL
+   * it returns at once. A job of many large writes waits before each of them, so that other writes run in
+   * between.
    */
   drained(): Promise<void>
   /**

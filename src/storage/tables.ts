@@ -53,8 +53,9 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
  * secret that the server has to use is sealed. Triggers maintain counts (`user_count`, `member_count`,
  * `counters`) and the search index.
  *
- * Rows that mean nothing without their parent are deleted with it (`cascade`). No foreign key refers to
- * `organizations`: a deleted organization is hidden at once, and its rows are removed in batches (`purges`).
+ * Rows that mean nothing without their parent are removed after it: by `cascade` where a parent has few of
+ * them, otherwise in batches (`purges`). No foreign key refers to `organizations`: a deleted organization is
+ * hidden at once, and most of its rows are removed in batches.
  */
 export const tables = (kit: Kit) => {
   const { table, text, bool, int, ms, json, bytes, index, uniqueIndex, primaryKey } = kit
@@ -102,7 +103,7 @@ export const tables = (kit: Kit) => {
         name: text('name').notNull(),
         slug: text('slug').notNull(),
         display_name: text('display_name').notNull(),
-        /** Name, slug and display name, folded for the search because SQL folds only ASCII. */
+        /** Name, slug and display name, folded for the search because SQLite folds only ASCII. */
         search_text: text('search_text').notNull(),
         settings: json('settings').$type<Record<string, unknown>>().notNull(),
         user_count: int('user_count').notNull().default(0),
@@ -177,12 +178,12 @@ export const tables = (kit: Kit) => {
         pending_email: text('pending_email'),
         first_name: text('first_name').notNull(),
         last_name: text('last_name').notNull(),
-        /** Text for the search (`searchText`), folded because SQL folds only ASCII. */
+        /** Text for the search (`searchText`), folded because SQLite folds only ASCII. */
         search_text: text('search_text').notNull(),
         enabled: bool('enabled').notNull().default(true),
         email_verified: bool('email_verified').notNull().default(false),
         attributes: json('attributes').$type<Record<string, unknown>>().notNull(),
-        /** A PHC string; null for a user without a password. */
+        /** A PHC string of argon2, or an imported bcrypt hash; null for a user without a password. */
         password_hash: text('password_hash'),
         password_temporary: bool('password_temporary').notNull().default(false),
         password_changed_at: ms('password_changed_at').notNull(),
@@ -422,7 +423,10 @@ export const tables = (kit: Kit) => {
       'dynamic_clients',
       {
         client_id: text('client_id').primaryKey(),
-        /** The organization of the initial access token; null when the client registered without a token. */
+        /**
+         * The organization of the initial access token; null for a client that registered without a token,
+         * and for a client with a metadata document.
+         */
         organization_id: text('organization_id').$type<OrganizationId>(),
         secret_hash: text('secret_hash').$type<SecretHash>(),
         /**
@@ -464,8 +468,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). A row contains the
-   * `client_id` of clients, and the names of roles and scopes. All belong to the organization of the API.
+   * Services for which this server issues separate access tokens (https://www.rfc-editor.org/rfc/rfc8707). A
+   * row contains the `client_id` of clients, and the names of roles and scopes. All belong to the
+   * organization of the API.
    */
   const apis = once(() =>
     table(
@@ -872,8 +877,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Outgoing mail. A row has the kind and the data of a mail. The sender looks up the address and makes text
-   * and links, so no secret is stored. `user_id` is null until the sender has looked up the user.
+   * Outgoing mail. A row has the kind and the data of a mail. The sender looks up the address and makes text,
+   * links and codes, so none is stored. `user_id` is null when the sender finds the recipient by `data`.
    */
   const mails = once(() =>
     table(
@@ -935,8 +940,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` of the last
-   * event that was delivered, or skipped because its type is not in `events`.
+   * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` up to which
+   * each event was delivered, or skipped because the webhook does not want it.
    */
   const webhooks = once(() =>
     table(
@@ -965,7 +970,7 @@ export const tables = (kit: Kit) => {
         failing_since: ms('failing_since'),
         failure: text('failure'),
         disabled_reason: text('disabled_reason').$type<'gone' | 'failing'>(),
-        /** True when the last poll found no event. */
+        /** True while the webhook has nothing to deliver. A new event that it wants makes it due. */
         idle: bool('idle').notNull(),
         next_attempt_at: ms('next_attempt_at').notNull(),
         created_at: created_at(),
@@ -1077,7 +1082,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** The users created by an invitation. */
+  /** The users who accepted an invitation. */
   const invitation_uses = once(() =>
     table(
       'invitation_uses',
@@ -1177,7 +1182,7 @@ export const tables = (kit: Kit) => {
         metadata: json('metadata').$type<Record<string, unknown>>().notNull(),
         subject_id: id<UserId>('subject_id'),
         /**
-         * MAC over all columns except `seq` (audit/record.ts). `gatehouse check` verifies it to detect
+         * MAC over all other columns except `seq` (audit/record.ts). `gatehouse check` verifies it to detect
          * changes made outside the server.
          */
         mac: text('mac').notNull(),
@@ -1224,9 +1229,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Counts by hour (UTC, milliseconds) and organization; the organization '' is the instance. Later deletions
-   * do not change the counts. On PostgreSQL each connection has rows of its own (`slot`), so two transactions
-   * never change one row; a count is the sum over slots.
+   * Counts by hour (UTC, milliseconds) and organization; the organization '' is the instance. A deleted user
+   * stays counted. The rows of a deleted organization are removed. On PostgreSQL each connection has rows of
+   * its own (`slot`), so two transactions never change one row; a count is the sum over slots.
    */
   const statistics = once(() =>
     table(

@@ -71,7 +71,7 @@ export const postgresChanges = async (
   }, HEARTBEAT)
   timer.unref()
   return {
-    /** Returns the statement that notifies topics when its transaction commits. */
+    /** Returns the statement by which a transaction notifies all copies of the topics at its commit. */
     notice: (topics: ReadonlySet<Topic>): string =>
       `SELECT pg_notify('${CHANNEL}', '${self} ${[...topics].join(',')}')`,
     close: async (): Promise<void> => {

@@ -37,8 +37,8 @@ export const withTimeout = async <T>(
 }
 
 /**
- * Reserves a connection of the pool on which `first` succeeds, and returns it with the result. Pooled
- * connections may be dead, so up to `pooled` of them are tried.
+ * Reserves a connection of the pool on which `first` succeeds, and returns it with the result. All `pooled`
+ * connections of the pool may be dead, so after `pooled` lost ones a last, new connection is tried.
  */
 export const reserve = async <T>(
   pool: SQL,
@@ -67,7 +67,7 @@ interface Parsed {
 /**
  * Parses GATEHOUSE_DATABASE_URL.
  *
- * @throws StorageError whose message does not contain the password
+ * @throws StorageError for another form. Its message does not contain the password
  */
 export const parseUrl = (text: string): Parsed => {
   const url = URL.canParse(text) ? new URL(text) : undefined

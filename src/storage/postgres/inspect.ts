@@ -3,10 +3,10 @@ import { copiedTables } from '#src/storage/transfer/copy.ts'
 import { inPostgres } from '#src/storage/transfer/postgres.ts'
 
 /**
- * Counts the rows of all tables in one snapshot, and compares the counts with the totals that triggers
- * maintain. References and indexes are not checked, because PostgreSQL ensures them.
+ * Counts the rows of all tables in one snapshot, and recounts the totals that triggers maintain. References
+ * and indexes are not checked, because PostgreSQL ensures them.
  *
- * @throws StorageError when the database cannot be reached or has another version
+ * @throws StorageError when the database cannot be reached or has no instance of this version
  */
 export const inspectPostgres = (url: string): Promise<{ findings: string[]; rows: Record<string, number> }> =>
   inPostgres(url, { migrate: false, mode: 'READ ONLY' }, async connection => {

@@ -15,7 +15,8 @@ type Row = Record<string, unknown>
  * Applies pending migrations to the default schema, each in its own transaction, so that an interrupted
  * upgrade continues where it stopped. A lock makes other copies wait.
  *
- * @throws StorageError for tables of another program, or of a version that cannot be upgraded
+ * @throws StorageError for tables of another program or of a version that cannot be upgraded, and for a
+ * missing extension; without `apply` also for pending migrations
  */
 export const migratePostgres = async (
   sql: SQL,

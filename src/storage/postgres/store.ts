@@ -67,10 +67,11 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
 }
 
 /**
- * Opens a PostgreSQL database as store, creating and migrating its tables as needed. Several copies of the
- * server may share it.
+ * Opens a PostgreSQL database as store. Unless `migrate` is false, missing tables are created and pending
+ * migrations applied. Several copies of the server may share it.
  *
- * @throws StorageError when it cannot be reached, belongs to another program or has a newer version
+ * @throws StorageError when the URL is wrong, or the server or the database cannot be used: `refusal` and
+ * `migratePostgres` say why
  */
 export const openPostgres = async (options: PostgresOptions): Promise<Store> => {
   const parsed = await prepare(options)

@@ -28,7 +28,7 @@ export const begun = (): TransactionState => ({
 /** Waits for the statements in `sent`. */
 export const settleSent = (state: TransactionState) => Promise.all(state.sent.splice(0))
 
-/** Returns the transaction of a connection; `run` sends a statement to it. */
+/** Returns the transaction of a connection; `run` sends a statement to this connection. */
 export const transactionOf = (
   queries: Queries,
   run: (statement: string) => Promise<unknown>,

@@ -21,8 +21,8 @@ import { begun, settleSent, transactionOf } from './transaction.ts'
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
 /**
- * Number of conflicts after which a write runs alone. Otherwise short writes could make a long one fail again
- * and again.
+ * Number of failed attempts after which a write runs alone. Otherwise short writes could make a long one fail
+ * again and again.
  */
 const MAX_CONCURRENT_TRIES = 4
 
@@ -32,8 +32,9 @@ type Mode = 'together' | 'alone' | 'rehearsal'
 /**
  * Returns the statements that begin a transaction. Each write locks the table `write_lock`: in a mode that
  * admits other writes, or exclusively when it runs alone. LOCK takes no snapshot, so a transaction that
- * waited sees all earlier commits. Waiting for exclusive access blocks all later transactions, so the timeout
- * is short. The statements are prepared, so Bun sends them together with the first statement of the body.
+ * waited for the lock sees all commits made until it got the lock. Waiting for exclusive access blocks all
+ * later transactions, so the timeout is short. The statements are prepared, so Bun sends them together with
+ * the first statement of the body.
  *
  * A rehearsal is rolled back, so it need not be serializable. It thus conflicts with no other write and does
  * not wait for `write_lock`.
@@ -55,7 +56,8 @@ const begin = (connection: SQL, mode: Mode) =>
       ]
 
 /**
- * Takes the lowest slot that no other connection of any copy uses; `counter_slots` has a row for each slot.
+ * Takes the lowest slot that no other connection of any copy uses. A connection counts only in the rows of
+ * `counter_slots` that have its slot.
  */
 const TAKE_SLOT = `SELECT set_config('gatehouse.slot', n::text, false) FROM generate_series(0, 4095) AS n
   WHERE pg_try_advisory_lock(1197766765, n) LIMIT 1`
@@ -120,7 +122,8 @@ const openWriter = (
     let ending = false
     try {
       connection ??= (await reserve(sql, pooled, reserved => takeSlot(reserved, stall))).connection
-      // Errors of these statements are checked before the commit.
+      // When one of these statements fails, the later statements or the COMMIT fail too. The catch block
+      // below then reads the first error from `began`.
       began = Promise.all(begin(connection, mode)).then(
         () => undefined,
         (error: unknown) => error,
@@ -162,7 +165,7 @@ const openWriter = (
 
 /**
  * Runs up to `count` serializable write transactions at once. PostgreSQL refuses to commit a transaction that
- * conflicts with the serial order; the body then runs again.
+ * conflicts with others; its body then runs again.
  * https://www.postgresql.org/docs/current/transaction-iso.html#XACT-SERIALIZABLE
  */
 export const postgresWriter = (
@@ -177,7 +180,7 @@ export const postgresWriter = (
     stall: number
     /** Returns the statement that notifies other copies of the topics. */
     notice(topics: ReadonlySet<Topic>): string
-    /** Called after a commit, before its writer gets the result. */
+    /** Called after a commit that has topics, before its writer gets the result. */
     done(topics: ReadonlySet<Topic>): void
     metrics: CommitMetrics
   },
@@ -205,8 +208,10 @@ export const postgresWriter = (
       const result: Done<T> | Failed = await writer.attempt(body, mode)
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
-      // The row with the same value may belong to an open transaction that rolls back. The write therefore
-      // runs again under the exclusive lock before the violation is reported.
+      // A unique violation may hide a conflict: the snapshot of the body lacked the row that a concurrent
+      // write has committed. The write therefore runs again alone, where its body sees that row, before a
+      // violation is reported.
+      // https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error

@@ -86,7 +86,7 @@ export const withReadOnly = <T>(
 /**
  * Checks a database file and returns its size and rows.
  *
- * @throws StorageError when it is damaged or not a Gatehouse database
+ * @throws StorageError when it is damaged, or not a Gatehouse database of this or an older version
  */
 export const verify = (path: string, onProgress?: OnProgress): Copied => {
   const { findings, rows } = withReadOnly(path, db => inspect(db, onProgress), { readwrite: true })

@@ -33,7 +33,7 @@ interface Hooks {
   pause(): Promise<void> | undefined
   /** Called after a commit, before its writers get their results. */
   committed(topics: ReadonlySet<Topic>): void
-  /** Called after a failed commit. */
+  /** Called when a transaction could not begin or commit, so that all its writes are refused. */
   failed(): void
   metrics: CommitMetrics
 }
@@ -134,10 +134,10 @@ const openTransaction = (db: Database, queries: Queries) => {
 }
 
 /**
- * Group commit: one BEGIN IMMEDIATE … COMMIT carries all queued writes, each in its own savepoint, so they
- * share one wait for the disk. Writers get their results after the COMMIT. A batch begins when one turn of
- * the event loop adds no write: concurrent requests share the batch, and a single request waits some
- * microseconds.
+ * Group commit: one BEGIN IMMEDIATE … COMMIT carries up to `BATCH` queued writes, each in its own savepoint,
+ * so they share one wait for the disk. Writers get their results after the COMMIT. A batch begins when it is
+ * full, or when one turn of the event loop adds no write: concurrent requests share the batch, and a single
+ * request waits some microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)

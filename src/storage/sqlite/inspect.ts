@@ -44,7 +44,7 @@ export const isDamage = (error: unknown): boolean =>
  * Checks every page and row of a database. Returns findings, one line each, and the number of rows per table.
  *
  * @param onProgress receives the name of what is read next
- * @throws StorageError when the file belongs to another program or a newer version
+ * @throws StorageError when the file is not a Gatehouse database of this or an older version
  */
 export const inspect = (
   db: Database,

@@ -40,7 +40,7 @@ export const lockInstance = (data_dir: string): (() => void) => {
   }
 }
 
-/** Returns the public URL in parentheses; empty when no server has stored one. */
+/** Returns the public URL of the last server on this directory, in parentheses; empty when none is stored. */
 const lastUrl = (data_dir: string): string => {
   try {
     const { url } = JSON.parse(readFileSync(join(data_dir, SERVER_FILE), 'utf8'))

@@ -30,7 +30,8 @@ export const requireOurs = (db: Database, migrations = sqliteMigrations): void =
 /**
  * Applies pending migrations in one transaction.
  *
- * @throws StorageError for a file of another program, a newer version, or changed migrations
+ * @throws StorageError for a file of another program, a newer version or changed migrations; without
+ * `upgrade` also for pending migrations
  */
 export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = true): void => {
   const isNew =

@@ -152,7 +152,8 @@ const watchOthers = (db: Database, notify: () => void) => {
 }
 
 /**
- * Opens a database file as store, creating and migrating it as needed.
+ * Opens a database file as store. Unless `migrate` is false, a missing file is made and pending migrations
+ * are applied.
  *
  * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
  */
@@ -162,8 +163,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   const writer = openWriter(options)
   const reader = readConnection(writer, () => openReader(options.path))
   const reads = sqliteQueries(reader, () => {})
-  // A statement is refused after its transaction was lost or its body has ended, because outside a
-  // transaction it would commit immediately.
+  // A statement is refused while no transaction is open, because it would commit immediately. This happens
+  // when the transaction was lost, or when a body runs a statement after it has returned.
   const writes = sqliteQueries(writer, () => {
     if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
   })

@@ -71,8 +71,8 @@ const uncounted = (row: CopiedRow): CopiedRow => {
 }
 
 /**
- * Copies all rows into empty tables, then reads them back and compares numbers and digests. Returns the
- * number of rows by table.
+ * Copies all rows into empty tables, then reads them back and compares the digests. Returns the number of
+ * rows by table.
  *
  * @throws StorageError when they differ; the caller rolls back
  */

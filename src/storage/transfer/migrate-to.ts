@@ -9,8 +9,8 @@ import { sqliteSide } from './sqlite.ts'
 
 /**
  * Copies a PostgreSQL instance into the database file `target` and verifies every row. With `online`, servers
- * may keep writing, as for a backup; later writes are missing in the copy. Otherwise no server may be
- * connected, so that a move loses nothing.
+ * may keep writing, as for a backup; writes after the beginning of the copy are missing in it. Otherwise no
+ * server may be connected, so that a move loses nothing.
  *
  * @throws StorageError
  */

@@ -56,9 +56,10 @@ export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
 }
 
 /**
- * Runs `body` in a transaction on the database at `url` and commits it; `migrate` creates the tables first.
+ * Runs `body` in a transaction on the database at `url` and commits it. With `migrate`, missing tables are
+ * created and pending migrations applied first; without it they are an error.
  *
- * @throws StorageError without user or password of the URL
+ * @throws StorageError whose message has no user or password of the URL; an SQLiteError of `body` unchanged
  */
 export const inPostgres = async <T>(
   url: string,
