@@ -77,8 +77,8 @@ const spanOf = ({ trace_id, span_id, parent_id, name, kind, started, ended, attr
 })
 
 /**
- * Result of one batch: the number of spans refused for good, or a retry after `pause` ms. The exporter never
- * throws.
+ * Result of one batch: the number of spans refused for good, or a retry after `pause` ms. Without `pause` the
+ * exporter chooses the pause. It never throws.
  */
 type Outcome = { refused: number } | { pause: number | undefined; reason: string }
 
