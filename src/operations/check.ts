@@ -22,7 +22,7 @@ const isWhole = ({ master }: Core, { id, private_key, public_jwk }: KeyRow): boo
   }
 }
 
-/** Checks the signing keys: returns a line for each finding, and the number of keys. */
+/** Checks the signing keys: returns a line for each broken key, and the number of keys. */
 export const checkKeys = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   let keys: KeyRow[]
   try {
@@ -42,8 +42,8 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
  */
 const BATCH = 1_000
 /**
- * Maximum number of findings of each kind in the report. Many findings usually have one cause, such as a
- * wrong key.
+ * Maximum number of findings about secrets, and about events, in the report. Many findings usually have one
+ * cause, such as a wrong key.
  */
 const MAX_FINDINGS = 20
 
@@ -72,8 +72,9 @@ const forEachRow = async <Row extends { id: string }>(
 }
 
 /**
- * Checks that the secrets of identity providers, of webhooks, of authenticator apps and of the SAML key can
- * be opened: returns a line for each finding, and the number of secrets.
+ * Checks that the secrets of webhooks, identity providers and authenticator apps and the private key for SAML
+ * can be opened, and that this key belongs to its certificate. Returns a line for each finding, at most
+ * `MAX_FINDINGS`, and the number of secrets.
  */
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
@@ -104,9 +105,9 @@ export const checkSealed = async (base: Core): Promise<{ findings: string[]; cou
 }
 
 /**
- * Checks the MAC of each event: returns a line for each changed event, and the number of events. A deleted
- * event cannot be detected: each MAC covers one event, because a chain would break when the events of a
- * deleted user are removed.
+ * Checks the MAC of each event. Returns a line for each changed event, at most `MAX_FINDINGS`, and the number
+ * of events. A deleted event cannot be detected: each MAC covers one event, because a chain would break when
+ * the events of a deleted user are removed.
  */
 export const checkEvents = async ({
   store,

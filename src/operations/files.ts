@@ -5,7 +5,8 @@ import { readCertificate } from './certificate.ts'
 
 /**
  * Checks the files that the settings name. The content of certificate, key and GeoIP file is checked. The
- * seed file is only read, because parsing a large seed takes over 1 GB of memory.
+ * seed file is only read, because parsing a large seed takes over 1 GB of memory. A seed from a stream is not
+ * even read, because a stream can be read only once.
  *
  * @param now milliseconds since the epoch
  * @throws ConfigError for the first file that is missing or invalid, and for an expired certificate

@@ -149,9 +149,10 @@ const adminUser = (config: Config) =>
       })
 
 /**
- * Checks the names in the settings by the schemas of the admin API.
+ * Checks the id of the first admin client and the fields of the first administrator in the settings, by the
+ * schemas of the admin API.
  *
- * @throws ConfigError for a name that the admin API refuses
+ * @throws ConfigError for a value that the admin API refuses
  */
 export const checkChosenNames = (config: Config): void => {
   const client = CreateClient.shape.client_id.safeParse(config.admin_client_id)

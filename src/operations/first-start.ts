@@ -23,8 +23,9 @@ export interface FirstStart {
  * settings and add new scopes. An interrupted start continues where it stopped. Only one copy of the server
  * runs this at a time.
  *
- * @throws ConfigError for invalid names in the settings, StorageError when another server is in the first
- * start
+ * @throws ConfigError for settings that are invalid or conflict with stored clients; StorageError when
+ * another server has been setting up the instance for a minute, or when the file with the secret cannot be
+ * written
  */
 export const createInstance = async (base: Core): Promise<FirstStart> => {
   await checkNames(base.config)
@@ -74,7 +75,9 @@ const checkConsole = async ({ config, store }: Core): Promise<void> => {
 /** True when no user has the role `admin` of the default organization, directly or through a group. */
 export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await store.read(countAdmins)) === 0
 
-/** Checks the names in the settings by the rules of the admin API. */
+/**
+ * Checks the settings of the first admin client and the first administrator by the rules of the admin API.
+ */
 export const checkNames = async (config: Config): Promise<void> => {
   const { admin_client_id, admin_username } = config
   // The schemas are loaded only for names that the operator chose.

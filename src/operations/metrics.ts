@@ -19,8 +19,8 @@ const ANSWERS: Family = {
 }
 
 /**
- * Registers the gauges of the process (memory, age, event loop), and the metrics of requests, events and
- * deliveries.
+ * Registers the gauges of the process (memory, age, event loop), and the metrics of requests, events, tokens,
+ * logouts and webhooks.
  */
 export const openProcessMetrics = (metrics: Metrics): void => {
   metrics.gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())

@@ -11,14 +11,14 @@ import type { Transaction } from '#src/storage/store.ts'
 
 /**
  * Number of rows that a user counts for in a batch. Removing a user takes many times the work of another row,
- * because the user is in the search index and in eleven other tables.
+ * because the user is in the search index and in many other tables.
  */
 const USER = 25
 
 /**
- * Removes at most `limit` rows of a deleted organization: first the users, with the rows that refer to them,
- * then the rows that an index finds by organization. Other rows expire within minutes. Returns the number of
- * rows.
+ * Removes about `limit` rows of a deleted organization: first the users, with the rows that refer to them,
+ * then the rows that an index finds by organization. The remaining rows expire by themselves. Returns the
+ * number of rows.
  */
 const removeOrganizationRows = async (
   context: Context,

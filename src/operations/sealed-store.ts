@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNotNull } from 'drizzle-orm'
 import type { FactorId, IdentityProviderId, UserId, WebhookId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 
-/** A secret that is sealed under the instance key, and the id of its row. */
+/** A secret that is sealed under a key derived from the instance key, and the id of its row. */
 type Sealed<Id> = { id: Id; secret: Buffer | null }
 
 /** Lists the client secrets of identity providers, by id. */

@@ -28,7 +28,10 @@ const MAIL_KEPT = DAY
  */
 const LOGOUT_KEPT = DAY
 
-/** Milliseconds for which administrators see ended invitations; the audit log keeps their events. */
+/**
+ * Milliseconds after `expires_at` for which administrators still see an invitation. The audit log keeps its
+ * events.
+ */
 const INVITATION_KEPT = 90 * DAY
 
 /** Removes at most `limit` expired rows and returns their number. */
@@ -54,7 +57,7 @@ const expired =
     return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), limit)
   }
 
-/** The tables with expiring rows and the time after which each row is removed. */
+/** A removal for each kind of expiring row. */
 export const removals: Removal[] = [
   expired('logins', tx => tx.tables.logins.id),
   expired('authorization_codes', tx => tx.tables.authorization_codes.code_hash),
