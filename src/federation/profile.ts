@@ -62,7 +62,8 @@ const standard = {
 } satisfies Required<ClaimNames>
 
 /**
- * Maps claims to a profile: by the provider's own mapping, then by its preset, then by the standard claims
+ * Maps claims to a profile. The provider's mapping names the claim of a field. For a field without a mapping
+ * the preset names it, and otherwise the standard does
  * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
  */
 export const mapClaims = (

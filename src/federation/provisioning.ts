@@ -21,11 +21,11 @@ import type { UpstreamProfile } from './profile.ts'
  * An invitation is used up in the same write, and adds its roles and groups. If the invitation already has a
  * user, the account is linked to that user instead.
  *
- * A user without an invitation is disabled and waits if the organization approves registrations: a provider
- * that anyone can use must not bypass the approval.
+ * A user without an invitation is disabled and waits for approval if the organization demands approval of
+ * registrations: a provider that anyone can use must not bypass the approval.
  *
- * @throws AppError `conflict` when a concurrent request took the name or address, PageError 400 `expired`
- *   when the organization's policy changed meanwhile
+ * @throws AppError `conflict` when a concurrent request took the name or address; PageError 410 when the
+ * invitation has ended, and 400 `expired` when the organization's policy changed meanwhile
  */
 export const provisionUser = async (
   context: Context,

@@ -63,8 +63,8 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 
 /**
  * Charges a callback before it is parsed or forwarded: to its network, or to a known browser when the network
- * has no budget left. A callback that answers a pending upstream request is free, because the start of its
- * login was charged and the request accepts one callback only.
+ * has no budget left. Callers do not charge a callback that answers a pending upstream request, because the
+ * start of its login was charged and the request accepts one callback only.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */

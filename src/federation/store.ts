@@ -6,7 +6,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type UpstreamRequestRow = Tables['upstream_requests']['$inferSelect']
 
-/** Inserts the row unless the state exists already: two copies of a request may arrive at the same time. */
+/** Inserts the row unless the state exists already: the same request may arrive twice at the same time. */
 export const insertUpstreamRequest = async (tx: Transaction, upstream: UpstreamRequestRow): Promise<void> => {
   await tx.insert(tx.tables.upstream_requests).values(upstream).onConflictDoNothing()
 }
@@ -31,7 +31,7 @@ const matching = (
     gt(t.expires_at, now),
   )
 
-/** Returns the unexpired upstream request of a browser at a provider. */
+/** Returns the unexpired upstream request that matches each given part of the key. */
 export const findUpstreamRequest = async (
   q: Queries,
   key: UpstreamRequestKey,

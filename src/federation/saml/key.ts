@@ -35,7 +35,7 @@ const loadKey = async (context: Core): Promise<SamlKey> => {
   return openStoredKey(context, stored)
 }
 
-/** @throws Error when the master key does not open the stored key */
+/** @throws Error when the instance key does not open the stored key */
 export const openStoredKey = ({ master }: Core, { private_key, certificate }: StoredKey): SamlKey => {
   const pkcs8 = master.open(Buffer.from(private_key, 'base64'), LABEL)
   return {

@@ -44,7 +44,7 @@ export const metadataOf = async (context: Context, provider: SamlProvider): Prom
     sign_requests: provider.settings.sign_requests,
   })
 
-/** Returns the ID of the AuthnRequest with this RelayState. It cannot be guessed without the RelayState. */
+/** Returns the ID of the AuthnRequest with this RelayState. Only this server can compute it. */
 const requestId = (context: Context, relay_state: string): string =>
   `_${boundHandle(context, 'saml_request', relay_state)}`
 
@@ -86,7 +86,8 @@ const signer = async (context: Context) => {
  * Verifies a response and returns its assertion.
  *
  * @param upstream_request facts of the upstream request; undefined for an unsolicited response
- * @throws CallbackError with the reason
+ * @throws CallbackError with the reason of a refusal; AppError when too many responses wait for the XML
+ * reader
  */
 export const checkResponse = async (
   context: Context,

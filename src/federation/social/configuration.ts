@@ -33,7 +33,8 @@ export const through =
     })
 
 /**
- * Returns the option with which openid-client calls a plain http URL, if `outbound_allow` allows its host.
+ * Returns the option with which openid-client calls a plain http URL; no option unless `outbound_allow`
+ * allows the host and port of the URL.
  */
 export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
   isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []
