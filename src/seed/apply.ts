@@ -36,7 +36,10 @@ export interface SeedOptions {
 
 /** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/** Changes per transaction of a longer file, because other writes wait (SQLite) or conflict (PostgreSQL). */
+/**
+ * Number of changes in each transaction of a longer file. It is small, because other writes wait for the
+ * transaction (SQLite) or conflict with it (PostgreSQL).
+ */
 const BATCH = 10
 
 /**
@@ -114,7 +117,7 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // The organization may be new. Its slug is enough, because `outbound_allow` names tenants by slug.
+    // The organization may be new. Its slug is enough, because `outbound_allow` names organizations by slug.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -146,7 +149,10 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/** Runs all steps, then refuses all their mistakes. `applied` counts the changes of earlier transactions. */
+/**
+ * Runs all steps, then throws all mistakes in one error. `applied` counts the changes of earlier
+ * transactions.
+ */
 const runSteps = async (
   base: Core,
   tx: Transaction,

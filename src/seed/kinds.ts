@@ -67,7 +67,7 @@ import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store
 export interface SeedRun {
   context: Core
   tx: Transaction
-  /** PHC string of a new user's password; null without a password. */
+  /** Hash of a new user's password; null without a password. */
   hashOf(user: SeedOf<'users'>): string | null
   /**
    * True when the file has a user of this name. Mistakes of that user are reported at the user's entry, and

@@ -155,7 +155,7 @@ const withSecrets = (input: unknown, env: Environment): unknown => {
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((key, i) => (typeof key === 'number' ? `[${key}]` : `${i > 0 ? '.' : ''}${String(key)}`)).join('')
 
-/** Splits a path that `pathOf` has written into its keys. */
+/** Returns the keys of a path in the form of `pathOf`. */
 const keysOf = (path: string): PropertyKey[] =>
   path
     .split(/[.[\]]+/)

@@ -41,7 +41,10 @@ const organization = z
   .default('default')
   .meta({ description: 'Slug of an organization in this file or on the server.' })
 
-/** A string, or the name of an environment variable that holds it, so that the file contains no secret. */
+/**
+ * A string, or the name of an environment variable that holds it, so that the file need not contain the
+ * secret.
+ */
 const secret = (about: string) =>
   z
     .union([lines(8192).min(1), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')

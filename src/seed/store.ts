@@ -102,7 +102,7 @@ export const rolesOfGroups = (q: Queries, ids: GroupId[]) => {
     .orderBy(r.name)
 }
 
-/** Returns all registered clients in the order of their creation. */
+/** Returns all clients except dynamic ones, in the order of their creation. */
 export const allClients = (q: Queries): Promise<Client[]> => {
   const { clients: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.client_id)
