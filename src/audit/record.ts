@@ -44,7 +44,7 @@ export interface NewEvent {
   active?: Pick<Counts, 'active_users' | 'daily_users'> | undefined
 }
 
-/** The count of the statistics that an event increases by one, for each event type. */
+/** For each event type that the statistics count: the count that an event of this type increases by one. */
 const counted: Partial<Record<EventType, keyof Counts>> = {
   'user.login': 'logins',
   'user.login_failed': 'failed_logins',

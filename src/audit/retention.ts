@@ -75,8 +75,8 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
 /**
  * Moves events older than `event_retention`, if set, from the database to files of the data directory
  * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved. Events
- * are removed only after they are in a file. A process that dies between the two steps leaves some events in
- * both places, with the same ids.
+ * for which a webhook still waits stay longer (`eventsBefore`). Events are removed only after they are in a
+ * file. A process that dies between the two steps leaves some events in both places, with the same ids.
  *
  * @throws Error when a file cannot be written; the events stay in the database
  */

@@ -116,7 +116,10 @@ export const EventList = listOf('AuditEventList', AuditEvent)
 /** Maximum points of an answer: a year of days fits, and a chart shows no more. */
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
-/** Milliseconds that the statistics cover by default: 48 or 30 points, which a chart shows legibly. */
+/**
+ * Milliseconds that the statistics cover by default. With the current hour or day these are 49 or 31 points,
+ * which a chart shows legibly.
+ */
 const spans = { hour: 2 * DAY, day: 30 * DAY } as const
 
 const count = (text: string) => z.int().describe(text)
@@ -190,7 +193,7 @@ export const pointsOf = (
         {
           field: 'from',
           code: 'custom',
-          message: `Not after \`to\`, and at most ${POINTS} hours or days before it.`,
+          message: `Not after \`to\`, and at most ${POINTS - 1} hours or days before it.`,
         },
       ],
     })
