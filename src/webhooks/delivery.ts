@@ -86,7 +86,10 @@ const wantedEvents = cached('webhooks', async q => {
   return wanted
 })
 
-/** Returns the milliseconds of a `Retry-After`: https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3 */
+/**
+ * Returns the milliseconds of a `Retry-After`, at most a day; 0 for a missing or invalid one:
+ * https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3
+ */
 const retryAfter = (text: string | null, now: number): number => {
   if (text === null) return 0
   const wait = /^\d{1,9}$/.test(text) ? Number(text) * SECOND : Date.parse(text) - now
@@ -110,8 +113,8 @@ const switchOff = async (
     metadata: { name, reason, failure },
   })
   tx.changed('webhooks')
-  // A name with characters beyond letters, digits, spaces, `_` and `-` is replaced by the id, because mail
-  // programs turn an address in a name into a link.
+  // A name of more than 64 characters, or with others than letters, digits, spaces, `_` and `-`, is replaced
+  // by the id, because mail programs turn an address in a name into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const { id: user_id } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
@@ -226,7 +229,7 @@ export const deliverWebhooks = async (context: Context): Promise<number> => {
 
 /**
  * Wakes the webhooks that want an event after `seen`, or all webhooks when `seen` is undefined. Returns the
- * `seq` of the last event that was read.
+ * `seq` up to which events were read; undefined when no webhook is enabled.
  */
 const wakeFor = async (context: Context, seen: number | undefined): Promise<number | undefined> => {
   const { clock, store } = context

@@ -78,10 +78,19 @@ const state = {
   disabled_reason: z
     .enum(['gone', 'failing'])
     .nullable()
-    .describe('Why the server switched the webhook off: the receiver answered 410, or failed for 24 hours.'),
-  failing_since: time.nullable().describe('Time of the first failure since the last successful delivery.'),
-  failure: z.string().nullable().describe('Reason of the last failed attempt.'),
-  next_attempt_at: time.nullable().describe('When the failed event is tried again.'),
+    .describe(
+      'Why the server switched the webhook off: the receiver answered 410, or failed for 24 hours; null otherwise.',
+    ),
+  failing_since: time
+    .nullable()
+    .describe('Time of the first failure since the last success or change; null without a failure.'),
+  failure: z
+    .string()
+    .nullable()
+    .describe('Reason of the last failed attempt; null when `failing_since` is null.'),
+  next_attempt_at: time
+    .nullable()
+    .describe('When the failed event is tried again; null without a failure, or while disabled.'),
 }
 export const UpdateWebhook = z
   .strictObject({
@@ -194,10 +203,10 @@ export const WebhookDelivery = z
     event_id: z.string().describe('Id of the event and of the message (`webhook-id`).'),
     event_type: z.string().describe('Type of the event.'),
     attempted_at: time.describe('Time of the attempt (ISO 8601, UTC).'),
-    duration: z.int().describe('Milliseconds until the answer.'),
+    duration: z.int().describe('Milliseconds until the answer or the failure.'),
     status: z.int().nullable().describe('HTTP status of the answer; null when no answer came.'),
     failure: z.string().nullable().describe('Why the attempt failed; null when the event was delivered.'),
-    answer: z.string().describe('The first 2 KiB of the body of the answer.'),
+    answer: z.string().describe('The first 2,048 characters of the body of the answer.'),
   })
   .meta({
     id: 'WebhookDelivery',

@@ -37,9 +37,9 @@ import {
 const MAX = 100
 
 /**
- * Returns a webhook of the caller's organizations.
+ * Returns a webhook of an organization in which the caller may act.
  *
- * @throws AppError 404
+ * @throws AppError 404 for a webhook that is unknown or of another organization
  */
 export const getWebhook = async (q: Queries, caller: Caller, id: string): Promise<Webhook> => {
   const hook = await findWebhook(q, id, within(caller))
@@ -61,7 +61,7 @@ const ownerProblems = (organization_id: OrganizationId, all_organizations: boole
 /**
  * Returns the organization and the problems of a new webhook.
  *
- * @throws AppError 403, 422 for an unknown organization
+ * @throws AppError 422 for an organization that is unknown or in which the caller may not act
  */
 export const judgeNewWebhook = async (q: Queries, input: Partial<CreateWebhook>, by: ChangedBy) => {
   const { id } = await requireOrganization(q, by.caller, input.organization_id)
@@ -126,7 +126,7 @@ export const createWebhook = (
 /**
  * Returns the webhook after the change, and its problems.
  *
- * @throws AppError 404
+ * @throws AppError 404 for a webhook that is unknown or of another organization
  */
 export const judgeWebhookChange = async (
   context: Core,
@@ -152,7 +152,8 @@ export const judgeWebhookChange = async (
  * Changes the given fields. An event whose delivery failed is tried again at once, because the change may
  * have mended the cause.
  *
- * @throws AppError 404 for a webhook that is unknown or of another organization; 409; 422
+ * @throws AppError 404 for a webhook that is unknown or of another organization; 409 for a name that is
+ * taken; 422 for a field that cannot be changed
  */
 export const updateWebhook = (
   context: Core,

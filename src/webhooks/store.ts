@@ -10,9 +10,9 @@ export type Webhook = Tables['webhooks']['$inferSelect']
 export type DeliveryRow = Tables['webhook_deliveries']['$inferSelect']
 
 /**
- * Maximum number of attempts that the log of a webhook keeps. An attempt has up to 2 KiB of the answer, so
- * 500 attempts need at most about 1 MiB. A failing webhook makes about ten attempts before it is switched
- * off, so its log shows the whole outage.
+ * Maximum number of attempts that the log of a webhook keeps. An attempt has up to 2,048 characters of the
+ * answer, so 500 attempts need about 1 MiB of ASCII text. A failing webhook makes about ten attempts before
+ * it is switched off, so its log shows the whole outage.
  */
 const KEPT = 500
 
@@ -124,12 +124,12 @@ export const troubledWebhooks = async (q: Queries, limit: number): Promise<strin
 /** Maximum ids in one statement: PostgreSQL and SQLite limit the number of parameters. */
 const IDS = 500
 
-/** Makes idle webhooks due. */
+/** Makes those of the webhooks due that are enabled and idle. */
 export const wakeWebhooks = async (tx: Transaction, now: number, ids: WebhookId[]): Promise<void> => {
   for (let start = 0; start < ids.length; start += IDS) await wakeAll(tx, now, ids.slice(start, start + IDS))
 }
 
-/** Makes idle webhooks due: those that `ids` names, or all if `ids` is undefined. */
+/** Makes enabled idle webhooks due: those that `ids` names, or all if `ids` is undefined. */
 export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): Promise<void> => {
   const { webhooks } = tx.tables
   const { enabled, id, idle } = webhooks
@@ -253,7 +253,10 @@ export const seqBefore = async (q: Queries, from: number, last: number): Promise
   return row ? row.seq - 1 : last
 }
 
-/** Returns up to `limit` users of the organization with a role that has one of the permissions. */
+/**
+ * Returns up to `limit` enabled users of the organization who have been given a role with one of the
+ * permissions. Roles that come from a group do not count.
+ */
 export const usersWith = async (
   q: Queries,
   organization_id: OrganizationId,
