@@ -33,7 +33,7 @@ const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 export interface NewMail {
   kind: MailKind
   organization_id: OrganizationId
-  /** null: the user is looked up when the mail is sent. */
+  /** null: the sender of the mail finds the recipient by `data`. */
   user_id: UserId | null
   data?: Record<string, string>
 }

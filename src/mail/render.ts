@@ -63,7 +63,7 @@ export interface MailContent {
   url?: string | undefined
 }
 
-/** Texts of the buttons of mails that do not report a change of the account. */
+/** Texts of the buttons of mails that are no notices. */
 const linkButtons = {
   reset_password: 'mail.reset_password.button',
   verify_email: 'mail.verify_email.button',
@@ -74,7 +74,10 @@ const linkButtons = {
   registration_approved: 'mail.sign_in_button',
 } as const
 
-/** True for the kinds that report a change of the account. Their button leads to the security page. */
+/**
+ * True for notices, which report an event and need no answer. Their button, if they have one, leads to the
+ * security page.
+ */
 export const isNotice = (kind: MailKind): kind is Exclude<MailKind, keyof typeof linkButtons> =>
   !(kind in linkButtons)
 

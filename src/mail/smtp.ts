@@ -5,7 +5,8 @@ import { SECOND } from '#src/lib/duration.ts'
 
 /**
  * Milliseconds to wait for the connection, for the greeting and for each answer. The outbox sends mails after
- * their requests, so only a call of the server's checks (`operations/health.ts`) waits for a mail server.
+ * the requests that cause them, so only a call of the server's checks (`operations/health.ts`) waits for a
+ * mail server.
  */
 const TIMEOUT = 10 * SECOND
 
