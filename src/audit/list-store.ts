@@ -87,7 +87,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Time of the match that has SAMPLE newer ones, or -Infinity. An older time means fewer matches. */
+/** Time of the match with SAMPLE newer ones; -Infinity without one. An older time means fewer matches. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q
@@ -163,7 +163,7 @@ export const countAllEvents = async (
   return row?.total ?? 0
 }
 
-/** Filters that match more than 10,000 events. They need no new count until events are removed. */
+/** Filters that match more than 10,000 events. They need no new count until events are removed or hidden. */
 const beyondCount = cached('events', async () => new Set<string>())
 /** Maximum number of these filters in memory. */
 const MAX_BEYOND = 1000
