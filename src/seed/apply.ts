@@ -36,10 +36,7 @@ export interface SeedOptions {
 
 /** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/**
- * Number of changes in each transaction of a longer file. It is small, because other writes wait for the
- * transaction (SQLite) or conflict with it (PostgreSQL).
- */
+/** Changes per transaction of a longer file. Other writes wait for it or conflict with it. */
 const BATCH = 10
 
 /**
@@ -149,10 +146,7 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/**
- * Runs all steps, then throws all mistakes in one error. `applied` counts the changes of earlier
- * transactions.
- */
+/** Runs all steps, then throws all mistakes at once. `applied` counts changes of earlier transactions. */
 const runSteps = async (
   base: Core,
   tx: Transaction,
