@@ -22,8 +22,8 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
  */
 const LEAD = 15 * MINUTE
 /**
- * Maximum lifetime of a token (one day) plus ten minutes for clock skew, in ms. A key that no longer signs is
- * published for this time, because services still have to verify its tokens.
+ * Maximum lifetime of a client's tokens (one day) plus ten minutes for clock skew, in ms. A key that no
+ * longer signs is published for this time, because services still have to verify its tokens.
  */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 
