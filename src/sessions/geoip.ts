@@ -46,7 +46,7 @@ const MAX_NAME_LENGTH = 128
  * damaged, or when it has records of samples but they name neither city nor country. A look-up never throws
  * and decodes a bounded number of values, whatever the file contains.
  *
- * @throws Error whose message completes "the file …"
+ * @throws Error when the file is refused or cannot be read. A message of this module continues "the file …".
  */
 export const readPlaces = async (file: string): Promise<Locate> => {
   const { Reader, validate } = await import('maxmind')
