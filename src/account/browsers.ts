@@ -62,7 +62,7 @@ const loginOf =
   ({ id: user_id, email, organization_id }: Viewer['user']) =>
   ({ id }: { id: LoginId }) => ({ id, user_id, email, organization_id })
 
-/** Signs a browser out and ends the sessions that came from it. Ignores a login of another user. */
+/** Ends one login of the user and the sessions that came from it. Ignores a login of another user. */
 export const postLogins =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -36,7 +36,8 @@ export interface Viewer {
 
 /**
  * Returns the user of the latest login of this browser; with `?organization=` (slug), of a login in that
- * organization. Without a login, or when the login owes a step, it returns the page of the next step.
+ * organization. Without a login, or when the login owes a step or a recent authentication, it returns the
+ * page of the next step.
  *
  * @param back path to which the browser returns after a login
  * @param cancel path to which the user may go back, for a page that requires a recent authentication
