@@ -85,7 +85,7 @@ const admit = ({ documents, config }: Pick<Core, 'documents' | 'config'>, origin
   const running = [...documents.values()].filter(({ expires_at }) => expires_at === Number.POSITIVE_INFINITY)
   const own = running.filter(entry => entry.origin === origin)
   if (isFull(running, PARALLEL.all) || isFull(own, PARALLEL.origin))
-    throw retryLater('temporarily_unavailable', 'Too many metadata documents are being read.', SECOND)
+    throw retryLater('temporarily_unavailable', 'Too many documents of applications are being read.', SECOND)
 }
 
 /** Stores an entry and drops the oldest one when there are too many. */

@@ -55,7 +55,7 @@ const tooCostly = (detail: string): Error => new SamlError('too_costly', detail)
 const unavailable = (cause?: unknown) => {
   const error = retryLater(
     'temporarily_unavailable',
-    'Too many SAML messages are waiting to be read.',
+    'Gatehouse cannot read SAML documents at present.',
     2 * SECOND,
   )
   error.cause = cause

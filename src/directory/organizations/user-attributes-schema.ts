@@ -66,7 +66,7 @@ const UserAttributeSchema = z
       visible: oneOf(attributeReaders)
         .optional()
         .describe(
-          '`administrator`: administrators see the value; `user`: the user too; `nobody`: only claims have it.',
+          '`administrator`: administrators see the value; `user`: the user too; `nobody`: only claims have it. Users who download their own data get every value.',
         ),
       editable: oneOf(attributeReaders)
         .optional()
