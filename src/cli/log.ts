@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty'
 import { SonicBoom } from 'sonic-boom'
 import { type Logger, type LogLevel, openLogger } from '#src/lib/log.ts'
 
@@ -33,7 +34,8 @@ interface Log {
  * @param isShared true when other processes write to the same output
  */
 export const openLog = async (level: LogLevel, isShared = false): Promise<Log> => {
-  if (process.stdout.isTTY) {
+  // Making process.stdout takes 0.8 ms of CPU time.
+  if (isatty(1)) {
     const { default: pretty } = await import('pino-pretty')
     const stream = pretty({
       sync: true,

@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty'
 import { createApp } from '#src/app.ts'
 import type { LoadedConfig } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -148,7 +149,7 @@ export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
  */
 export const announce = ({ url, port, data_dir, admin_client_file, set_up }: Ready): void => {
   const ms = Math.round(performance.now())
-  if (!process.stdout.isTTY) {
+  if (!isatty(1)) {
     console.log(JSON.stringify({ event: 'ready', url, port, ms }))
     if (admin_client_file) console.log(JSON.stringify({ event: 'admin_client', file: admin_client_file }))
     if (set_up) console.log(JSON.stringify({ event: 'set_up', url: set_up, minutes: 30 }))

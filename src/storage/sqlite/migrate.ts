@@ -14,17 +14,17 @@ export const sqliteMigrations: Migrations = Object.freeze(embed('migrations/sqli
 const value = (db: Database, query: string): unknown => db.query(query).values()[0]?.[0]
 
 /**
- * Checks that the file is a Gatehouse database of this or an older version.
+ * Checks that the file is a Gatehouse database of this or an older version. Returns the pending migrations.
  *
  * @throws StorageError otherwise
  */
-export const requireOurs = (db: Database, migrations = sqliteMigrations): void => {
+export const requireOurs = (db: Database, migrations = sqliteMigrations): [name: string, text: string][] => {
   const id = value(db, 'PRAGMA application_id')
   if (id === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0)
     throw new StorageError(`${db.filename} is empty.`)
   if (id !== APPLICATION_ID)
     throw new StorageError(`${db.filename} is a database of another program. Choose another file.`)
-  pendingIn(db, migrations)
+  return pendingIn(db, migrations)
 }
 
 /**
@@ -36,8 +36,7 @@ export const requireOurs = (db: Database, migrations = sqliteMigrations): void =
 export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = true): void => {
   const isNew =
     value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
-  if (!isNew) requireOurs(db, migrations)
-  if (pendingIn(db, migrations).length === 0) return
+  if (!isNew && requireOurs(db, migrations).length === 0) return
   if (!upgrade) throw new StorageError(`${db.filename} has an older version. Start the server to upgrade it.`)
   db.transaction(() => {
     db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
