@@ -1,7 +1,14 @@
 import { directCall } from './direct-call.ts'
 
+/**
+ * Milliseconds after which the just-in-time compiler works as usual. The executable begins with a compiler
+ * that waits eight times longer (.ci/build.ts), because it pays only for code that runs often.
+ */
+const START = 300
+
 /** Runs a command. Returns one of the exit codes that `gatehouse help` lists. */
 export const run = async (args: string[]): Promise<number> => {
+  setTimeout(() => Bun.unsafe.setJITPolicy(1), START).unref()
   const call = directCall(args) ?? (await import('./program.ts')).parsedCall(args)
   try {
     return (await call.run()) ?? Number(process.exitCode ?? 0)
