@@ -36,8 +36,8 @@ const SEND_INTERVAL = SECOND
 /** Milliseconds for the answer of the collector, as for other outbound calls. */
 const TIMEOUT = 5 * SECOND
 /**
- * Longest pause in milliseconds between attempts at a collector that does not answer. Once it answers again,
- * spans thus arrive soon.
+ * Longest pause in milliseconds between attempts at a collector that does not answer. The limit lets spans
+ * arrive soon after it answers again.
  */
 const MAX_PAUSE = 30 * SECOND
 /**

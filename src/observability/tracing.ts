@@ -93,7 +93,7 @@ const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
   }
 }
 
-/** Traces calls to other servers. These get no trace context, because other parties run them. */
+/** Traces calls to other servers. The other servers get no trace context, because other parties run them. */
 const traceOutbound =
   ({ within }: Tracer, fetch: Core['fetch']): Core['fetch'] =>
   (url, init) => {
