@@ -23,8 +23,8 @@ const DEVICE_KEPT = 400 * DAY
 const MAIL_KEPT = DAY
 
 /**
- * Milliseconds for which a logout is kept after `expires_at`, until which administrators see its outcome
- * (sessions/logout-delivery.ts).
+ * Milliseconds after `expires_at` for which an ended logout is kept. Administrators see its outcome until
+ * then (sessions/logout-delivery.ts).
  */
 const LOGOUT_KEPT = DAY
 
