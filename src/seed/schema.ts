@@ -210,7 +210,7 @@ export const Seed = z.strictObject(
     identity_providers: listOf(IdentityProvider),
     webhooks: listOf(Webhook),
   },
-  'A table with any of: organizations, roles, users, groups, clients, apis, identity_providers, webhooks.',
+  'An object with any of: organizations, roles, users, groups, clients, apis, identity_providers, webhooks.',
 )
 export type SeedInput = z.input<typeof Seed>
 export type Seed = z.output<typeof Seed>
@@ -227,8 +227,8 @@ export const seedSections = [
 ] as const
 export type SeedSection = (typeof seedSections)[number]
 /**
- * The secret field of each section. `{ env: NAME }` is allowed in these fields only, so that a reviewer can
- * read everything else in the file.
+ * The secret field of each section that has one. `{ env: NAME }` is allowed in these fields only, so that a
+ * reviewer can read everything else in the file.
  */
 export const secretFields = {
   users: 'password',
