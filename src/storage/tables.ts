@@ -53,9 +53,9 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
  * secret that the server has to use is sealed. Triggers maintain counts (`user_count`, `member_count`,
  * `counters`) and the search index.
  *
- * Rows that mean nothing without their parent are removed after it: by `cascade` where a parent has few of
- * them, otherwise in batches (`purges`). No foreign key refers to `organizations`: a deleted organization is
- * hidden at once, and most of its rows are removed in batches.
+ * Rows that mean nothing without their parent are removed: together with the parent (`cascade`) where it has
+ * few of them, otherwise later in batches (`purges`). No foreign key refers to `organizations`: a deleted
+ * organization is hidden at once, and most of its rows are removed in batches.
  */
 export const tables = (kit: Kit) => {
   const { table, text, bool, int, ms, json, bytes, index, uniqueIndex, primaryKey } = kit
@@ -396,7 +396,7 @@ export const tables = (kit: Kit) => {
         allowed_roles: json('allowed_roles').$type<string[]>().notNull().default(sql`'[]'`),
         allowed_groups: json('allowed_groups').$type<string[]>().notNull().default(sql`'[]'`),
         claims: json('claims').$type<ClaimMapping>().notNull().default(sql`'{}'`),
-        /** URL of an asset of its organization. */
+        /** URL of an asset of the client's organization. */
         logo: text('logo'),
         client_uri: text('client_uri'),
         policy_uri: text('policy_uri'),
@@ -1038,7 +1038,10 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Invitations for people who have no user yet and for users without a password. Each has one link. */
+  /**
+   * Invitations for people who have no user yet and for users without a password. Each invitation has one
+   * link.
+   */
   const invitations = once(() =>
     table(
       'invitations',

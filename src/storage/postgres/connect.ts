@@ -67,7 +67,7 @@ interface Parsed {
 /**
  * Parses GATEHOUSE_DATABASE_URL.
  *
- * @throws StorageError for another form. Its message does not contain the password
+ * @throws StorageError for a text that is no such URL. Its message does not contain the password
  */
 export const parseUrl = (text: string): Parsed => {
   const url = URL.canParse(text) ? new URL(text) : undefined

@@ -98,7 +98,7 @@ export const verify = (path: string, onProgress?: OnProgress): Copied => {
  * Creates the database file `target`, readable only by its owner. `fill` writes the file under a temporary
  * name. The file is renamed once it is verified, so a file with the name `target` is always complete.
  *
- * @throws StorageError
+ * @throws StorageError when `target` exists or cannot be written, or the written file is damaged
  */
 export const makeFile = async (
   target: string,
@@ -130,7 +130,7 @@ export const makeFile = async (
  * Copies one consistent state of the database at `source` while servers write to it. VACUUM INTO reads in one
  * transaction, which makes no write wait.
  *
- * @throws StorageError
+ * @throws StorageError when `source` is damaged or cannot be read, or `target` cannot be written
  */
 export const backUp = (source: string, target: string, onProgress?: OnProgress): Promise<Copied> => {
   const copy = async (partial: string): Promise<void> => {
@@ -151,7 +151,7 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
  * Checks that the file is a backup. A database with a log beside it is in use, or its server was killed; a
  * copy of the file alone would lack the content of the log.
  *
- * @throws StorageError
+ * @throws StorageError otherwise
  */
 const requireBackup = (path: string): void => {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
@@ -178,7 +178,8 @@ const checkpointFully = (path: string): void => {
  * Copies the backup `source` to `partial`, verifies the copy and migrates it to this version. Then it runs
  * `use` with the copy and removes the copy.
  *
- * @throws StorageError
+ * @throws StorageError when `source` is no backup, is damaged or cannot be copied, and for each error of
+ * `use`
  */
 export const withBackup = async <T>(
   source: string,
@@ -209,7 +210,7 @@ export const withBackup = async <T>(
  * Replaces the database at `target` by the backup `source`. `accept` inspects the copy first and throws to
  * refuse it. The caller holds the instance lock.
  *
- * @throws StorageError
+ * @throws StorageError when `source` is no usable backup, `accept` refuses it or `target` cannot be replaced
  */
 export const restoreBackup = async (
   source: string,

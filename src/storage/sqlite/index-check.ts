@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite'
 
-/** Returns an SQL identifier. */
+/** Quotes a name as an SQL identifier. */
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /**

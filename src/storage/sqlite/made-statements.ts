@@ -9,7 +9,10 @@ export interface MadeStatement {
   sql: string
   /** Parameters in order: a value, or the name of a placeholder with its form, such as `resources:json`. */
   parameters: (string | { readonly value: unknown })[]
-  /** Paths of the selected fields with their forms, separated by spaces. It is absent without rows. */
+  /**
+   * Paths of the selected fields with their forms, separated by spaces. undefined when the statement returns
+   * no rows.
+   */
   fields?: string
 }
 

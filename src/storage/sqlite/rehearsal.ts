@@ -32,7 +32,7 @@ const CHOSEN = `WITH named AS (
     WHERE group_id IN (SELECT id FROM live.groups WHERE name IN (SELECT value FROM json_each(?3)))`
 
 /**
- * Returns a copy of the database at `path` in memory. It has the objects that administrators make and the
+ * Returns an in-memory copy of the database at `path`. It has the objects that administrators make and the
  * users that `users` names, but no sessions, events or other traces of use, because a rehearsal reads none
  * and they are most of the rows. It has no triggers, so a rehearsed write does not change totals.
  */

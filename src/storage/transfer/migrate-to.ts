@@ -12,7 +12,8 @@ import { sqliteSide } from './sqlite.ts'
  * may keep writing, as for a backup; writes after the beginning of the copy are missing in it. Otherwise no
  * server may be connected, so that a move loses nothing.
  *
- * @throws StorageError
+ * @throws StorageError when the copy differs, one of the two cannot be used or, without `online`, a server is
+ * connected
  */
 export const toFile = (
   url: string,
@@ -45,7 +46,8 @@ export const toFile = (
  * Returns the number of rows by table. `replace` removes an existing instance. No server may be connected,
  * because its caches would keep rows of the old instance.
  *
- * @throws StorageError, also when the file has an older version
+ * @throws StorageError when a server is connected, the copy differs, one of the two cannot be used, an
+ * instance exists without `replace`, or the file has an older version
  */
 export const toPostgres = async (
   source: string,
