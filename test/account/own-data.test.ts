@@ -287,6 +287,9 @@ describe('deletion', () => {
         metadata: {},
       },
     ])
+    const { data: events } = (await app.admin('GET', `/events?target_id=${user.id}`)).body
+    expect(events).toHaveLength(1)
+    expect(events[0]).toMatchObject({ actor_id: user.id, actor_email: null, ip_address: '', user_agent: '' })
     expect((await app.admin('GET', `/users/${user.id}`)).status).toBe(404)
     expect((await browser.submit(page, { username: user.username }, '/account/data/delete')).status).toBe(403)
   })

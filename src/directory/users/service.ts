@@ -1,4 +1,4 @@
-import { record } from '#src/audit/record.ts'
+import { hostActor, record } from '#src/audit/record.ts'
 import type { Caller, Core } from '#src/context.ts'
 import { requireOrganization, roleChange, throwProblems } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
@@ -220,12 +220,13 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const removed = await removeRemains(tx, 'user', [user.id], DELETE_BATCH)
     if (ended.length === DELETE_BATCH || removed === DELETE_BATCH)
       await beginPurge(tx, 'user', user.id, context.clock.now())
-    const { actor, client_info } = by
+    // After users have deleted themselves, their email, IP address and user agent would stay in the log. Only
+    // the id stays.
+    const { actor, client_info } =
+      by.actor.id === user.id ? { ...hostActor, actor: { id: user.id, email: null } } : by
     await record(context, tx, {
       type: 'user.deleted',
-      // The event names the deleted user only by id, also when users deleted themselves: the log keeps no
-      // address of a deleted user. The client info is that of the deletion.
-      actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
+      actor,
       target_id: user.id,
       target_type: 'user',
       organization_id: user.organization_id,
