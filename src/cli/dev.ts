@@ -7,7 +7,6 @@ import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
-import { openLog } from './log.ts'
 
 /** Options of `gatehouse dev`. */
 export interface DevOptions {
@@ -35,6 +34,7 @@ export interface DevOptions {
  * stopped.
  */
 export const dev = async (options: DevOptions): Promise<void> => {
+  const { openLog } = await import('./log.ts')
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
   const mcp = options.mcp ? await startMcp(options) : undefined
   const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })

@@ -57,19 +57,29 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
+/** Number of values that a policy may have at most (`readPolicy`). */
+const MAX_VALUES = 3
+const selectPolicy = Array.from({ length: MAX_VALUES }, (_, last) =>
+  preparedForStart(`organization with one of ${last + 1} values`, (q, { organizations: t }) => {
+    const patterns = Array.from({ length: last + 1 }, (_, i) => like(t.settings, placeholder(`value_${i}`)))
+    return q
+      .select({ id: t.id })
+      .from(t)
+      .where(or(...patterns))
+      .limit(1)
+  }),
+)
+
 /**
  * True when at least one organization has one of the given values in a setting. `key` contains the name of
  * the setting and then the values, separated by spaces.
  */
 const readPolicy = async (q: Queries, key: string): Promise<boolean> => {
-  const { organizations } = q.tables
   const [name, ...values] = key.split(' ')
-  const [found] = await q
-    .select({ id: organizations.id })
-    .from(organizations)
-    .where(or(...values.map(value => like(organizations.settings, `%"${name}":"${value}"%`))))
-    .limit(1)
-  return found !== undefined
+  const patterns = values.map((value, i) => [`value_${i}`, `%"${name}":"${value}"%`])
+  const select = selectPolicy[values.length - 1]
+  if (!select) throw new Error(`${key}: more than ${MAX_VALUES} values`)
+  return (await select(q, Object.fromEntries(patterns))).length > 0
 }
 const anyPolicy = cached('organizations', readPolicy)
 
