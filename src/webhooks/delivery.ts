@@ -116,7 +116,7 @@ const switchOff = async (
   // A name of more than 64 characters, or with others than letters, digits, spaces, `_` and `-`, is replaced
   // by the id, because mail programs turn an address in a name into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
-  for (const { id: user_id } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
+  for (const user_id of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
 }
 

@@ -254,30 +254,35 @@ export const seqBefore = async (q: Queries, from: number, last: number): Promise
 }
 
 /**
- * Returns up to `limit` enabled users of the organization who have been given a role with one of the
- * permissions. Roles that come from a group do not count.
+ * Returns up to `limit` enabled users of the organization who hold a role with one of the permissions,
+ * directly or through a group.
  */
 export const usersWith = async (
   q: Queries,
   organization_id: OrganizationId,
   permissions: string[],
   limit: number,
-): Promise<{ id: UserId; organization_id: OrganizationId }[]> => {
-  const { roles, user_roles } = q.tables
+): Promise<UserId[]> => {
+  const { group_members, group_roles, roles, user_roles, users } = q.tables
   const held = (await q.select().from(roles).where(eq(roles.organization_id, organization_id))).filter(role =>
     role.permissions.some(each => permissions.includes(each)),
   )
   if (held.length === 0) return []
   const ids = held.map(({ id }) => id)
-  return q
-    .selectDistinct({ id: user_roles.user_id, organization_id: user_roles.organization_id })
+  const isEnabled = and(eq(users.organization_id, organization_id), eq(users.enabled, true))
+  const direct = q
+    .selectDistinct({ id: users.id })
     .from(user_roles)
-    .where(
-      and(
-        inArray(user_roles.role_id, ids),
-        eq(user_roles.organization_id, organization_id),
-        eq(user_roles.enabled, true),
-      ),
-    )
+    .innerJoin(users, eq(users.id, user_roles.user_id))
+    .where(and(inArray(user_roles.role_id, ids), isEnabled))
     .limit(limit)
+  const inherited = q
+    .selectDistinct({ id: users.id })
+    .from(group_roles)
+    .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
+    .innerJoin(users, eq(users.id, group_members.user_id))
+    .where(and(inArray(group_roles.role_id, ids), isEnabled))
+    .limit(limit)
+  const found = [...(await direct), ...(await inherited)].map(({ id }) => id)
+  return [...new Set(found)].slice(0, limit)
 }
