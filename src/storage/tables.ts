@@ -764,7 +764,7 @@ export const tables = (kit: Kit) => {
         step: text('step').$type<'sent' | 'answered'>().notNull(),
         browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
         provider_id: provider_id(),
-        /** Sealed: the handle of the authorization request and, once answered, the provider's response. */
+        /** Sealed: the handle of the authorization request and, once answered, the asserted profile. */
         sealed: bytes('sealed').notNull(),
         created_at: created_at(),
         expires_at: ms('expires_at').notNull(),
@@ -1143,7 +1143,10 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Failed attempts by account and by network, stored so that they survive restarts. */
+  /**
+   * Counts that limit attempts, mails and refusals, by account, mailbox, network, client or invitation. They
+   * are stored so that they survive restarts.
+   */
   const throttles = once(() =>
     table(
       'throttles',

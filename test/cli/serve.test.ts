@@ -201,7 +201,7 @@ describe('a start that is refused says why in one line', () => {
     const second = await gatehouse(['serve'], same)
     expect(second).toMatchObject({
       code: 75,
-      stderr: `gatehouse: ${server.data_dir} is in use by another Gatehouse server (${server.url}). Stop it, or set both GATEHOUSE_DATA_DIR and GATEHOUSE_PORT: another port alone is not enough.\n`,
+      stderr: `gatehouse: ${server.data_dir} is in use by another Gatehouse server (${server.url}) or command. Stop it, or set both GATEHOUSE_DATA_DIR and GATEHOUSE_PORT: another port alone is not enough.\n`,
     })
     const third = await gatehouse(['serve'], { GATEHOUSE_DATA_DIR: folder(), GATEHOUSE_PORT: port })
     expect(third).toMatchObject({ code: 2, stderr: expect.stringContaining(`:${port} is in use`) })

@@ -29,7 +29,7 @@ export const lockInstance = (data_dir: string): (() => void) => {
     db.close()
     if (!isBusy(error)) throw new StorageError(`${path}: ${(error as Error).message}.`)
     throw new StorageError(
-      `${data_dir} is in use by another Gatehouse server${lastUrl(data_dir)}. Stop it, or set both GATEHOUSE_DATA_DIR and GATEHOUSE_PORT: another port alone is not enough.`,
+      `${data_dir} is in use by another Gatehouse server${lastUrl(data_dir)} or command. Stop it, or set both GATEHOUSE_DATA_DIR and GATEHOUSE_PORT: another port alone is not enough.`,
       75,
     )
   }

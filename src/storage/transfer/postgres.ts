@@ -101,7 +101,10 @@ export const inPostgres = async <T>(
  */
 export const lockOthersOut = async (connection: ReservedSQL, where: string): Promise<void> => {
   const inUse = (why: string): StorageError =>
-    new StorageError(`${where} is in use by a Gatehouse server (${why}). Stop all copies first.`, 75)
+    new StorageError(
+      `${where} is in use by a Gatehouse server or command (${why}). Stop all copies first.`,
+      75,
+    )
   try {
     await connection.unsafe('LOCK TABLE write_lock IN EXCLUSIVE MODE NOWAIT')
     await connection.unsafe('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE NOWAIT')
