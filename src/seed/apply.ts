@@ -36,12 +36,12 @@ export interface SeedOptions {
 
 /** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/** Changes per transaction of a longer file. Other writes wait for it or conflict with it. */
-const BATCH = 10
+/** Changes per transaction of a longer file. Other writes wait (SQLite) or conflict with it (PostgreSQL). */
+const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
  * Makes the instance match the file, through the services of the admin API. Up to 25 entries without `prune`
- * are one transaction. Other files are rehearsed first, then applied in transactions of 10 changes, with
+ * are one transaction. Other files are rehearsed first, then applied in transactions of few changes, with
  * other writes between them. When a concurrent change makes a transaction fail, earlier transactions stay,
  * and the error gives the number of their changes. A plan is the rehearsal alone.
  *
@@ -66,8 +66,9 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   const rehearsed = await store.rehearse(whole, usersOf(prepared.seed, options.prune))
   if (options.dry_run) return changesOf(rehearsed)
   const changes: Change[] = []
-  for (let at = 0; at < rehearsed.length; at += BATCH) {
-    const steps = rehearsed.slice(at, at + BATCH).map(({ step }) => step)
+  const batch = BATCH[store.engine]
+  for (let at = 0; at < rehearsed.length; at += batch) {
+    const steps = rehearsed.slice(at, at + batch).map(({ step }) => step)
     await store.drained()
     const done = await store.write(tx => runSteps(base, tx, prepared, () => steps, changes.length))
     changes.push(...changesOf(done))

@@ -10,11 +10,11 @@ import { type Added, writeSums } from '#src/storage/sums.ts'
  */
 const BATCH = 64
 /**
- * Time for retries of BEGIN while another process writes, and the longest pause between them, in ms. A
- * command on the host writes for some ms.
+ * Time for retries of BEGIN while another process writes, and the pause between them, in ms. A command on the
+ * host writes for some ms, so that a longer pause would be much of the wait.
  */
 const BEGIN_TIMEOUT = 5_000
-const MAX_PAUSE = 4
+const BEGIN_PAUSE = 1
 /**
  * Shortest and longest pause, in ms, that a caller of many writes makes between two writes so that others can
  * write.
@@ -43,13 +43,14 @@ const nextTick = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /** Begins a transaction as soon as no other process writes. */
 const beginPatiently = async (begin: Statement): Promise<void> => {
-  for (let waited = 0, pause = 1; ; waited += pause, pause = Math.min(pause * 2, MAX_PAUSE)) {
+  const end = performance.now() + BEGIN_TIMEOUT
+  for (;;) {
     try {
       return void begin.run()
     } catch (error) {
-      if (!isBusy(error) || waited >= BEGIN_TIMEOUT) throw error
+      if (!isBusy(error) || performance.now() >= end) throw error
     }
-    await sleep(pause)
+    await sleep(BEGIN_PAUSE)
   }
 }
 
