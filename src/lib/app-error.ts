@@ -26,7 +26,7 @@ const statuses = {
   temporarily_unavailable: 503,
 } as const
 
-/** Error codes of all endpoints except those of `OAuthError`; each code has one HTTP status. */
+/** Error codes of the refusals that are not an `OAuthError`; each code has one HTTP status. */
 export type AppErrorCode = keyof typeof statuses
 
 interface AppErrorOptions {
@@ -41,7 +41,7 @@ interface AppErrorOptions {
 }
 
 /**
- * A refusal at any endpoint, with a code that is not one of `OAuthError`. The answer is JSON, or a page that
+ * A refusal at any endpoint that is not an `OAuthError`. The answer is JSON, or a page that
  * pages/error-page.ts renders.
  */
 export class AppError extends Error {

@@ -9,7 +9,7 @@ export interface Component {
   version: string
   /** Licence in the manifest of the package, an SPDX expression: https://spdx.org/licenses/ */
   license: string
-  /** SHA-512 of the package in base64. The registry signs this value. */
+  /** SHA-512 of the package in base64. The signature of the registry covers this value. */
   sha512: string
 }
 
@@ -54,8 +54,8 @@ type Locked = [
 const HAS_NO_CODE = /^(?:@types\/.*|bun-types|undici-types|typescript)$/
 
 /**
- * Returns the libraries that package.json depends on, directly or indirectly, sorted by name. The bundler may
- * have left out some of them. This is a Bun macro.
+ * Returns the libraries with code that package.json depends on, directly or indirectly, sorted by name. The
+ * bundler may have left out some of them. This is a Bun macro.
  */
 export const components = (): Component[] => installed().map(({ component }) => component)
 

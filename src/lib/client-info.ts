@@ -1,6 +1,6 @@
 import type { SecretHash } from './secrets.ts'
 
-/** Facts about the sender of a request. Sessions and audit events record them. */
+/** Facts about the sender of a request, for sessions, audit events and mail. */
 export interface ClientInfo {
   readonly ip_address: string
   readonly user_agent: string

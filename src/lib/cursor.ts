@@ -5,8 +5,8 @@ import { openWith, sealWith } from './master-key.ts'
 export type Keyset = (string | number | null)[]
 
 /**
- * Bytes of a block. Keysets are padded to whole blocks, so the length of a cursor reveals nothing about their
- * values.
+ * Bytes of a block. Keysets are padded to whole blocks, so the length of a cursor reveals only the number of
+ * blocks of its keyset.
  */
 const BLOCK = 64
 
@@ -31,7 +31,7 @@ export const sealCursor = (key: Buffer, keyset: Keyset, binding: string): string
 /**
  * Returns the keyset of a cursor.
  *
- * @throws AppError 400 `invalid_request` unless this server made the cursor for the same query
+ * @throws AppError 400 `invalid_request` unless the cursor was sealed with this key for the same query
  */
 export const openCursor = (key: Buffer, cursor: string, binding: string): Keyset => {
   const sealed = Buffer.from(cursor, 'base64url')

@@ -7,7 +7,7 @@ export const HOUR = units.h
 export const DAY = units.d
 
 /**
- * Parses a duration such as `12h` (a whole number followed by `m`, `h`, `d` or `w`) into milliseconds.
+ * Parses a duration such as `12h` (a number from 1 to 9999999 and `m`, `h`, `d` or `w`) into milliseconds.
  * Returns undefined for any other text.
  */
 export const parseDuration = (text: string): number | undefined => {

@@ -12,7 +12,7 @@ const MAX_DOMAIN_LENGTH = 506
 /**
  * Returns a host name in the form in which host names are compared: lower case, non-ASCII labels as `xn--`
  * (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for anything but a domain name of at
- * least two labels.
+ * least two labels, and for a name that NFKC would change.
  */
 export const canonicalDomain = (text: string): string | undefined => {
   if (

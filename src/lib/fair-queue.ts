@@ -1,7 +1,8 @@
 import { retryLater } from './app-error.ts'
 
 /**
- * Names the queue in which a job waits. Each organization has one queue for logins and one for other work.
+ * Names the queue in which a job waits. Each organization has a queue for logins, one for logins from known
+ * browsers, and one for other work.
  */
 export interface HashLane {
   work: 'login' | 'change'
@@ -28,8 +29,8 @@ interface Waiting {
  * its seats by the same rule, and one network alone gets a third. The rule is that of dynamic queue
  * thresholds (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
  *
- * @throws AppError 503 `temporarily_unavailable` with `Retry-After` when the queue is full; the job does not
- * start
+ * The queue throws AppError 503 `temporarily_unavailable` with `Retry-After` when it refuses a job. The job
+ * then does not start.
  */
 export const fairQueue = (slots: number, waiting: number) => {
   const queues = { login: new Map<string, Waiting[]>(), change: new Map<string, Waiting[]>() }

@@ -72,7 +72,7 @@ export const list = (isEntry: (entry: string) => boolean, allowed: string): Pars
     return entries.every(isEntry) ? entries : undefined
   }, allowed)
 
-/** Parses an http or https URL without path or trailing slash. */
+/** Parses an http or https URL of a host and, if it is not the default, a port; without a trailing slash. */
 export const baseUrl = value(given => {
   const url = URL.parse(given)
   const plain = url && `${url.protocol}//${url.host}`

@@ -1,13 +1,14 @@
 /**
- * Maximum length in 16-bit code units. The longest stored text is a password, with 1,024 bytes in its
- * normalized form. Two bytes of a normalized form come from at most three code units.
+ * Maximum length in 16-bit code units. The longest text that is normalized before it is stored or hashed is a
+ * password, with 1,024 bytes in its normalized form. Two bytes of a normalized form come from at most three
+ * code units.
  */
 const MAX_NORMALIZED_LENGTH = 1_536
 
 /**
  * Applies Unicode normalization (https://www.unicode.org/reports/tr15/). Text above the maximum is returned
- * unchanged: sorting combining marks takes quadratic time (seconds for 30,000 marks), and no stored
- * normalized value is that long.
+ * unchanged: sorting combining marks takes quadratic time (seconds for 30,000 marks), and no normalized value
+ * that is stored or hashed is that long.
  */
 export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
   text.length > MAX_NORMALIZED_LENGTH ? text : text.normalize(form)
@@ -19,11 +20,15 @@ export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
 export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCase()
 
 /**
- * True for text that can be stored and shown: no lone surrogate, NUL or C0 control except tab and line feed.
+ * True for text that can be stored and shown: no lone surrogate, and no control character of ASCII except tab
+ * and line feed.
  */
 export const isPlain = (text: string): boolean => text.isWellFormed() && !hasControl(text)
 
-/** Line breaks of every kind, tabs, byte order marks, and bidirectional control characters. */
+/**
+ * Characters that `isPlain` accepts but a line must not contain: line breaks, tabs, byte order marks, and
+ * bidirectional embeddings, overrides and isolates.
+ */
 const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
 
 /** True for one line of text without characters that change its display. */
