@@ -9,7 +9,7 @@ export const SAML_BODY = 256 * 1024
 /** Maximum bytes of a JSON body of the admin API, which may contain pictures and style sheets as strings. */
 const ADMIN_BODY = 1024 * 1024
 
-/** Maximum time for a complete body, in ms. A body of 1 MiB then needs a connection with 0.9 Mbit/s. */
+/** Maximum time for a complete body, in ms. A body of 1 MiB then needs a connection with 0.84 Mbit/s. */
 const BODY_TIMEOUT = 10 * SECOND
 
 const tooLarge = (limit: number): AppError =>
@@ -82,7 +82,8 @@ const readText = async (request: Request, limit: number, type: string, within: n
 /**
  * Reads a form body as raw text for protocol/oauth/parameters. `within` is in ms.
  *
- * @throws AppError 400, 408, 413, 415
+ * @throws AppError 400 for a body that ends early or is not UTF-8, 408 for a late one, 413 for a large one,
+ * 415 for another content type
  */
 export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_TIMEOUT): Promise<string> =>
   readText(request, limit, 'application/x-www-form-urlencoded', within)
@@ -94,7 +95,8 @@ const UPLOAD_BODY = 1024 * 1024
  * Reads a form with files (https://www.rfc-editor.org/rfc/rfc7578). A file field in which the user chose no
  * file yields an empty file.
  *
- * @throws AppError 400, 408, 413, 415
+ * @throws AppError 400 for a body that ends early or cannot be parsed, 408 for a late one, 413 for a large
+ * one, 415 for another content type
  */
 export const readUpload = async (
   request: Request,
@@ -115,7 +117,8 @@ export const readUpload = async (
 /**
  * Reads a JSON body. `limit` is in bytes, by default that of the admin API; `within` is in ms.
  *
- * @throws AppError 400 `invalid_request`, 408, 413, 415
+ * @throws AppError 400 `invalid_request` for a body that ends early or is not JSON of at most 64 levels in
+ * UTF-8, 408 for a late one, 413 for a large one, 415 for another content type
  */
 export const readJson = async (
   request: Request,

@@ -92,7 +92,7 @@ export interface TaggedObject {
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
    *
-   * @throws AppError 412 with the stored object, 404
+   * @throws AppError 404 for an unknown object; 412, with the stored object, when it has another tag
    */
   requireMatch(q: Queries, input: RouteInput, if_match: string): Promise<void>
 }
@@ -128,8 +128,8 @@ export const route = <
 ): AdminRoute => definition as unknown as AdminRoute
 
 /**
- * Runs a route with its checks in this order: 401, 403, then 408, 413, 415 and 400 of the body, 422, and the
- * handler's own refusals. A caller without the permission thus learns nothing, and its body is not read.
+ * Runs a route with its checks in this order: 403 for pages of other sites, 401, 403, 408, 413, 415 and 400
+ * of the body, 422, the handler's own refusals. A body that a caller may not send is thus never read.
  */
 export const serveRoute =
   (context: Context, route: AdminRoute, object?: TaggedObject) =>
@@ -181,7 +181,7 @@ export const serveRoute =
  * have changed while the request waited for its body, another server or the queue. Without a caller the write
  * is the server's own.
  *
- * @throws AppError 401, 403
+ * @throws AppError 401 or 403 when the token or permission is no longer valid, 404 or 412 for `If-Match`
  */
 export const writeAs = <T>(
   { store }: Core,

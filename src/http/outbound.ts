@@ -22,7 +22,7 @@ export class OutboundError extends Error {
 interface Limits {
   /** Milliseconds from the start of the call to the last byte. */
   timeout: number
-  /** Maximum size of the answer's body. */
+  /** Maximum bytes of the answer's body. */
   bytes: number
   resolve: (hostname: string) => Promise<{ address: string; family: number }[]>
 }
@@ -39,8 +39,8 @@ const resolve: Limits['resolve'] = hostname =>
 const OVERHEAD = 64 * 1024
 
 /**
- * Default limits. The time is short because a person waits for most calls. The largest answers, userinfo and
- * discovery documents, have some KiB.
+ * Default limits. The time is short because a person waits for most calls. Common answers, such as userinfo
+ * and discovery documents, have some KiB.
  */
 const LIMITS: Limits = { timeout: 5 * SECOND, bytes: 1024 * 1024, resolve }
 

@@ -12,7 +12,7 @@ import { networkOf } from './network.ts'
  *    budget.
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
  *    as large. Many networks together can exhaust one organization, but not another, and never a network's
- *    reserve.
+ *    reserve. Only a budget `instance` is common to all networks and organizations.
  * 3. A client that presents its correct secret pays nothing, so strangers cannot use up the budget of an
  *    application.
  */
@@ -105,8 +105,9 @@ export interface Charge {
 }
 
 /**
- * Charges work to the client's network and to the organization. Callers do the work afterwards. Budgets are
- * in memory, so a restart allows at most one more burst.
+ * Charges work to a known browser, or to the client's network and, beyond the reserve of the network, to the
+ * organization. Callers do the work afterwards. Budgets are in memory, so a restart allows at most one more
+ * burst.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -225,7 +226,8 @@ export const chargeKeySet = (
 const CONNECTION_TESTS: Allowance = { burst: 20, per_second: 20 / 600 }
 
 /**
- * Charges a test of a connection to the organization. Each test calls another server a few times.
+ * Charges an organization for a test of its connection to an identity provider. Each test calls another
+ * server a few times.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
