@@ -15,7 +15,7 @@ export const tags: Record<string, string> = {
   'dynamic-clients':
     'Applications that no administrator registered (RFC 7591, client ID metadata documents).',
   'initial-access-tokens': 'Tokens with which applications register themselves (RFC 7591).',
-  apis: 'Services that accept tokens of their own (RFC 8707).',
+  apis: 'Services that accept only tokens issued for them (RFC 8707).',
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
   sessions: 'Sessions of users at clients.',
   events:
@@ -76,7 +76,7 @@ export const refusals: Record<number, Refusal> = {
   400: {
     name: 'InvalidRequest',
     description:
-      'The body is not valid JSON of at most 64 levels, the cursor is invalid, or the access token was sent in two ways.',
+      'The body is incomplete or is not valid JSON (UTF-8, at most 64 levels), the cursor is invalid, or the access token was sent in two ways.',
   },
   401: {
     name: 'InvalidToken',
@@ -84,7 +84,10 @@ export const refusals: Record<number, Refusal> = {
       'The bearer token is missing or not valid, or its user authenticated too long ago (RFC 9470).',
     header: 'www-authenticate',
   },
-  403: { name: 'Forbidden', description: 'The caller or its token lacks the permission.' },
+  403: {
+    name: 'Forbidden',
+    description: 'The caller or its token lacks a permission, or the caller may not make this change.',
+  },
   404: {
     name: 'NotFound',
     description: 'The object does not exist, or belongs to an organization that the caller may not see.',
@@ -101,12 +104,13 @@ export const refusals: Record<number, Refusal> = {
   422: { name: 'ValidationFailed', description: 'A field or parameter is not valid; `details` names each.' },
   429: {
     name: 'RateLimited',
-    description: 'Too many mails for this mailbox or organization, or too many open streams.',
+    description:
+      'Too many mails for this mailbox or organization, too many open streams, or too many tests of connections.',
     header: 'retry-after',
   },
   503: {
     name: 'TemporarilyUnavailable',
-    description: 'The server is overloaded or cannot write.',
+    description: 'The server is overloaded, or its database is unavailable.',
     header: 'retry-after',
   },
 }
