@@ -13,8 +13,8 @@ const GAP = 2
 const MIN_WIDTH = 32
 
 /**
- * Renders a part of a text. A link is rendered as its text, followed by its target unless the text contains
- * the target.
+ * Renders a part of a text. A link is rendered as its text, followed by its target unless the text is the
+ * target or contains the path of the target file.
  */
 const inline = (part: Inline): string => {
   if (typeof part.text === 'string') return part.text
@@ -41,8 +41,9 @@ const wrap = (text: string, width: number): string[] => {
 const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
 
 /**
- * Returns the width of each column. While the table is too wide, the widest column becomes narrower, but
- * never narrower than its longest word. Undefined when the table cannot fit.
+ * Returns the width of each column. While the table is too wide, the widest column that can becomes narrower:
+ * a column is never narrower than its longest word, and the last one not narrower than its text or MIN_WIDTH.
+ * Undefined when the table cannot fit.
  */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>
