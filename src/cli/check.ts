@@ -9,7 +9,8 @@ import { stage, sum } from './progress.ts'
 
 /**
  * Reads the whole database. When it is consistent, opens the signing keys and the stored secrets, and checks
- * the events; in a damaged database these checks would only repeat the damage. A server may run meanwhile.
+ * the events; in a damaged database these checks would only report the same damage again. A server may run
+ * meanwhile.
  *
  * @throws Error after any finding
  */

@@ -60,7 +60,7 @@ const warnUnlessAnswered = async (url: string): Promise<void> => {
   const { issuer } = ((await answer?.json().catch(() => undefined)) ?? {}) as { issuer?: unknown }
   if (issuer !== url)
     console.error(
-      `gatehouse: ${answer ? 'another' : 'no'} server answers at ${url}: start it with \`gatehouse serve\`, or set GATEHOUSE_URL to its public URL`,
+      `gatehouse: ${answer ? 'another' : 'no'} server answers at ${url}: start Gatehouse with \`gatehouse serve\`, or set GATEHOUSE_URL to its public URL`,
     )
 }
 

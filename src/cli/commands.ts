@@ -46,8 +46,11 @@ const onUser = {
 const seedFile = ['<file>', 'YAML or JSON; - is standard input'] as const
 const prune = ['--prune', 'delete entries that the sections of the file do not name'] as const
 const development = [
-  ['--seed <file>', 'data to start with and to reset to; default: users alice and admin, two clients'],
-  ['--url <url>', 'issuer; default http://localhost:<port>'],
+  [
+    '--seed <file>',
+    'data to start with and to reset to; default: seed_file of the settings, or users alice and admin and two clients',
+  ],
+  ['--url <url>', 'issuer; default: GATEHOUSE_URL, or http://localhost:<port> (https with --tls)'],
   ['--internal-url <url>', 'address for server-to-server calls when it differs from the issuer (containers)'],
   ['--public-issuer', 'accept an issuer that is not this machine'],
   ['--host <address>', 'address to listen on; default 127.0.0.1'],
@@ -212,7 +215,10 @@ export const commands: readonly CommandRow[] = [
     options: [
       ...development,
       ['--port <port>', 'port to listen on; default: a free one'],
-      ['--client <client_id>', 'client for SERVICE_CLIENT_ID; default: the first confidential one'],
+      [
+        '--client <client_id>',
+        'client for SERVICE_CLIENT_ID; default: the first confidential one, or the first one',
+      ],
     ],
     run: async (options, command) => {
       process.exitCode = await (await import('./exec.ts')).exec(command, options)

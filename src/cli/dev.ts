@@ -30,8 +30,8 @@ export interface DevOptions {
 }
 
 /**
- * Runs the production server on a temporary store with users, clients and test controls. Resolves once it has
- * stopped.
+ * Runs the production server with users, clients and test controls, by default on a temporary store. Resolves
+ * once it has stopped.
  */
 export const dev = async (options: DevOptions): Promise<void> => {
   const { openLog } = await import('./log.ts')
@@ -101,7 +101,7 @@ const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   return requireSound(readSeedFile(seed_file))
 }
 
-/** Returns the port that follows the port of the server. 0, which means any free port, stays 0. */
+/** Returns the port that follows the port of the server; 0 (any free port) after port 0 and the last port. */
 const mcpPortOf = (text = '8080'): number => {
   const port = portOf(text)
   return port === 0 || port === 65_535 ? 0 : port + 1
@@ -144,7 +144,10 @@ const readKey = (file: string): JsonWebKey => {
   }
 }
 
-/** Prints one JSON line for programs. On a terminal it prints an overview with commands to try. */
+/**
+ * Writes the ready line to the file that `--ready-file` names. Prints it for programs, or on a terminal an
+ * overview with commands to try.
+ */
 const announce = (started: Started, options: DevOptions, ms: number, mcp_url: string | undefined): void => {
   const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started
   const { password, admin_client_secret } = started.credentials

@@ -17,7 +17,10 @@ export const exec = async (command: string[], options: DevOptions): Promise<numb
   }
 }
 
-/** Returns the environment variables that the resource-server package and other client libraries read. */
+/**
+ * Returns the environment variables that the resource-server package, other client libraries and `gatehouse
+ * token` read.
+ */
 const environmentOf = (server: Started, wanted: string | undefined): Record<string, string> => {
   const client = server.seed.clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))
   return {

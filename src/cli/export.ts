@@ -4,7 +4,7 @@ import { silentLog } from '#src/lib/log.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { openExisting } from './instance.ts'
 
-/** Error codes for a wrong path. Other codes mean that the disk fails. */
+/** Error codes of a wrong path, which is a mistake in the command line. */
 const WRONG_PATH = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES']
 
 /** Writes the file that `apply` reads. A file with secrets is readable only by its owner. */

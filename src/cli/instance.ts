@@ -82,7 +82,10 @@ export const readMasterKey = (file: string): MasterKey => {
   return masterKey(bytes)
 }
 
-/** Returns the master keys to try. There are two only after an interrupted `gatehouse keys rekey`. */
+/**
+ * Returns the master keys to try. There are two only while `gatehouse keys rekey` runs or after it was
+ * interrupted.
+ */
 const candidates = (config: Config, make = false): MasterKey[] => {
   const next = join(config.data_dir, NEXT_MASTER_KEY_FILE)
   const first = openMasterKey(config, make)
@@ -149,8 +152,8 @@ export const finishChange = ({ data_dir }: Config): void => {
 }
 
 /**
- * True when the store has an instance. The check creates no SQLite file. It applies the missing migrations of
- * a database that exists; on PostgreSQL they also create missing tables.
+ * True when the store has an instance. The check creates no SQLite database. It applies the missing
+ * migrations of a database that exists; on PostgreSQL they also create missing tables.
  */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false

@@ -138,8 +138,8 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0. It opens the port without sharing and closes it
- * again, which fails when another program uses the port. The server's own sockets share the port later.
+ * Returns the port of the settings, or a free one for port 0. It opens the port without sharing, which fails
+ * when another program uses the port, and closes it again. The server's own sockets share the port later.
  * Opening them would succeed beside another program that shares the port as well.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used

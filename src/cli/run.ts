@@ -6,7 +6,10 @@ import { directCall } from './direct-call.ts'
  */
 const START = 300
 
-/** Runs a command. Returns one of the exit codes that `gatehouse help` lists. */
+/**
+ * Runs a command. Returns one of the exit codes that `gatehouse help` lists; for `exec` the exit code of the
+ * command that it has run.
+ */
 export const run = async (args: string[]): Promise<number> => {
   setTimeout(() => Bun.unsafe.setJITPolicy(1), START).unref()
   const call = directCall(args) ?? (await import('./program.ts')).parsedCall(args)

@@ -9,10 +9,10 @@ import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig } from './last-start.ts'
 
-/** Options that the `gatehouse user` commands share. */
+/** Options that the commands for one user or one client share. */
 export interface UserOptions {
   config?: string
-  /** Slug of the organization that the user belongs to. */
+  /** Slug of the organization that the user or client belongs to. */
   organization: string
 }
 

@@ -22,7 +22,7 @@ const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
  * successor answers, so a changed settings file, certificate or executable takes effect without a pause. The
  * process ends with code 0 once all workers have stopped.
  *
- * @throws ConfigError when the port cannot be shared
+ * @throws ConfigError when the system cannot share a port, or the address cannot be used
  */
 export const superviseWorkers = async (config: Config, file: string | undefined): Promise<void> => {
   if (process.platform !== 'linux')
