@@ -56,7 +56,7 @@ export interface DevState {
 const Named = z.strictObject({ user: line(256, 1), organization: line(64, 1).default('default') })
 
 const Reset = z.strictObject({
-  /** Slug of the organization to reset; default: the whole server, including clock, faults and records. */
+  /** Slug of the organization to reset; default: the whole server, with clock, faults, records and mail. */
   organization: line(64, 1).optional(),
 })
 

@@ -26,7 +26,7 @@ export type DevRoutes = (
   send: (request: Request) => Promise<Response>,
 ) => Promise<Response> | Response
 
-/** Opens the pages and controls of development mode. Their code is not loaded before the first request. */
+/** Opens the pages and controls of development mode. The first request to one of them imports this file. */
 export const openDevRoutes = (
   state: DevState,
   check: ReturnType<typeof hostCheckOf>,

@@ -35,7 +35,7 @@ export interface DevelopmentOptions {
 
 /**
  * Wraps the production server with the development controls. The controls, the pages below /dev/ and the
- * guide are answered here. Other requests are recorded, get the faults that apply, and go to `next`.
+ * guide are answered here. Other requests are recorded. They go to `next`, unless a fault answers them.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
@@ -143,7 +143,7 @@ const recorded = async (
     parameters: Object.fromEntries(parameters),
     status: answer.status,
   })
-  // Only the answer to a POST is recorded, because the answer to a CORS preflight has no tokens.
+  // Only answers to a POST are searched for tokens, because the answer to a CORS preflight has none.
   if (!fault && request.method === 'POST' && path === '/oauth/token' && answer.ok)
     recorder.answered(client_id ?? null, parameters.get('grant_type') ?? '', await answer.clone().json())
   return answer

@@ -118,7 +118,7 @@ const metadataOf = (issuer: string) => ({
   authorization_response_iss_parameter_supported: true,
 })
 
-/** Returns the claims of an ID token for a grant, valid for five minutes. */
+/** Returns the claims of an ID token that is valid for five minutes. */
 const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: string): Claims => {
   const now = Math.floor(Date.now() / 1000)
   const { sub, ...profile } = user

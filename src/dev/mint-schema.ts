@@ -28,7 +28,7 @@ export const Mint = z.strictObject({
    */
   user: line(256, 1).optional(),
   organization: line(64).default('default'),
-  /** Client of the token (`aud`); default: the first confidential client. */
+  /** Client of the token (`aud`); default: the first confidential client, otherwise the first client. */
   client_id: line(128, 1).optional(),
   scope: lines(2_000).optional(),
   /** Claim `roles` of an access token, in place of the user's roles. The stored user stays as it is. */

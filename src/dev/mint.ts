@@ -16,7 +16,7 @@ import type { Mint } from './mint-schema.ts'
 
 type Claims = Record<string, unknown>
 
-/** A minted access token and its claims. */
+/** A minted token and its claims. */
 export interface Minted {
   token: string
   claims: Claims

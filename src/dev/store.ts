@@ -43,13 +43,13 @@ const TOPICS: Topic[] = [
   'settings',
 ]
 
-/** All rows by table, parents first. */
+/** Rows of each table that a reset restores, parents first. */
 export type Snapshot = ReadonlyMap<Name, readonly Row[]>
 
 const names = ({ tables }: Queries): Name[] => (Object.keys(tables) as Name[]).filter(name => !KEPT.has(name))
 const tableOf = ({ tables }: Queries, name: Name) => tables[name] as unknown as AnyTable
 
-/** Copies the rows of all tables into memory. */
+/** Copies the rows of all tables that a reset restores into memory. */
 export const takeSnapshot = async (q: Queries): Promise<Snapshot> =>
   new Map(
     await Promise.all(names(q).map(async name => [name, await q.select().from(tableOf(q, name))] as const)),
@@ -151,7 +151,7 @@ export const firstUsers = (
     .limit(limit)
 }
 
-/** Lists clients in the order of their creation, up to a limit, and the slugs of the organizations by id. */
+/** Lists at most `limit` clients in the order of their creation, and the slugs of 1,000 organizations. */
 export const firstClients = async (q: Queries, limit: number) => {
   const { clients, organizations } = q.tables
   const [found, slugs] = await Promise.all([

@@ -30,7 +30,7 @@ ${steps.map(([label, ms]) => markup`<form method="post" action="/dev/"><input ty
 <form method="post" action="/dev/">${button('reset_clock', 'Back to the machine’s time')}</form>
 </div>
 <h2>Faults</h2>
-<p>A fault replaces the answers to the next requests of an endpoint.</p>
+<p>A fault replaces or delays the answers to the next requests to an endpoint.</p>
 ${table(
   ['Endpoint', 'Client', 'Fault', 'Requests left'],
   faults
@@ -56,6 +56,6 @@ ${table(
 </form>
 ${faults.list().length > 0 ? markup`<form method="post" action="/dev/">${button('clear_faults', 'Clear all faults')}</form>` : ''}
 <h2>Reset</h2>
-<p>Returns to the seed: data, clock, faults, requests and mail. The signing keys stay.</p>
+<p>Returns to the seed: data, clock, faults, requests and mail. The signing keys and the settings of the server stay.</p>
 <div class="tools"><form method="post" action="/dev/">${button('reset', 'Reset the server')}</form></div>`,
 })
