@@ -119,7 +119,7 @@ export interface MintOptions extends OfOrganization {
    * own.
    */
   user?: string
-  /** Client of the token (`aud`); default: the first confidential client. */
+  /** Client of the token (`aud`); default: the first confidential client, otherwise the first client. */
   client_id?: string
   /** Scopes, separated by spaces; default: all scopes of the client. */
   scope?: string
@@ -134,7 +134,7 @@ export interface MintOptions extends OfOrganization {
   bad?: BadTokenName
 }
 
-/** A minted access token and its claims. */
+/** A minted token and its claims. */
 export interface Minted {
   token: string
   claims: Record<string, unknown>
@@ -309,7 +309,7 @@ export interface Gatehouse extends Controls {
   client_secret: string | null
   /** Password of the users of the default seed; random in a container. */
   password: string
-  /** Certificate that clients have to trust; only with TLS. */
+  /** File of the certificate that clients have to trust; null without `tls`. */
   ca_file: string | null
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
