@@ -80,7 +80,7 @@ export function findToken({ headers }: CredentialSource): string | undefined {
  *
  * @param source the headers of the request
  * @param rules requirements beyond a valid token; default: none
- * @returns the claims; undefined for a request without a token on an optional route
+ * @returns the claims; undefined when the rules are optional and the request has no valid token
  * @throws AccessError with `code` and `status` of the refusal; `answerTo` turns it into an answer
  *
  * @example

@@ -143,8 +143,8 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Refuses an ID token, which has the same issuer, audience and key as access tokens. The check is needed when
- * `typ` is not `at+jwt`: then only claims tell an ID token from an access token.
+ * Refuses an ID token, which has the issuer, the audience and perhaps the key of access tokens. The check is
+ * needed when `typ` is not `at+jwt`: then only claims tell an ID token from an access token.
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
@@ -197,8 +197,8 @@ function optionalString(raw: Payload, claim: string): string | undefined {
 }
 
 /**
- * Returns a claim that is an array of strings. A string is refused, because its `includes` would find a role
- * inside the name of another role.
+ * Returns a claim that is an array of strings; an empty array without the claim. A string is refused, because
+ * its `includes` would find a role inside the name of another role.
  */
 function stringList(raw: Payload, claim: string): readonly string[] {
   const value = raw[claim] ?? []

@@ -28,7 +28,7 @@ export type ServiceClientOptions = {
   now?: () => number
 }
 
-/** Gets access tokens by client credentials and keeps them until shortly before they expire. */
+/** Gets access tokens by client credentials, keeps them, and renews them shortly before they expire. */
 export type ServiceClient = {
   /**
    * Returns a valid access token for these scopes (default: those of the options).

@@ -65,8 +65,8 @@ export class AlgorithmNotAllowedError extends AccessError {
 }
 
 /**
- * The issuer publishes no key with the `kid` of the token; or the token has no `kid`, and not exactly one key
- * matches its algorithm.
+ * The issuer publishes no key with the `kid` of the token, or the key cannot be used; or the token has no
+ * `kid`, and not exactly one key matches its algorithm.
  */
 export class UnknownKeyError extends AccessError {
   constructor(detail: string, cause?: unknown) {
@@ -74,7 +74,7 @@ export class UnknownKeyError extends AccessError {
   }
 }
 
-/** `exp` is in the past by more than the tolerance. */
+/** `exp` is in the past by at least the tolerance. */
 export class TokenExpiredError extends AccessError {
   constructor(detail: string) {
     super('token_expired', 401, 'The access token has expired', detail)

@@ -11,8 +11,8 @@ declare global {
   namespace Express {
     interface Request {
       /**
-       * Set by `auth`. Undefined when the route has no `auth`, or when its rules are optional and no token
-       * was sent.
+       * Set by `auth`. Undefined when the route has no `auth`, or when its rules are optional and the request
+       * has no valid token.
        */
       claims?: Claims | undefined
     }
@@ -53,7 +53,7 @@ export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandl
  * Returns the claims of a request behind `auth`.
  *
  * @throws Error when the request has no claims: the route has no `auth`, or its rules are optional and no
- *   token was sent
+ *   valid token was sent
  */
 export function getClaims(req: Request): Claims {
   if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')

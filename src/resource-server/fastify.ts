@@ -17,7 +17,7 @@ declare module 'fastify' {
     auth?: Rules | true
   }
   interface FastifyRequest {
-    /** null on open routes, and when the rules are optional and no token was sent. */
+    /** null on open routes, and when the rules are optional and no valid token was sent. */
     claims: Claims | null
   }
 }
@@ -142,8 +142,8 @@ for (const plugin of [gatehouse, protect])
 /**
  * Returns the claims of a guarded request.
  *
- * @throws Error when the request has no claims: the route is open, or its rules are optional and no token was
- *   sent
+ * @throws Error when the request has no claims: the route is open, or its rules are optional and no valid
+ *   token was sent
  */
 export function getClaims(request: FastifyRequest): Claims {
   if (!request.claims) throw new Error('This request has no claims: set config.auth on its route')

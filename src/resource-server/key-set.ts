@@ -7,7 +7,7 @@ export type KeySetOptions = {
   url: string
   fetch: Fetch
   now: () => number
-  /** Time for which a fetched set is fresh. */
+  /** Time for which a fetched set is used. A refresh begins after a share of it (`REFRESH_FROM`). */
   lifetime: number
   /** Additional time for which known keys are used while the issuer is unreachable. */
   maxStale: number

@@ -125,8 +125,8 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
  * @param handle gets the claims; undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
- * @example export default { fetch: protect(verifier, (request, claims) => mcp(request, claims), { scopes:
- * ['tools.read'] }) }
+ * @example
+ * export default { fetch: protect(verifier, mcp, { scopes: ['tools.read'] }) }
  */
 export function protect(
   verifier: ResourceVerifier,

@@ -34,7 +34,7 @@ export type TestIssuer = {
    * Every client and secret is accepted; the tokens are valid for an hour.
    */
   readonly fetch: Fetch
-  /** URLs requested so far, in order. */
+  /** URLs below the issuer that were requested so far, in order. */
   readonly requests: string[]
   /**
    * Intercepts requests. Return undefined to let the issuer answer, or throw to simulate a network failure.
