@@ -16,8 +16,8 @@ import { openKeys } from './tokens/keys.ts'
 export interface App {
   context: Context
   /**
-   * Returns the declared path of a route, such as `/oauth/token`; undefined until a request has loaded its
-   * section.
+   * Returns the declared path, such as `/saml/:provider/metadata`, of the route that serves a path; undefined
+   * for an unknown path, and until a request has loaded the section of the path.
    */
   routeOf(path: string): string | undefined
   /** Loads all sections. Returns their paths as declared, and the admin routes. */

@@ -254,7 +254,7 @@ export const loadConfig = (
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // A server with a URL has to be reachable from other machines; one without settings is not exposed.
+    // A server with a `url` has to be reachable from other machines; a server without one is not exposed.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }
