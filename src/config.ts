@@ -83,7 +83,7 @@ export const settings = {
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; default: only this machine may read it, and no one if url or host is public or a proxy is trusted',
+    'bearer token for /metrics; default: only this machine may read it, and no one if url or host is not loopback or a proxy is trusted',
   ),
   access_token_alg: withDefault(
     choice(signingAlgs),

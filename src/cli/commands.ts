@@ -235,7 +235,7 @@ export const commands: readonly CommandRow[] = [
       ['--role <role...>', "replace the user's roles (development)"],
       ['--claim <name=value...>', 'claims to set (development)'],
       ['--bad <name>', 'invalid token for tests, such as expired (development)'],
-      ['--expires-in <duration>', 'lifetime, such as 15m'],
+      ['--expires-in <duration>', 'lifetime, such as 15m; a number alone is seconds'],
       [
         '--data-dir <dir>',
         'directory of the instance; default: that of the settings if it has an instance, else that of the running development server',

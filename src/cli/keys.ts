@@ -71,7 +71,7 @@ export const keysImport = (file: string, options: Options & { alg?: string }): P
     console.log(await importKey(instance, read(file), options.alg))
   })
 
-/** Prints the private key to standard output and stores it nowhere. */
+/** Prints the private key to standard output and writes no file. */
 export const keysExport = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => void (await Bun.write(Bun.stdout, await exportKey(instance, id))))
 

@@ -23,7 +23,9 @@ export const secondsOf = (text: string | undefined): number | undefined => {
   const [, seconds] = /^([1-9]\d{0,8})s?$/.exec(text) ?? []
   const ms = seconds === undefined ? parseDuration(text) : Number(seconds) * SECOND
   if (ms === undefined)
-    throw new ConfigError('--expires-in: not a whole number followed by s, m, h, d or w, such as 1h.')
+    throw new ConfigError(
+      '--expires-in: not a whole number of seconds, or one followed by s, m, h, d or w, such as 1h.',
+    )
   return ms / SECOND
 }
 

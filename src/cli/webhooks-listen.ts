@@ -42,7 +42,10 @@ const BATCH = 100
  * an event may become visible after newer ones.
  */
 const LATE = 10 * SECOND
-/** Milliseconds within which a receiver must answer, the same as for a webhook (webhooks/send.ts). */
+/**
+ * Milliseconds within which a receiver must answer, the same as for a webhook (webhooks/send.ts). The other
+ * server that events are read from has as many.
+ */
 const TIMEOUT = 15 * SECOND
 
 /** Reads the events of an instance or a development server on this machine from the database. */

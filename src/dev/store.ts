@@ -151,7 +151,10 @@ export const firstUsers = (
     .limit(limit)
 }
 
-/** Lists at most `limit` clients in the order of their creation, and the slugs of 1,000 organizations. */
+/**
+ * Lists at most `limit` clients in the order of their creation, and the slugs of at most 1,000 organizations,
+ * by id.
+ */
 export const firstClients = async (q: Queries, limit: number) => {
   const { clients, organizations } = q.tables
   const [found, slugs] = await Promise.all([

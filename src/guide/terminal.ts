@@ -41,9 +41,9 @@ const wrap = (text: string, width: number): string[] => {
 const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
 
 /**
- * Returns the width of each column. While the table is too wide, the widest column that can becomes narrower:
- * a column is never narrower than its longest word, and the last one not narrower than its text or MIN_WIDTH.
- * Undefined when the table cannot fit.
+ * Returns the width of each column; undefined when the table cannot fit. While the table is too wide, the
+ * widest column above its minimum loses a character. The minimum is the longest word; for the last column
+ * also MIN_WIDTH, or its longest text if that is shorter.
  */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>

@@ -36,9 +36,9 @@ export const normalizeAddress = (text: string): string | undefined => {
 
 /**
  * Returns the client's address: that of the socket, or, behind trusted proxies, the rightmost entry of
- * `X-Forwarded-For` that is not a trusted proxy, because clients can write the entries to its left. When all
- * entries up to the left end, or up to a text that is not an address, are trusted proxies, the last of these
- * is returned. The header is ignored when the socket is not a trusted proxy.
+ * `X-Forwarded-For` that is not a trusted proxy, because clients can write the entries to its left. The
+ * leftmost entry is returned when all are trusted proxies. Reading stops at a text that is not an address.
+ * The header is ignored when the socket is not a trusted proxy.
  */
 export const clientAddress = (
   socket: string,

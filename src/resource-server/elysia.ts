@@ -14,7 +14,7 @@ export type ElysiaOptions = Handlers<[request: Request], Response | Promise<Resp
 
 /** Rules of a route, or `true` for any valid token. */
 export type AuthRules = Omit<Rules, 'optional' | 'onInvalid'> | true
-/** Rules of a route that also serves requests without a token, or `true` for any valid token. */
+/** Rules of a route that also serves requests without a token, or `true` for any valid token or none. */
 export type OptionalAuthRules = Omit<Rules, 'optional'> | true
 
 /**

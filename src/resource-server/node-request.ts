@@ -9,7 +9,7 @@ type NodeRequest = {
 
 /**
  * Returns the headers. In `headers` Node drops the second of two Authorization headers. Here both are joined,
- * so that the request is refused, because a proxy may have checked the other one.
+ * so that the request is refused, because a proxy may have checked the one that Node drops.
  */
 export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): CredentialSource => ({
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },

@@ -49,7 +49,7 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
      * Refuses a form without an `Origin` header. A header that is present was checked before
      * (dev/host-check.ts). Browsers send the header with each form.
      *
-     * @throws AppError 403
+     * @throws AppError 403 for such a form
      */
     requireOrigin: ({ request }: Call): void => {
       if (request.headers.get('origin') === null)
