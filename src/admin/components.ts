@@ -8,7 +8,7 @@ const ErrorDetail = z
   .object({
     field: z.string().describe('Path of the field, such as `settings.session_ttl`.'),
     code: z.string().describe('Kind of the mistake.'),
-    message: z.string().describe('What is allowed.'),
+    message: z.string().describe('What is wrong or allowed.'),
   })
   .meta({ id: 'ErrorDetail', description: 'A refused field.' })
 
