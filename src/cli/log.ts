@@ -1,4 +1,4 @@
-import { isatty } from 'node:tty'
+import { fstatSync } from 'node:fs'
 import { SonicBoom } from 'sonic-boom'
 import { type Logger, type LogLevel, openLogger } from '#src/lib/log.ts'
 
@@ -28,14 +28,19 @@ interface Log {
 }
 
 /**
+ * True when the output is a terminal. A file or a pipe is recognized without `process.stdout`, whose code
+ * takes 0.8 ms of CPU time to load.
+ */
+export const isTerminal = (): boolean => fstatSync(1).isCharacterDevice() && process.stdout.isTTY
+
+/**
  * Opens the log: one JSON line per event, formatted on a terminal. The log gets named fields only. It never
  * gets headers, bodies or queries, because they contain codes, tokens, secrets and passwords.
  *
  * @param isShared true when other processes write to the same output
  */
 export const openLog = async (level: LogLevel, isShared = false): Promise<Log> => {
-  // Making process.stdout takes 0.8 ms of CPU time.
-  if (isatty(1)) {
+  if (isTerminal()) {
     const { default: pretty } = await import('pino-pretty')
     const stream = pretty({
       sync: true,

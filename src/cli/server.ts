@@ -1,4 +1,3 @@
-import { isatty } from 'node:tty'
 import { createApp } from '#src/app.ts'
 import type { LoadedConfig } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -9,7 +8,7 @@ import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
-import { openLog } from './log.ts'
+import { isTerminal, openLog } from './log.ts'
 
 /**
  * Milliseconds after SIGTERM within which requests in flight may finish. The process ends within 2 s, so that
@@ -149,7 +148,7 @@ export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
  */
 export const announce = ({ url, port, data_dir, admin_client_file, set_up }: Ready): void => {
   const ms = Math.round(performance.now())
-  if (!isatty(1)) {
+  if (!isTerminal()) {
     console.log(JSON.stringify({ event: 'ready', url, port, ms }))
     if (admin_client_file) console.log(JSON.stringify({ event: 'admin_client', file: admin_client_file }))
     if (set_up) console.log(JSON.stringify({ event: 'set_up', url: set_up, minutes: 30 }))
