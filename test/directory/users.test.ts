@@ -209,6 +209,27 @@ describe('changing a user', () => {
     ])
   })
 
+  test('USR-15 a user with many roles has each of them once', async () => {
+    const names = Array.from({ length: 6 }, (_, i) => `role${i}`)
+    for (const name of names) await create(app, '/roles', { name, permissions: [] })
+    const user = await create(app, '/users', {
+      ...alice,
+      username: 'Many',
+      email: 'm@example.com',
+      roles: names,
+    })
+    const stored = async () =>
+      (await rows('user_roles')).filter(row => row.user_id === user.id).map(row => row.role_name)
+    expect((await stored()).sort()).toEqual(names)
+    for (const count of [5, 4, 3, 2, 1]) {
+      const roles = names.slice(0, count)
+      await app.admin('PUT', `/users/${user.id}`, { roles: [...roles, 'role0'] })
+      expect((await app.admin('GET', `/users/${user.id}`)).body.roles).toEqual(roles)
+      expect((await stored()).sort()).toEqual(roles)
+    }
+    expect((await app.admin('GET', '/users?role=role0')).body.data).toMatchObject([{ id: user.id }])
+  })
+
   test('USR-15 EVT-24 attributes and roles are replaced as a whole; events name the changed roles', async () => {
     await create(app, '/roles', { name: 'editor', permissions: [] })
     await app.events()

@@ -17,7 +17,7 @@ export const owners: Record<string, string> = {
   users: 'directory/users/store.ts',
   terms_acceptances: 'directory/users/terms-store.ts',
   pictures: 'directory/users/picture-store.ts',
-  user_roles: 'directory/users/store.ts',
+  user_roles: 'directory/users/role-store.ts',
   user_attributes: 'directory/organizations/attribute-store.ts',
   links: 'directory/users/link-store.ts',
   invitations: 'directory/invitations/store.ts',

@@ -27,17 +27,10 @@ import { costOf, rememberCost } from './hash-costs.ts'
 import { hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
 import { revokeAllSessions, revokePendingLinks } from './revocation.ts'
+import { replaceUserRoles } from './role-store.ts'
 import { judge } from './rules.ts'
 import type { CreateUser } from './schema.ts'
-import {
-  insertUser,
-  removeUsers,
-  replaceUserRoles,
-  saveUser,
-  takenName,
-  type UserRow,
-  type UserWithRoles,
-} from './store.ts'
+import { insertUser, removeUsers, saveUser, takenName, type UserRow, type UserWithRoles } from './store.ts'
 import { endWaiting } from './waiting-store.ts'
 
 /** Returns the actor of a change through the admin API. */

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, inArray, isNotNull, or, type Placeholder, sql } from 'drizzle-orm'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
@@ -6,6 +6,7 @@ import { notPurged } from '#src/storage/purges.ts'
 import { searchText } from '#src/storage/search.ts'
 import { prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
+import { addRoles } from './role-store.ts'
 
 export type UserRow = Tables['users']['$inferSelect']
 
@@ -119,15 +120,34 @@ export const takenName = async (
   return others.length > 0 ? 'e-mail address' : undefined
 }
 
+const selectNamed = (
+  q: Queries,
+  organization_id: OrganizationId | Placeholder,
+  names: (string | Placeholder)[],
+) => {
+  const { roles } = q.tables
+  return q
+    .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
+    .from(roles)
+    .where(and(eq(roles.organization_id, organization_id), inArray(roles.name, names)))
+}
+
+/** Prepared statements for up to four names; few users have more roles. */
+const selectFewNamed = Array.from({ length: 4 }, (_, last) =>
+  prepared(q =>
+    selectNamed(
+      q,
+      placeholder('organization_id'),
+      Array.from({ length: last + 1 }, (_, i) => placeholder(`${i}`)),
+    ),
+  ),
+)
+
 /** Returns the roles of an organization with these names. */
 export const rolesNamed = async (q: Queries, organization_id: OrganizationId, names: string[]) => {
-  const { roles } = q.tables
-  return names.length === 0
-    ? []
-    : q
-        .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
-        .from(roles)
-        .where(and(eq(roles.organization_id, organization_id), inArray(roles.name, names)))
+  if (names.length === 0) return []
+  const few = selectFewNamed[names.length - 1]
+  return few ? few(q, { organization_id, ...names }) : selectNamed(q, organization_id, names)
 }
 
 type Derived = 'seq' | 'username_fold' | 'email_fold' | 'search_text'
@@ -140,6 +160,12 @@ const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
   search_text: searchText(user),
 })
 
+const insertRow = prepared((q, { users }) => {
+  const { seq: _, ...columns } = getTableColumns(users)
+  const row = Object.fromEntries(Object.keys(columns).map(name => [name, placeholder(name)]))
+  return q.insert(users).values(row as never)
+})
+
 /**
  * Stores a new user with roles. Rejects with a unique violation when user name or e-mail address are taken in
  * the organization.
@@ -149,48 +175,15 @@ export const insertUser = async (
   user: Omit<UserRow, Derived | 'active_at' | 'passkey_declined_at'>,
   role_ids: RoleId[],
 ): Promise<void> => {
-  await tx.insert(tx.tables.users).values(derived({ ...user, active_at: null, passkey_declined_at: null }))
+  await insertRow(tx, derived({ ...user, active_at: null, passkey_declined_at: null }))
   await addRoles(tx, user.id, role_ids)
   tx.changed('users')
-}
-
-/** Assigns roles to a user; user_roles repeats the columns that lists sort and filter by. */
-const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {
-  if (role_ids.length === 0) return
-  const { roles, users, user_roles } = tx.tables
-  const rows = await tx
-    .select({
-      user_id: users.id,
-      role_id: roles.id,
-      role_name: roles.name,
-      organization_id: users.organization_id,
-      seq: users.seq,
-      enabled: users.enabled,
-      email_verified: users.email_verified,
-      username_fold: users.username_fold,
-      email_fold: users.email_fold,
-      last_login: users.last_login,
-    })
-    .from(users)
-    .innerJoin(roles, inArray(roles.id, role_ids))
-    .where(eq(users.id, user_id))
-  await tx.insert(user_roles).values(rows)
 }
 
 /** Stores the columns of a user. Rejects with a unique violation as `insertUser` does. */
 export const saveUser = async (tx: Transaction, { seq, ...user }: UserRow): Promise<void> => {
   await tx.update(tx.tables.users).set(derived(user)).where(eq(tx.tables.users.seq, seq))
   tx.changed('users')
-}
-
-/** Replaces the directly assigned roles of a user. */
-export const replaceUserRoles = async (
-  tx: Transaction,
-  user_id: UserId,
-  role_ids: RoleId[],
-): Promise<void> => {
-  await tx.delete(tx.tables.user_roles).where(eq(tx.tables.user_roles.user_id, user_id))
-  await addRoles(tx, user_id, role_ids)
 }
 
 /** Stores a password hash with its flags and times. */
