@@ -8,6 +8,7 @@ import { type MethodTable, unmatchedError } from './http/method-table.ts'
 import { logRequest } from './http/request-log.ts'
 import { type OpenSection, openSections } from './http/sections.ts'
 import { DAY, SECOND } from './lib/duration.ts'
+import { loadOnce } from './lib/load-once.ts'
 import { observe, openProcessMetrics } from './operations/metrics.ts'
 import { sections } from './sections.ts'
 import { openKeys } from './tokens/keys.ts'
@@ -93,16 +94,10 @@ export const createApp = async (
   }
 }
 
-/**
- * Returns a function that imports its code with `load` at the first call. After a failed import every call
- * fails.
- */
+/** Returns a function that imports its code with `load` at the first call; again after a failed import. */
 const late = <A extends unknown[], R>(load: () => Promise<(...args: A) => Promise<R>>) => {
-  let loading: ReturnType<typeof load> | undefined
-  return async (...args: A): Promise<R> => {
-    loading ??= load()
-    return (await loading)(...args)
-  }
+  const loaded = loadOnce(load)
+  return async (...args: A): Promise<R> => (await loaded())(...args)
 }
 
 /** True when the percent escapes of the path are valid UTF-8. Elysia's router throws for other escapes. */

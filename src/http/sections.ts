@@ -1,3 +1,4 @@
+import { loadOnce } from '#src/lib/load-once.ts'
 import { type Call, callOf } from './call.ts'
 import { type MethodTable, methodTable } from './method-table.ts'
 import type { Route } from './routes.ts'
@@ -47,7 +48,6 @@ const exactRouter = (
 }
 
 const closedSection = ({ paths, load }: Section, refuse: Refuse) => {
-  let opening: Promise<OpenSection> | undefined
   const open = async (): Promise<OpenSection> => {
     const routes = await load()
     const methods = methodTable(routes)
@@ -62,14 +62,7 @@ const closedSection = ({ paths, load }: Section, refuse: Refuse) => {
   const section = {
     paths,
     opened: undefined as OpenSection | undefined,
-    /** A section that could not be loaded is tried again with the next request. */
-    open: (): Promise<OpenSection> => {
-      opening ??= open().catch(error => {
-        opening = undefined
-        throw error
-      })
-      return opening
-    },
+    open: loadOnce(open),
   }
   return section
 }
