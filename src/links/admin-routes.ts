@@ -58,7 +58,8 @@ const SignInLink = z
   })
   .meta({
     id: 'SignInLink',
-    description: 'A link with which a user chooses a new password.',
+    description:
+      'A link with which a user chooses a new password. A user without a second factor may choose a passkey instead.',
     example: {
       url: 'https://id.example.com/account/sign-in?token=q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk',
       expires_at: '2026-01-31T08:30:00.000Z',
@@ -95,7 +96,8 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     path: '/users/:user_id/sign-in-link',
     permission: 'users:update',
     fresh: true,
-    summary: 'Create a link with which a locked-out user chooses a new password (single use, 30 minutes)',
+    summary:
+      'Create a link with which a locked-out user chooses a new password or a passkey (single use, 30 minutes)',
     status: 201,
     answer: SignInLink,
     errors: [404, 409],

@@ -51,8 +51,9 @@ export const createSetUpLink = (context: Core): Promise<string> =>
 type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
- * Creates the link with which a locked-out user chooses a new password: single-use, valid for 30 minutes. Its
- * holder can sign in as the user, so an event records its creator.
+ * Creates the link with which a locked-out user chooses a new password, or a passkey if the user has no
+ * second factor: single-use, valid for 30 minutes. Its holder can sign in as the user, so an event records
+ * its creator.
  *
  * @throws AppError `conflict` for a disabled user
  */
