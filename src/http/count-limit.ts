@@ -1,5 +1,6 @@
 /**
- * Number of matches at which the count of a filtered list stops, because counting a million rows for each
- * page costs too much. A total of `COUNT_LIMIT + 1` means more than `COUNT_LIMIT`.
+ * Number of rows at which the count of a list stops, because counting a million rows for each page costs too
+ * much. A total of `COUNT_LIMIT + 1` means more than `COUNT_LIMIT`. An unfiltered list that has a counter is
+ * not counted, so its total has no limit.
  */
 export const COUNT_LIMIT = 10_000

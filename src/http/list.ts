@@ -49,7 +49,7 @@ const Pagination = z
     total: z
       .int()
       .describe(
-        `Number of items on all pages. A filtered total of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
+        `Number of items on all pages. Lists of users, organizations, roles, groups, clients, sessions and events are counted in full without a filter. Any other total of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
       ),
     limit: z.int().describe('Maximum number of items of a page.'),
     has_more: z.boolean().describe('Whether another page follows.'),
