@@ -15,7 +15,7 @@ export const tags: Record<string, string> = {
   'dynamic-clients':
     'Applications that no administrator registered (RFC 7591, client ID metadata documents).',
   'initial-access-tokens': 'Tokens with which applications register themselves (RFC 7591).',
-  apis: 'Services that accept only tokens issued for them (RFC 8707).',
+  apis: 'Services for which tokens are issued separately: such a token names the service as its audience (RFC 8707).',
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
   sessions: 'Sessions of users at clients.',
   events:

@@ -267,8 +267,8 @@ export const rememberedIn = async (
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
- * Returns the user of a proven first factor. The list is empty when the password has been replaced, or the
- * user disabled or deleted, since.
+ * Returns the user of a proven first factor as a list of one. The list is empty when, since the proof, the
+ * password was replaced or the user was disabled or deleted.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)

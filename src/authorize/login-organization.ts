@@ -7,7 +7,10 @@ import type { Flow } from './flow.ts'
 /** Maximum characters of a typed organization that a page repeats; no slug is longer. */
 export const MAX_SLUG = 64
 
-/** Returns the typed organization, which the URL keeps when a person changes the language; empty if none. */
+/**
+ * Returns the typed organization, or an empty text if none was typed. The URL contains it, so that it stays
+ * when the person changes the language.
+ */
 export const keptSlug = ({ request }: Call): string =>
   (new URL(request.url).searchParams.get('organization') ?? '').slice(0, MAX_SLUG)
 
@@ -16,8 +19,9 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
   (request.any_organization && form.get('organization')?.trim().toLowerCase()) || undefined
 
 /**
- * Returns a name that no user has, for a typed organization that does not exist, so that the work and the
- * answer are those of a wrong password. User names contain no backslash.
+ * Returns a name that no user has, for a typed organization that does not exist. The work and the answer are
+ * then those of a wrong password, so that nobody learns which organizations exist. User names contain no
+ * backslash.
  */
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 

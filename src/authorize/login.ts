@@ -13,7 +13,7 @@ import { confirmingUser, loginPage } from './step-pages.ts'
 /**
  * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) if a user of any
  * organization may answer the request. An unknown slug gets the answer of a wrong password, after the same
- * work.
+ * work, so that nobody learns which organizations exist.
  */
 export const postLogin =
   (context: Context) =>

@@ -18,7 +18,7 @@ interface Options extends UserOptions {
   json?: boolean
 }
 
-/** The option that fills each field. */
+/** The argument or option that fills a field, as messages name it. */
 const optionOf: Record<string, string> = {
   client_id: 'name',
   redirect_uris: '--redirect',

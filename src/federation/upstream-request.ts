@@ -28,7 +28,10 @@ interface SealedState {
   reauthenticate?: boolean
   /** The asserted profile; present in step `answered`. */
   profile?: UpstreamProfile
-  /** The round of the pending request at the callback; present in step `answered`. */
+  /**
+   * The pending request's `round` when the callback arrived. A form that is sent later is refused if the
+   * round has changed since. Present in step `answered`.
+   */
   round?: number
 }
 

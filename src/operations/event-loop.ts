@@ -54,7 +54,7 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
   }
 }
 
-/** Name of the gauge, in seconds. */
+/** Name of the gauge, whose unit is seconds. */
 export const EVENT_LOOP_HOLD = 'gatehouse_event_loop_hold_seconds'
 const HELP = 'Longest time in the last minute for which one task held the event loop.'
 

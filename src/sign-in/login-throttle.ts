@@ -9,13 +9,13 @@ import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
- * Attempts a day that each network has at an account whose shared budget is spent, so that the owner gets in
- * even after mistyping the password. The network's failures before that count too.
+ * Maximum attempts per day of each network on an account whose shared budget is spent, so that the owner gets
+ * in even after mistyping the password. The network's failures before that count too.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
- * Attempts a day that all networks together have at an account whose shared budget is spent: NIST SP 800-63B
- * section 3.2.2 allows at most 100 consecutive failures.
+ * Maximum attempts per day, over all networks together, on an account whose shared budget is spent. NIST
+ * SP 800-63B section 3.2.2 allows at most 100 consecutive failures.
  */
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 

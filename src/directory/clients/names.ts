@@ -23,6 +23,7 @@ const lookOf = (name: string): string =>
 /**
  * True when people may take the name of a dynamic client for the organization, for one of the organization's
  * registered applications, for the console or for a host, and when the name has no visible letter or digit.
+ * The consent page then shows the host in place of the name, because nobody has checked the name.
  */
 export const isMisleading = async (
   { store }: Core,

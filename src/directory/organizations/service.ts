@@ -136,8 +136,9 @@ const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void
 }
 
 /**
- * Forgets browsers that an earlier removal of `remember_browser_days` left behind, because the process ended
- * or a login was under way. These browsers must not be remembered again when the setting returns.
+ * Before `remember_browser_days` is set again, forgets the browsers that are still stored although the
+ * setting was removed: the process ended before it forgot all, or a login that was under way added one. They
+ * would otherwise be remembered again.
  */
 const forgetLeftBrowsers = async (
   context: Core,

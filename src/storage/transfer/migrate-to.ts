@@ -55,7 +55,8 @@ export const toPostgres = async (
   { replace, onProgress }: { replace: boolean; onProgress: OnProgress },
 ): Promise<Record<string, number>> => {
   using db = openUntrusted(source, { readonly: true })
-  // The source stays unchanged, so a file of an older version is refused, not upgraded.
+  // The source stays unchanged, so that the release that wrote it can still open it. A file of an older
+  // version is thus refused, not upgraded.
   const upgrade = false
   migrate(db, undefined, upgrade)
   requireSchema(db)

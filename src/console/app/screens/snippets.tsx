@@ -25,8 +25,8 @@ const Command = ({ text }: { text: string }) => {
 const program = serverProgram()
 const PLACEHOLDER = 'YOUR_SECRET'
 /**
- * Words in the title of the first program, which send the reader to another page for the second program.
- * {@link BELOW} replaces them when this card shows the second program too.
+ * The part of login.mjs's title that says where its server, app.mjs, is. It is replaced by {@link BELOW} when
+ * this card shows app.mjs too.
  */
 const ELSEWHERE = /The server that\s+uses it is in/
 const BELOW = 'app.mjs below uses it; both are in'

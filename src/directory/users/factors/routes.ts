@@ -60,8 +60,8 @@ const LOCKED_OUT =
 /**
  * Keeps an administrator from locking a user out by mistake.
  *
- * @throws AppError 409 when the user has no way in but the passkeys to be removed (with `factor_id` only that
- * one), unless the caller accepts this (`only_way_in`)
+ * @throws AppError 409 when the removal would take away the user's last way to sign in, unless `only_way_in`
+ * is set. With `factor_id` only that factor is to be removed, otherwise all passkeys.
  */
 const keepWayIn = async (
   tx: Transaction,
