@@ -40,7 +40,7 @@ import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
-import { newUserErrors, newUserOf } from './new-user.ts'
+import { newUserErrors, newUserOf, valuesOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
 /** An invitation as a page shows it. `user_id` is chosen early, because a new passkey contains it. */
@@ -55,13 +55,6 @@ interface Opened extends Found {
 
 // Neither a hash (base64url) nor an id contains a tilde.
 const SEPARATOR = '~'
-
-const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): NewUserFields => ({
-  username,
-  email,
-  first_name,
-  last_name,
-})
 
 /**
  * Shows the form of an invitation. Opening it does not use the invitation up, because mail scanners and
@@ -166,14 +159,17 @@ const challengeFor = (context: Context, { csrf_token }: Opened): string =>
  */
 const errorsOf = async (
   context: Context,
-  { invitation, organization }: Opened,
+  { invitation, organization, link_hash }: Opened,
   values: NewUserFields,
 ): Promise<NewUserErrors> => {
   const errors = await newUserErrors(context, organization.id, values)
   const isReserved =
     invitation.is_registration &&
     (await context.store.read(q => isReservedName(q, organization, values.username)))
-  return isReserved ? { username: 'taken', ...errors } : errors
+  if (isReserved) errors.username ??= 'taken'
+  // If the form was sent twice, the first request has taken the name and used up the invitation.
+  if (Object.keys(errors).length > 0) await context.store.read(q => findInvited(context, q, link_hash))
+  return errors
 }
 
 /** Handles the form with the person's fields, then the form with a credential, which creates the user. */

@@ -14,6 +14,14 @@ export const newUserOf = (form: ReadonlyMap<string, string>): NewUserFields => (
   last_name: form.get('last_name') ?? '',
 })
 
+/** Returns the fields of a new user that a user has. */
+export const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): NewUserFields => ({
+  username,
+  email,
+  first_name,
+  last_name,
+})
+
 /** Returns the errors of a new user's fields, also for a name or an address that another user has. */
 export const newUserErrors = async (
   { store }: Context,
