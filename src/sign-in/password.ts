@@ -193,19 +193,24 @@ export const accountName = ({
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
 interface Slot extends Pick<Budget, 'key' | 'failed' | 'passed'> {
+  /** Number of concurrent attempts when the slot was occupied, with its own. */
+  running: number
   release(): void
 }
 
-const FREE: Slot = { key: '', failed: [], passed: [], release: () => {} }
+const FREE: Slot = { key: '', running: 0, failed: [], passed: [], release: () => {} }
 
 /** Returns whether a budget allows `running` concurrent attempts. */
 const allows = ({ config }: Context, { wait, concurrent }: Budget, running: number): boolean =>
   wait === 0 && running <= shareOf(concurrent, config.workers)
 
-/** Returns whether `budgets`, read after the slot was occupied, still allow the attempt of the slot. */
-const isWithin = (context: Context, budgets: readonly Budget[], { key }: Slot): boolean => {
+/**
+ * Returns whether `budgets`, read after the slot was occupied, still allow the attempt of the slot. Other
+ * attempts that have failed since count as running, because the read may not have seen their failures.
+ */
+const isWithin = (context: Context, budgets: readonly Budget[], { key, running }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)
-  return key === FREE.key || (budget !== undefined && allows(context, budget, context.attempts.get(key) ?? 0))
+  return key === FREE.key || (budget !== undefined && allows(context, budget, running))
 }
 
 /**
@@ -217,13 +222,14 @@ const acquireSlot = (context: Context, budgets: readonly Budget[]): Slot | undef
   const budget = budgets.find(budget => allows(context, budget, (counts.get(budget.key) ?? 0) + 1))
   if (!budget) return undefined
   const { key, failed, passed } = budget
-  counts.set(key, (counts.get(key) ?? 0) + 1)
+  const running = (counts.get(key) ?? 0) + 1
+  counts.set(key, running)
   const release = () => {
     const left = (counts.get(key) ?? 1) - 1
     if (left > 0) counts.set(key, left)
     else counts.delete(key)
   }
-  return { key, failed, passed, release }
+  return { key, running, failed, passed, release }
 }
 
 const recordFailure = (

@@ -1,10 +1,11 @@
 import { describe, expect, spyOn, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { provePassword } from '#src/sign-in/password.ts'
+import { proveByName, provePassword } from '#src/sign-in/password.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
+import { until } from '#test/support/until.ts'
 
 const app = await startApp()
 await addClient(app, 'web')
@@ -167,6 +168,42 @@ describe('O-35 an account', () => {
     failed.resolve()
     expect((await late).refusal).toMatchObject({ code: 'throttled', status: 429 })
     expect(await app.events()).toEqual([])
+  })
+
+  test('an attempt counts the one that fails while it reads the count', async () => {
+    const { username } = await newUser()
+    const guess = guessOf(username, newAddress())
+    const { context } = app
+    const { store } = context
+    const prove = (of: typeof context, checked: () => Promise<void>) =>
+      proveByName(of, guess, { work: 'hash', check: () => checked().then(() => 'wrong_password') })
+    let begun = 0
+    const others = Array.from({ length: CONCURRENT }, () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const proof = prove(context, () => {
+        begun++
+        return promise
+      })
+      return { proof, resolve }
+    })
+    await until(() => begun === CONCURRENT)
+    const end = async (i: number) => {
+      others[i]?.resolve()
+      expect((await others[i]?.proof)?.refusal).toMatchObject({ code: 'invalid_credentials' })
+    }
+    // The first read ends before any failure and is returned after one. The second read ends before another
+    // failure and is returned after it.
+    let reads = 0
+    const slow = Object.assign(Object.create(store), {
+      read: async <T>(run: Parameters<typeof store.read<T>>[0]) => {
+        const found = await store.read(run)
+        if (reads < 2) await end(reads++)
+        return found
+      },
+    })
+    const { refusal } = await prove({ ...context, store: slow }, async () => {})
+    expect(refusal).toMatchObject({ code: 'throttled' })
+    for (let i = 2; i < CONCURRENT; i++) await end(i)
   })
 
   test('both names together get no more attempts checked than one', async () => {
