@@ -1,8 +1,8 @@
 import type { Context } from '#src/context.ts'
 import { mount } from '#src/http/routes.ts'
+import { loadOnce } from '#src/lib/load-once.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { openApiDocument } from './openapi.ts'
-import type { ReferencePage } from './reference.ts'
 import { adminRoutes } from './routes.ts'
 
 /**
@@ -13,18 +13,15 @@ export const documentRoutes = (context: Context) => {
   let document: string | undefined
   const describeApi = () =>
     (document ??= JSON.stringify(openApiDocument(adminRoutes(context), context.config.url, VERSION)))
-  let reference: Promise<ReferencePage> | undefined
+  const reference = loadOnce(async () => {
+    const { referencePage } = await import('./reference.ts')
+    return referencePage(JSON.parse(describeApi()))
+  })
   return mount({
     'GET /api/v1/openapi.json': () =>
       new Response(describeApi(), { headers: { 'content-type': 'application/json; charset=utf-8' } }),
     'GET /api/v1/docs': async () => {
-      reference ??= import('./reference.ts').then(({ referencePage }) =>
-        referencePage(JSON.parse(describeApi())),
-      )
-      reference.catch(() => {
-        reference = undefined
-      })
-      const { html, policy } = await reference
+      const { html, policy } = await reference()
       return new Response(html, {
         headers: {
           'content-type': 'text/html; charset=utf-8',

@@ -1,6 +1,7 @@
 import { createPrivateKey, hash } from 'node:crypto'
 import type { Core, SamlKey } from '#src/context.ts'
 import { DAY } from '#src/lib/duration.ts'
+import { loadOnce } from '#src/lib/load-once.ts'
 import { findSamlKey, insertSamlKey, type StoredKey } from './store.ts'
 
 const LABEL = 'saml_key'
@@ -11,18 +12,7 @@ const LABEL = 'saml_key'
 const CERTIFICATE_LIFETIME = 20 * 365 * DAY
 
 /** Returns the function that loads the key once; a load that failed is tried again. */
-export const openSamlKey = (core: Core): (() => Promise<SamlKey>) => {
-  let known: Promise<SamlKey> | undefined
-  return () => {
-    if (known) return known
-    const key = loadKey(core)
-    known = key
-    key.catch(() => {
-      known = undefined
-    })
-    return key
-  }
-}
+export const openSamlKey = (core: Core): (() => Promise<SamlKey>) => loadOnce(() => loadKey(core))
 
 const loadKey = async (context: Core): Promise<SamlKey> => {
   const { store, clock } = context
