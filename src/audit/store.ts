@@ -1,6 +1,7 @@
-import { and, asc, desc, eq, gt, inArray, lt, notExists, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, lt, notExists, or } from 'drizzle-orm'
 import { DAY } from '#src/lib/duration.ts'
 import { holdCursors } from '#src/storage/remains.ts'
+import { placeholderRow } from '#src/storage/statements.ts'
 import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -10,31 +11,14 @@ export type EventRow = Tables['events']['$inferSelect']
 /** Number of events that one statement inserts at most: those of a login. */
 const MAX_TOGETHER = 3
 
-const COLUMNS = [
-  'id',
-  'type',
-  'actor_id',
-  'actor_email',
-  'target_id',
-  'target_type',
-  'organization_id',
-  'ip_address',
-  'user_agent',
-  'timestamp',
-  'metadata',
-  'subject_id',
-  'mac',
-] as const
+type NewEventRow = Omit<EventRow, 'id' | 'type' | 'seq'> & { id: string; type: string }
 
-type NewEventRow = Readonly<Record<(typeof COLUMNS)[number], unknown>>
-
-const placeholderOf = (column: string, row: number): string => (row === 0 ? column : `${column}_${row}`)
+const suffixOf = (row: number): string => (row === 0 ? '' : `_${row}`)
 
 const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
   preparedForStart(`insert ${last + 1} events`, (q, { events }) => {
-    const rowOf = (row: number) =>
-      Object.fromEntries(COLUMNS.map(column => [column, sql.placeholder(placeholderOf(column, row))]))
-    return q.insert(events).values(Array.from({ length: last + 1 }, (_, row) => rowOf(row)) as never)
+    const rows = Array.from({ length: last + 1 }, (_, row) => placeholderRow(events, 'seq', suffixOf(row)))
+    return q.insert(events).values(rows)
   }),
 )
 
@@ -45,7 +29,7 @@ export const insertEvents = async (tx: Transaction, rows: readonly NewEventRow[]
     if (!first) return
     const values: Record<string, unknown> = others.length > 0 ? { ...first } : first
     others.forEach((row, i) => {
-      for (const column of COLUMNS) values[placeholderOf(column, i + 1)] = row[column]
+      for (const [column, value] of Object.entries(row)) values[column + suffixOf(i + 1)] = value
     })
     await inserts[others.length]?.(tx, values)
   }

@@ -1,4 +1,14 @@
-import { Column, getTableName, is, Param, Placeholder, SQL } from 'drizzle-orm'
+import {
+  Column,
+  getTableColumns,
+  getTableName,
+  is,
+  Param,
+  Placeholder,
+  SQL,
+  sql,
+  type Table,
+} from 'drizzle-orm'
 
 // Binds values and reads rows of statements made with drizzle's builder, for both engines.
 // test/storage/drizzle-contract.test.ts verifies the undocumented members of drizzle used in this folder.
@@ -26,6 +36,17 @@ export const parameterOf = (param: unknown): Parameter => {
   const encodes = is(param, Param) && param.encoder.mapToDriverValue !== Column.prototype.mapToDriverValue
   return encodes ? { name, encode: value => param.encoder.mapToDriverValue(value) } : { name }
 }
+
+/**
+ * Returns a row for a prepared insert: a placeholder for each column except `generated`, which the database
+ * fills in. The placeholders have the names of the columns, followed by `suffix`.
+ */
+export const placeholderRow = (table: Table, generated: string, suffix = '') =>
+  Object.fromEntries(
+    Object.keys(getTableColumns(table))
+      .filter(name => name !== generated)
+      .map(name => [name, sql.placeholder(name + suffix)]),
+  ) as never
 
 /** Returns a function from the values of placeholders to the parameters of the statement, in order. */
 export const binder = (parameters: Parameter[]): ((values?: Values) => unknown[]) => {

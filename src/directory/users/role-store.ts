@@ -1,5 +1,6 @@
-import { eq, getTableColumns, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { RoleId, UserId } from '#src/lib/ids.ts'
+import { placeholderRow } from '#src/storage/statements.ts'
 import { prepared, type Transaction } from '#src/storage/store.ts'
 
 const { placeholder } = sql
@@ -23,11 +24,9 @@ const selectAssignment = prepared((q, { roles, users }) =>
     .where(eq(users.id, placeholder('user_id'))),
 )
 
-const insertAssignment = prepared((q, { user_roles }) => {
-  const { number: _, ...columns } = getTableColumns(user_roles)
-  const row = Object.fromEntries(Object.keys(columns).map(name => [name, placeholder(name)]))
-  return q.insert(user_roles).values(row as never)
-})
+const insertAssignment = prepared((q, { user_roles }) =>
+  q.insert(user_roles).values(placeholderRow(user_roles, 'number')),
+)
 
 /** Assigns roles to a user; user_roles repeats the columns that lists sort and filter by. */
 export const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {

@@ -1,9 +1,10 @@
-import { and, eq, getTableColumns, inArray, isNotNull, or, type Placeholder, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, or, type Placeholder, sql } from 'drizzle-orm'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { searchText } from '#src/storage/search.ts'
+import { placeholderRow } from '#src/storage/statements.ts'
 import { prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { addRoles } from './role-store.ts'
@@ -160,11 +161,7 @@ const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
   search_text: searchText(user),
 })
 
-const insertRow = prepared((q, { users }) => {
-  const { seq: _, ...columns } = getTableColumns(users)
-  const row = Object.fromEntries(Object.keys(columns).map(name => [name, placeholder(name)]))
-  return q.insert(users).values(row as never)
-})
+const insertRow = prepared((q, { users }) => q.insert(users).values(placeholderRow(users, 'seq')))
 
 /**
  * Stores a new user with roles. Rejects with a unique violation when user name or e-mail address are taken in
