@@ -134,7 +134,7 @@ test('the executable contains no part for tests only: each export is used in src
       .filter(name => !/^(resource-server|testing)\//.test(file) && !isUsedElsewhere(file, name))
       .map(name => `${file} ${name}`),
   )
-  // Parts that only their own file, its tests and scripts of .ci use.
+  // Exports that only their own file, tests and scripts of .ci use.
   expect(unused).toEqual([
     'dev/fake-openid.ts fakeOpenId',
     'dev/mint-schema.ts badTokenNames',
@@ -151,8 +151,8 @@ test('the executable contains no part for tests only: each export is used in src
 })
 
 test('an exported name means one thing: no two files export it', () => {
-  // Each resource of the admin API has a schema and rules under the same names, and so does each adapter of
-  // the SDK.
+  // Names that several files export on purpose: the schema and rules of each resource of the admin API, the
+  // functions of each adapter of the SDK, and the start of both entries of the testing package.
   const oneOfAKind =
     /^(?:writable|judgeNew|judgeChange|gatehouse|auth|logout|protect|getClaims|startGatehouse)$/
   // The testing package imports no other room, so it declares the server's types again.
@@ -221,7 +221,7 @@ const codeOf = (text: string): string => text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s
 test('SQL lives in storage/ and in files called store.ts', () => {
   const allowed = (file: string) => file.startsWith('storage/') || file.endsWith('store.ts')
   expect(breaches((file, imported) => /^drizzle-orm/.test(imported) && !allowed(file))).toEqual([])
-  // A query begins at the transaction and needs one of its tables; neither takes an import.
+  // A query needs only a transaction and its `tables`, so a file can contain one without an import.
   const query = /\.(?:select|selectDistinct|insert|\$count)\(|\btables\b(?!\.ts)/
   const asking = [...source].filter(([file, text]) => !allowed(file) && query.test(codeOf(text)))
   expect(asking.map(([file]) => file)).toEqual([])
@@ -293,10 +293,10 @@ test('only config.ts and the command line read the environment', () => {
 
 /** Files that keep state outside of the parts that `openCore` and `createApp` make. */
 const stateful = [
-  // By request: Elysia and its adapters pass on only the request.
+  // State of a request: Elysia and its adapters pass on only the request.
   'http/call.ts',
   'resource-server/elysia.ts',
-  // By connection and by app.
+  // State of a connection, and of an app.
   'storage/store.ts',
   'resource-server/fastify.ts',
   // The process has one order of ids, one pool of threads and one set of file locks.
@@ -304,12 +304,12 @@ const stateful = [
   'directory/users/hash-threads.ts',
   'tokens/signing-thread.ts',
   'storage/sqlite/lock.ts',
-  // A part of the runtime that the first call loads.
+  // The first call loads a part of the runtime.
   'lib/ip.ts',
   // Each thread has its own modules.
   'tokens/signing-worker.ts',
   'storage/sqlite/checkpoint-worker.ts',
-  // Results of pure functions of embedded files and colours.
+  // Stored results of pure functions of embedded files and colours.
   'directory/users/common-passwords.ts',
   'pages/accent.ts',
   'pages/assets.ts',
@@ -326,7 +326,7 @@ test('the time is read from the clock of the context', () => {
   const readers = [...source]
     .filter(([, text]) => /Date\.now\(|new Date\(\)/.test(text))
     .map(([file]) => file)
-  // Lines of the log have the real time, also when the clock of development is moved.
+  // Log lines have the real time, even when the clock of development mode is moved.
   expect(readers.filter(file => !/^(cli\/|resource-server\/|testing\/|dev\/)/.test(file))).toEqual([
     'lib/log.ts',
   ])

@@ -69,8 +69,8 @@ const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
  */
 const TIMEOUT = '30000'
 /**
- * Two files run at once, each in a process that keeps its modules, because many tests wait for a browser, a
- * server or a disk.
+ * Two files run at once, because many tests wait for a browser, a server or a disk. Each of the two processes
+ * keeps its modules between files.
  */
 const PARALLEL = ['--parallel=2', '--no-isolate']
 const reportFolder = mkdtempSync(join(tmpdir(), 'gatehouse-reports-'))

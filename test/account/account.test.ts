@@ -31,7 +31,7 @@ const signedIn = async () => {
   return { user, browser, page: await browser.get('/account') }
 }
 
-/** A session at the client, as a code exchange makes it. */
+/** Starts a session at the client, as a code exchange does. */
 const startSession = async (browser: ReturnType<typeof openBrowser>) => {
   const { code = '' } = answerOf(await browser.get(authorizeUrl('web')))
   const { login_id, user_id } = await codeRow(app, code)

@@ -10,7 +10,7 @@ await addOrganization(app, 'acme', { settings: { self_deletion: true } })
 const CONFIRM = 'Confirm it’s you'
 let users = 0
 
-/** A user of the account pages whose login is six minutes old, with the page that is open. */
+/** Signs a new user in, opens an account page and waits six minutes. */
 const late = async (path: string) => {
   const organization = (await app.admin('GET', '/organizations/acme')).body
   const user = await addUser(app, `late${++users}`, { organization_id: organization.id })

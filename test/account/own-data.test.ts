@@ -233,7 +233,7 @@ describe('download', () => {
     expect(data.events.map(({ type }: Json) => type)).toContain('user.mfa_enabled')
     const own = data.events.filter(({ type }: Json) => type === 'user.mfa_enabled')
     expect(own).toMatchObject([{ ip_address: '192.0.2.10', user_agent: expect.any(String) }])
-    // Events of other objects that concern this user are listed as well, and those of other users are not.
+    // A change of a group is listed when it concerns this user, and left out when it concerns another user.
     const joined = data.events.filter(({ type }: Json) => type === 'group.updated')
     expect(joined).toMatchObject([{ metadata: { name: 'Sales', member_added: user.id } }])
     // An event that an administrator caused omits the administrator's id, address and user agent.

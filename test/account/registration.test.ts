@@ -257,7 +257,8 @@ describe('approval', () => {
     expect((await app.admin('DELETE', `/users/${first.id}`)).status).toBe(204)
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: true })).status).toBe(200)
     expect(await waiting()).toEqual([])
-    // Disabled later, the user does not look like a new registration, which an approval would let in again.
+    // A user who is disabled later must not look like a new registration: an approval would let them in
+    // again.
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: false })).status).toBe(200)
     expect(await waiting()).toEqual([])
     for (const { id } of [first, second])

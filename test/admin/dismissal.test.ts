@@ -14,8 +14,8 @@ let app: TestApp
 type Interruption = () => Promise<unknown>
 const interruptions = new AsyncLocalStorage<Interruption[]>()
 /**
- * Runs `interruption` once, before the first write of `request`: that write waits for it, as it may for
- * others in the queue. Writes by jobs of the server do not trigger it.
+ * Runs `interruption` once, right before the first write of `request`, as if it came first in the queue of
+ * writes. Writes by jobs of the server do not start the interruption.
  */
 const interrupted = <T>(interruption: Interruption, request: () => Promise<T>): Promise<T> =>
   interruptions.run([interruption], request)
@@ -42,7 +42,7 @@ const dump = () =>
 
 test('H-11 every route that writes checks its caller again inside the write', async () => {
   const tenant = await addTenant(app)
-  // Looks are sealed without a write.
+  // `previewLooks` is a POST that writes nothing.
   const writing = app.routes.filter(({ id, method }) => method !== 'GET' && id !== 'previewLooks')
   expect(writing.length).toBeGreaterThan(30)
   for (const route of writing) {
@@ -96,7 +96,7 @@ test.each(dismissals)(
     let dismissed = 0
     const body = new ReadableStream(
       {
-        // The server asks for the body once the caller is known.
+        // The server reads the body only after it has checked the caller.
         pull: async controller => {
           dismissed = (await dismiss(user, access_token)).status
           await app.events()

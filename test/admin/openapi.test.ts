@@ -42,7 +42,7 @@ const at = (item: Json): Json =>
     : item
 for (const { operation } of operations) operation.parameters = (operation.parameters ?? []).map(at)
 
-/** zod resolves references to `$defs` alone. */
+/** zod resolves only references to `$defs`. */
 const $defs = JSON.parse(
   JSON.stringify(document.components.schemas).replaceAll('#/components/schemas/', '#/$defs/'),
 )

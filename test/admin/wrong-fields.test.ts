@@ -170,7 +170,7 @@ const cases: Record<string, Case> = {
   },
 }
 
-/** The schema alone judges all fields. */
+/** Routes whose fields are judged by the schema alone. */
 const WITHOUT_REVIEW = [
   'PUT /settings',
   'POST /webhooks/:webhook_id/deliveries',

@@ -49,7 +49,7 @@ const below = [
   ),
   ...['metadata', 'sso', 'nowhere'].map(name => `/dev/saml/${name}`),
 ]
-/** Requests without credentials, and with those of a browser or a program, well-formed or malformed. */
+/** Requests without credentials, and requests with the headers of a browser or a program, some malformed. */
 const kinds = (method: string): RequestInit[] => {
   const origin = 'http://127.0.0.1:4711'
   const preflight = { origin, 'access-control-request-method': 'POST' }

@@ -132,7 +132,7 @@ describe('CMD-05 a document that cannot be used ends in a page', () => {
 })
 
 describe('CMD-06 a document is kept in memory', () => {
-  /** Minutes after which the document is asked for again, after an answer with these headers. */
+  /** Checks that a document with these headers is kept for `minutes` and then requested again. */
   const keptFor = async (headers: Record<string, string>, minutes: number) => {
     app.context.documents.clear()
     asked.length = 0

@@ -47,8 +47,8 @@ export const documentWorld = async () => {
   afterAll(() => publisher.stop(true))
 
   /**
-   * Hosts below .example, and URLs with an answer, are the publisher; all others are called as in production,
-   * without the Internet.
+   * The publisher answers for hosts below .example and for published URLs. Other calls run as in production,
+   * but without the Internet.
    */
   const allowed = { outbound_allow: ['*=127.0.0.1:*'] }
   const call = outboundFetch(allowed)

@@ -13,7 +13,7 @@ await addClient(app, 'web')
 let made = 0
 let machines = 0
 const newUser = (more: Json = {}) => addUser(app, `person${++made}`, { email_verified: true, ...more })
-/** A browser with an address of its own: requests from one are counted. */
+/** A browser with an address of its own, because requests are counted by address. */
 const newBrowser = () => openBrowser(app, { ip: `198.51.100.${++machines}` })
 
 const allow = async (settings: Json, slug = 'default') =>
@@ -104,7 +104,8 @@ describe('MCD-01 a code by mail', () => {
     const elsewhere = await thief.get(link)
     expect([elsewhere.status, elsewhere.heading]).toEqual([400, 'Use the browser that asked for the code'])
     expect((await enter(thief, page, code)).status).toBe(403)
-    // The thief asks too, which ends the code of the owner, and does not get the new one.
+    // A request by the thief ends the owner's code. The new code is mailed to the owner and is refused in the
+    // owner's browser.
     const own = await ask(thief, user.username)
     if (own.code !== code) expect((await enter(thief, own.page, code)).status).toBe(401)
     expect((await enter(owner, page, own.code)).status).toBe(401)
@@ -352,7 +353,7 @@ describe('guesses', () => {
       browser.cookies.delete('gatehouse_login_8080')
     }
     for (let count = 0; count < 12; count++) await ask(newBrowser(), user.username)
-    // A browser that another user of the organization knows is a stranger's.
+    // A browser in which another user of the organization has signed in counts as a stranger's.
     for (const browser of [newBrowser(), foreign])
       expect((await ask(browser, user.username)).letter).toBeUndefined()
     const { page, code } = await ask(own, user.username)

@@ -48,7 +48,7 @@ describe('a login adds no factor without fresh authentication', () => {
     const asked = await steal(owner).get(authorizeUrl('web', { acr_values }))
     expect(asked.heading).toBe('Sign in')
     expect(await factorsOf(user)).toEqual([])
-    // The owner enrols the factor without a break.
+    // The owner signs in and enrols the factor in one browser.
     const choice = await signIn(owner, await owner.get(authorizeUrl('web', { acr_values })), user.username)
     const { page } = await enrolPasskey(owner, choice)
     expect(answerOf(await owner.submit(page, {}, '/oauth/enrol')).code).toBeString()

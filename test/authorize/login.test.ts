@@ -62,7 +62,7 @@ test('AUT-15 a login stores user, browser and time; the code waits for the clien
   })
   const { body } = await app.admin('GET', `/users/${ada.id}`)
   expect(body.last_login).toBe(new Date(app.clock.now()).toISOString())
-  // The exchange of the code records the login.
+  // The event of the login is recorded later, when the code is exchanged.
   expect(await app.events()).toEqual([])
 })
 

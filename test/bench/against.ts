@@ -28,7 +28,7 @@ const ratioOf = ({ ours, theirs }: Compared): number =>
   median(ours.map((cost, round) => cost / (theirs[round] ?? Number.NaN)))
 
 interface Comparison {
-  /** Starts a server of this build, and the other one: another build, or the bare stack. */
+  /** Starts a server of this build (`ours`), and one of another build or of the bare stack (`theirs`). */
   start: Record<keyof Compared, () => Promise<Target>>
   operations: Operation[]
   connections: number
@@ -40,8 +40,8 @@ interface Comparison {
 }
 
 /**
- * Prints the CPU time of each operation by this build as a ratio to that of another server, the median of
- * three rounds; the time of database processes has rows of its own. Each round restarts both servers and
+ * Prints for each operation the CPU time of this build divided by that of the other server, as the median of
+ * three rounds. The time of database processes has rows of its own. Each round restarts both servers and
  * alternates between them in short slices, so that a change in the machine's speed affects both.
  *
  * @returns the names of the rows whose ratio exceeds `tolerance`

@@ -46,7 +46,7 @@ export const paths = [
   ),
   '/users?search=zoe&enabled=false',
   '/users?search=example&role=admin',
-  // `small1` matches some clients, and no client or role matches `qqqqq`, so each row is read.
+  // `small1` matches some clients. `qqqqq` matches no client or role, so the search reads each row.
   ...['shop', 'small1', 'qqqqq'].map(term => `/clients?search=${term}`),
   `/clients?organization_id=${HUGE}&search=shop`,
   ...['user', 'auditor', 'qqqqq'].map(term => `/roles?search=${term}`),

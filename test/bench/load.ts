@@ -27,8 +27,8 @@ export interface Processes {
 }
 
 /**
- * Runs `steps`, one per connection, each again and again. CPU time per operation is the median of the slices,
- * so that a neighbour's burst on a shared machine does not decide.
+ * Repeats each of `steps`, which have one connection each. CPU time per operation is the median of the
+ * slices, so that a neighbour's burst on a shared machine does not decide.
  */
 export const measure = async (
   { server, database }: Processes,

@@ -19,8 +19,8 @@ export interface Operation {
   /** Limit of the CPU time per operation in µs, at 8 connections. */
   limit?: number
   /**
-   * Connection counts that replace the default, for an operation that hashes passwords: these queue, and the
-   * queue is bounded.
+   * Connection counts in place of the default, for operations that hash passwords: the queue of hashes is
+   * bounded.
    */
   connections?: number[]
   /** True for an operation that is also measured on two copies. */

@@ -5,8 +5,8 @@ import { freePort, freshDirectory, type ServerProcess, start } from './server-pr
 import { authorizePath, type BenchClient, logIn, REDIRECT_URI, type Target } from './target.ts'
 
 /**
- * This Node.js has node:sqlite, which a distribution's may lack. npm installs it apart from the project's
- * packages.
+ * This version of Node.js has node:sqlite, which the version of a Linux distribution possibly lacks. npm
+ * installs it apart from the project's packages.
  */
 const NODE = 'node@24.21.0'
 export const PEER = 'oidc-provider'

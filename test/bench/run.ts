@@ -185,7 +185,7 @@ const printRest = async (ours: Target): Promise<void> => {
 
 // Exiting through the handlers stops the processes that this run started, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
-/** Measures servers of this build and other ones by turns. Returns the rows above the tolerance. */
+/** Measures a server of this build and another server by turns. Returns the rows above the tolerance. */
 const byTurns = (
   start: { ours(): Promise<Target>; theirs(): Promise<Target> },
   measured: Operation[],

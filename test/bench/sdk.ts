@@ -15,7 +15,7 @@ export type SdkResult = {
 const ROUNDS = 41
 const CALLS = 500
 
-/** Alternates rounds of both, so that a disturbance of the machine affects both. */
+/** Alternates rounds of jose and the SDK, so that a disturbance of the machine affects both. */
 export async function benchSdk(): Promise<SdkResult[]> {
   const results: SdkResult[] = []
   for (const alg of ['ES256', 'RS256'] as const) {

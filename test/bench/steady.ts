@@ -9,13 +9,20 @@ import { freshDirectory } from './server-process.ts'
 import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
-/** Largest allowed ratio of the p99 of writes beside a job to that without it; ms of one hold. */
+/** Largest allowed p99 of writes beside a job, divided by their p99 without a job. */
 const LIMIT = 3
+/** Longest allowed hold of the event loop, in ms. */
 const HOLD_LIMIT = 50
-/** Connections that write, and the pause of each between two writes in ms: a third of what a core can do. */
+/**
+ * Number of connections that write, and the pause of each between two writes in ms. Together they need a
+ * third of what a core can do.
+ */
 const WRITERS = 8
 const PAUSE = 20
-/** ms between two requests for the key set: it needs no disk, so its longest answer bounds each hold. */
+/**
+ * ms between two requests for the key set. They need no disk, so the longest response time bounds the longest
+ * hold of the event loop.
+ */
 const PROBE = 5
 const ROTATIONS = 10
 const BROWSERS = 16
@@ -25,7 +32,10 @@ export interface SteadySizes {
   /** Users and events of the database, which the backup copies. */
   users: number
   events: number
-  /** Expired codes. A tenth as many sessions ran out, and as many are of a deleted organization. */
+  /**
+   * Number of expired codes. There are a tenth as many expired sessions, and a tenth as many sessions of a
+   * deleted organization.
+   */
   expired: number
   /** Users of the seed file. */
   applied: number

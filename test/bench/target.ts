@@ -33,8 +33,9 @@ export interface Target {
   introspector: BenchClient
   /** Cookies of a browser that is signed in. */
   cookie: string
-  /** A token for the admin API, and whether a login proves a password; only Gatehouse has them. */
+  /** A token for Gatehouse's admin API. */
   admin_token?: string
+  /** True if a login proves a password. */
   proves_passwords?: boolean
   /** The identity provider that the server trusts. */
   saml?: IdentityProvider
@@ -79,7 +80,7 @@ const attribute = (tag: string, name: string): string | undefined =>
     .replaceAll('&amp;', '&')
 
 /**
- * Fills in the first form of a page that posts and is not for another account, as the user of the benchmark.
+ * Fills in, for the user of the benchmark, the first form that posts. Forms for another account are skipped.
  */
 export const fillForm = (html: string): Form => {
   const forms = html.match(/<form[^>]*method="post"[\s\S]*?<\/form>/gi) ?? []

@@ -1,4 +1,4 @@
-/** Tests in a browser the pages with page.js, and without it. */
+/** Tests the pages in a browser, with and without page.js. */
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'

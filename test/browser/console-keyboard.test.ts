@@ -11,7 +11,7 @@ import { grantTokens } from '#test/support/tokens.ts'
 const shown = inConsole()
 const { heading, stored } = shown
 
-/** Opens the console and loads nothing again afterwards. */
+/** Opens the console at its overview, from which a test goes on by keys alone. */
 const enter = async () => {
   await enterConsole(shown.page, shown.served.url)
   await heading('Overview')
@@ -45,7 +45,8 @@ testInChromium(
     const { page } = await enter()
     await page.keyboard.press('/')
     await page.getByRole('combobox', { name: 'Search or go to' }).waitFor()
-    // In one task, so that the close event comes after the key; it has come by the second frame.
+    // The dialog closes and the key is pressed in one task, so the close event comes after the key: by the
+    // second frame.
     await page.evaluate(() => {
       document.querySelector('dialog')?.close()
       document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }))

@@ -67,7 +67,7 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
 const limitsOf = (): Record<string, Record<string, Limit>> =>
   JSON.parse(Bun.spawnSync([process.execPath, 'src/console/field-limits.ts']).stdout.toString())
 
-/** Returns a text that a limit refuses, for a list with one text too many. */
+/** Returns a text that the limit refuses; for a list, a text with one item too many. */
 const tooMuch = ({ maxLength, maxItems }: Limit): string => {
   if (maxItems !== undefined) return Array.from({ length: maxItems + 1 }, (_, n) => `x${n}`).join(' ')
   return maxLength === undefined ? '!' : 'x'.repeat(Math.min(maxLength, 100_000) + 1)

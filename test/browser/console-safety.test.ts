@@ -54,7 +54,7 @@ testInChromium(
     await heading('Grace Example')
     const name = page.getByLabel('First name')
     await name.fill('Kept')
-    // A list that is still being read would ask for the login before the key reaches the form.
+    // Waits for the lists: a refused request for a list would ask for a login before Enter reaches the form.
     await page.waitForLoadState('networkidle')
     await served.app.admin('DELETE', `/users/${ada}/sessions`)
     await name.press('Enter')

@@ -9,7 +9,7 @@ import { addUser } from '#test/support/people.ts'
 
 const at = inConsole({}, { reducedMotion: 'reduce' })
 
-/** Fills the instance. Returns the screens that read something, the first of all last. */
+/** Fills the instance. Returns the paths of the screens that read data, with the overview last. */
 const reading = async (): Promise<string[]> => {
   const [first = '', ...paths] = await fillConsole(at.served.app)
   return [...paths.filter(path => !/^\/(users\/new|clients\/new|guide.*)$/.test(path)), first]

@@ -95,7 +95,7 @@ testInChromium(
 
     await open('Audit log')
     await page.getByLabel('Event').selectOption('client.created')
-    // The list without the filter has the row too, until the filter takes effect.
+    // Waits until the filter has taken effect, because the list without the filter has the row too.
     await page.waitForURL(/type=client\.created/)
     await page.getByRole('button', { name: /Application registered.*Pet clinic/ }).click()
     await page.getByText('gatehouse-console').or(page.getByText('pet-clinic')).first().waitFor()

@@ -105,7 +105,7 @@ for (const [look, options] of LOOKS) {
       await page.goto(`${served.url}/account/security`)
       await arrives(page, 'Security')
       await page.getByRole('button', { name: 'Forget' }).click()
-      // The login was spared the second factor, and no longer is.
+      // The login was spared the second factor, but needs it now.
       await heading(page, 'Two-step verification')
       served.clock.skip(30 * SECOND)
       await page.getByLabel('Six-digit code').fill(codeOf(served.app, key))

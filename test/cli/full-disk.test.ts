@@ -29,8 +29,8 @@ const withDisk = async (size: string, use: (dir: string) => Promise<void>): Prom
 }
 const line = (start: string) => expect.stringMatching(new RegExp(`^gatehouse: ${start}[/:][^\n]+\n$`))
 /**
- * Creates an instance by a server that is stopped cleanly as soon as it is ready: SQLite's log would be spare
- * space on the full disk.
+ * Creates an instance by a server that stops cleanly. A leftover log of SQLite would be spare space on the
+ * full disk.
  */
 const instanceOn = async (dir: string): Promise<void> => {
   expect(await stop(await serveExecutable({}, dir))).toBe(0)

@@ -14,7 +14,7 @@ const junk = join(folder, 'junk')
 writeFileSync(junk, 'junk: [')
 const wrongSeed = join(folder, 'wrong.yaml')
 writeFileSync(wrongSeed, 'users: [{ username: x }]')
-/** The command finds its mistakes only in an instance. */
+/** `apply` finds the unknown role of this seed only in an instance. */
 const ghostSeed = join(folder, 'ghost.yaml')
 writeFileSync(ghostSeed, 'users: [{ username: ada, email: ada@example.com, roles: [ghost] }]')
 
@@ -68,7 +68,8 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['client', 'create', 'app', '--kind', 'web'], /--redirect: missing/],
   [[...web, 'app.example.com/cb'], /the scheme is missing: https:\/\/app\.example\.com\/cb$/m],
   [[...web, 'localhost:3000/cb'], /the scheme is missing: http:\/\/localhost:3000\/cb$/m],
-  // One error for one mistake, although the post-logout URI is derived from the wrong URI too.
+  // One error for one mistake: the post-logout URI, which is derived from the wrong URI, causes no second
+  // error.
   [[...web, 'http://app.example.com/cb'], /^gatehouse: --redirect: A redirect URI must use https[^:]*\.\n$/],
   [
     [...web, 'x:/y', '--colour', 'red'],

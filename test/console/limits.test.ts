@@ -7,7 +7,7 @@ import { addClient } from '#test/support/people.ts'
 
 let app: TestApp
 let limits: Record<string, Record<string, Limit>>
-/** An object of each kind, by the path with `*`. */
+/** The path of one object of each kind, by its path with `*` for the id. */
 const objects: Record<string, string> = { '/settings': '/settings' }
 
 beforeEach(async () => {
@@ -22,8 +22,8 @@ beforeEach(async () => {
 })
 
 /**
- * Returns a body with the value at a place, in which `*` is the first object of a list or the text in
- * English, and `0` the first text of a list.
+ * Returns a body that has the value at a place, such as `uris.0`. In a place, `*` means the first object of a
+ * list or, at the end, the text in English; `0` means the first text of a list.
  */
 const bodyWith = (place: string, value: unknown): unknown => {
   const [first = '', ...rest] = place.split('.')

@@ -9,7 +9,7 @@ import { askRaw } from '#test/support/socket.ts'
 
 const server = await start()
 afterAll(() => server.stop())
-// The key set waits for the RSA key, which is made in the background; GET /dev/keys lists what there is.
+// Waits for the RSA key, which is made in the background: GET /dev/keys lists only the keys that exist.
 await fetch(`${server.url}/.well-known/jwks.json`)
 
 const bearer = { authorization: `Bearer ${server.control_token}` }

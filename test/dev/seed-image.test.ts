@@ -42,7 +42,7 @@ test('the prepared rows are those that the default seed writes', async () => {
 })
 
 test('a server that begins with the prepared database has the contents of one that applies the seed', async () => {
-  // A copy of the seed is applied by the services of the admin API.
+  // A copy is not recognized as the default seed, so the services of the admin API apply it.
   const applied = await startedWith({ seed: { ...defaultSeed } }, contentOf)
   const prepared = await startedWith({}, contentOf)
   expect(withoutFresh(prepared)).toEqual(withoutFresh(applied))

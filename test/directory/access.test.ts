@@ -90,22 +90,23 @@ describe('refusals follow the documented order', () => {
     const role = await create(app, '/roles', { name: 'strong', permissions: ['events:read'] })
     const ask = async (method: string, path: string, body: Json) =>
       (await app.admin(method, path, body, token)).status
-    // 403 of the permission before anything about the body or the target
+    // The 403 for a missing permission comes before any check of the body or the target.
     expect(await ask('POST', '/clients', '{"broken')).toBe(403)
     expect(await ask('DELETE', '/roles/nowhere', undefined)).toBe(403)
-    // 400 before 422, 422 of the schema before 404
+    // 400 comes before 422, and the 422 of the schema comes before 404.
     expect(await ask('PUT', '/roles/nowhere', '{"broken')).toBe(400)
     expect(await ask('PUT', '/roles/nowhere', { colour: 'red' })).toBe(422)
-    // 404 before the 403 of what is granted
+    // 404 comes before the 403 for a permission that the caller cannot grant.
     expect(await ask('PUT', '/roles/nowhere', { permissions: ['events:read'] })).toBe(404)
-    // 403 of grant and target before 422 of references and read-only fields, and before 409
+    // The 403 for a grant or a target comes before the 422 for references and read-only fields, and before
+    // 409.
     const foreign = { name: 'x', organization_id: 'org_nowhere' }
     expect(await ask('POST', '/roles', { ...foreign, permissions: ['events:read'] })).toBe(403)
     expect(await ask('POST', '/roles', { ...foreign, permissions: [] })).toBe(422)
     expect(await ask('PUT', `/roles/${role.id}`, { name: 'other' })).toBe(403)
     expect(await ask('PUT', '/roles/role_admin', { name: 'other' })).toBe(403)
     expect(await ask('POST', '/roles', { name: 'taken', permissions: ['events:read'] })).toBe(403)
-    // 422 before 409
+    // 422 comes before 409.
     expect(await ask('PUT', '/roles/role_user', { name: 'other', description: 'x' })).toBe(422)
     expect(await ask('POST', '/roles', { name: 'taken', permissions: [] })).toBe(409)
   })

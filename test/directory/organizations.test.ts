@@ -93,7 +93,7 @@ test('H-15 a tenant cannot take the slug for which private hosts are configured'
     const { status, body } = await rename(slug, tenant)
     return [status, body.error_description]
   }
-  // Both get the same answer, so it does not reveal the settings.
+  // A reserved slug and a taken slug get the same answer, so the answer does not reveal the settings.
   const taken = [409, 'This slug is taken, or reserved by the operator.']
   expect([await refusedTo('reserved'), await refusedTo('taken')]).toEqual([taken, taken])
   expect((await app.admin('GET', `/organizations/${id}`)).body.slug).toBe('acme')

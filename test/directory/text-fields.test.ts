@@ -8,7 +8,7 @@ beforeEach(async () => {
 })
 
 /**
- * For each resource: a valid body, how to read the stored object, and each text field: its place and how to
+ * A resource: its path, the member that is its id, a valid body, and for each place of a text the fields that
  * set it.
  */
 interface Subject {

@@ -1,5 +1,6 @@
 /**
- * The same API on Express: `gatehouse exec -- bun express-api.ts`, or with the variables of a real server.
+ * The API of elysia-api.ts on Express: `gatehouse exec -- bun express-api.ts`, or with the variables of a
+ * real server.
  */
 import { fromEnv } from '@gatehouse/resource-server'
 import { auth, getClaims } from '@gatehouse/resource-server/express'

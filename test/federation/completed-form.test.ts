@@ -46,7 +46,7 @@ test('H-31 a form that led to a second one is used up by the second one’s logi
   const browser = fresh()
   const first = await goThrough(browser, upstream, entry, newcomer())
   const second = await browser.follow(await browser.submit(first, { ...answers(), email: user.email }))
-  // Until then the user can correct a mistyped address.
+  // Until the password is proven, the user can go back and correct a mistyped address.
   expect((await browser.get(first.url)).status).toBe(200)
   const consent = await browser.follow(await browser.submit(second, { password: PASSWORD }))
   expect(consent.url).toStartWith('/oauth/consent')

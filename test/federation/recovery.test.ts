@@ -56,7 +56,7 @@ const resetAfter = async (alias: string, claims: { email_verified?: string } = {
   const who = { ...somebody(), ...claims }
   await goThrough(fresh(), upstream, entry(alias), who)
   const [user] = await usersBy(who.email)
-  // As if chosen on the account page.
+  // Sets a password, as the user can on the account page.
   await app.admin('POST', `/users/${user?.id}/reset-password`, { password: PASSWORD, temporary: false })
   const owner = fresh()
   const login = await owner.get('/account')

@@ -85,8 +85,8 @@ export const atUpstream = async (
 }
 
 /**
- * Goes to the provider through `entry` and returns as a user; the result is the page or client where the
- * browser ends.
+ * Goes to the provider through `entry` and comes back as a user. Returns the page where the browser ends, or
+ * its redirect to the client.
  */
 export const goThrough = async (
   browser: Browser,

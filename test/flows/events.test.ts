@@ -66,8 +66,8 @@ const resources: [string, Json, Json, string][] = [
 
 const runs: (() => Promise<void>)[] = []
 /**
- * Declares a test. The last test of this file runs the bodies of all tests and needs their events; a body
- * that has run already is not run again.
+ * Declares a test whose body runs only once. The last test of this file needs the events of all bodies, so it
+ * runs those that have not run yet.
  */
 const operation = (title: string, body: () => Promise<void>) => {
   let running: Promise<void> | undefined

@@ -13,7 +13,7 @@ const root = join(import.meta.dir, '../..')
 const workflow: Json = parse(readFileSync(join(root, '.github/workflows/release.yml'), 'utf8'))
 const changelog = '# Changelog\n\n## [Unreleased]\n\n### Added\n\n- b\n\n## [1.0.0] - 2026-01-31\n\n- a\n'
 
-/** A copy of what a release changes, in a repository of its own. */
+/** Copies the files that a release changes into a new repository. */
 const copy = async (): Promise<string> => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   const changed = [

@@ -27,7 +27,6 @@ for (const [slug, { id: organization_id }] of Object.entries(organizations)) {
   await addUser(app, `user-${slug}`, { organization_id })
 }
 
-/** Returns the browser's device cookie; empty without one. */
 const DEVICE = cookieNames(app.context.config).device
 /** Returns the device cookie of a browser in which a user of the tenant has signed in. */
 const deviceOf = async (tenant: Tenant): Promise<string> => {
@@ -36,8 +35,8 @@ const deviceOf = async (tenant: Tenant): Promise<string> => {
   return browser.cookies.get(DEVICE) ?? ''
 }
 
-/** Opens the login page once for each address and tenant, and returns it with its browser. */
 const pages = new Map<string, Promise<{ browser: Browser; page: Page }>>()
+/** Opens the login page once for each address, tenant and device, and returns it with its browser. */
 const loginPage = (ip: string, tenant: Tenant, device?: string) => {
   const open = async () => {
     const browser = openBrowser(app, { ip })
@@ -172,7 +171,7 @@ const exhaust = (kind: ChargeKind, tenant: Tenant) => {
     }
 }
 
-/** Number of requests that one network's budget allows. */
+/** Uses up the network's budget for this kind of work. */
 const spend = (kind: ChargeKind, ip_address: string, tenant: Tenant) => {
   expect(() => {
     for (;;) charge(app.context, { ip_address, organization_id: organizations[tenant].id, kind })

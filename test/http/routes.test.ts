@@ -5,8 +5,7 @@ import { type Matched, mount } from '#src/http/routes.ts'
 test('a mounted handler gets the unread body and the decoded path parameters', async () => {
   const tell = async ({ request, params }: Matched) =>
     Response.json({ used: request.bodyUsed, params, body: await request.text() })
-  // Elysia reads the source of a handler, and parses the body for a handler that passes on its whole
-  // argument.
+  // Elysia reads the source of handlers. When a handler passes on its whole argument, Elysia parses the body.
   const routes = mount({ 'POST /things/:id': matched => tell(matched) })
   const handle = elysiaRouter(routes, () => Response.error())
   for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/plain']) {

@@ -1,4 +1,4 @@
-/** Walks all tables: a table that a capability adds is covered, or the test says that it is not. */
+/** Walks all tables, so that a new table is either covered or makes a test fail. */
 import { expect, test } from 'bun:test'
 import { type Column, getTableColumns } from 'drizzle-orm'
 import { setPicture } from '#src/directory/users/picture.ts'
@@ -73,7 +73,7 @@ const member = async (app: TestApp) => {
   return { user, organization_id, browser }
 }
 
-/** The same, with a row in each table that names people or organizations. */
+/** Adds a person of a tenant, and a row to each table that names people or organizations. */
 const everywhere = async (app: TestApp) => {
   const { user, organization_id } = await member(app)
   const group = await create(app, '/groups', { name: 'Staff', organization_id })
@@ -88,7 +88,7 @@ const everywhere = async (app: TestApp) => {
   return { user, organization_id }
 }
 
-/** The part of a download in which a table's rows stand. */
+/** By table: the part of a download that has the rows. */
 const downloaded: Record<string, string> = {
   consents: 'applications',
   external_accounts: 'external_accounts',
@@ -100,7 +100,7 @@ const downloaded: Record<string, string> = {
   terms_acceptances: 'terms',
   user_roles: 'user',
 }
-/** Why a table with people is no part of it. */
+/** By table: the reason why a download leaves out the rows, although they name people. */
 const leftOut: Record<string, string> = {
   devices: 'hashes of cookies',
   email_codes: 'a hash, for ten minutes',
@@ -127,7 +127,10 @@ test('PEO-38 each table with rows of people has its part in the download of own 
   expect(data.user).toMatchObject({ picture: expect.stringContaining('data:image/png'), roles: ['user'] })
 })
 
-/** Their rows wait for applications that hear of an ended session; they name no person but by id. */
+/**
+ * Tables whose rows outlive the user: applications still have to be told that a session has ended. A person
+ * is named by id only.
+ */
 const OUTBOX = ['logouts']
 
 test('R-20 a deleted user leaves no row in any table', async () => {

@@ -1,4 +1,4 @@
-/** Each admin route with each resource owner and each permission; a route without a row fails. */
+/** Calls each admin route with each resource owner and each permission. A route without a row fails. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import type { AdminRoute } from '#src/http/guard.ts'
@@ -72,7 +72,7 @@ const tokensFor = async (org_id: string, scopesOf: (route: AdminRoute) => string
 }
 const exactly = ({ permission, also }: AdminRoute): string[] => [permission, ...(also ? [also] : [])]
 const allBut = ({ permission }: AdminRoute): string[] => permissions.filter(other => other !== permission)
-/** A caller without the further permission of a route. */
+/** Permissions of a caller who lacks only the second permission of a route. */
 const allButAlso = ({ permission, also = permission }: AdminRoute): string[] =>
   permissions.filter(other => other !== also)
 

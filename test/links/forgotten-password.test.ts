@@ -56,7 +56,7 @@ beforeEach(async () => {
 })
 
 describe('PAG-69 a forgotten password at a page of any organization', () => {
-  /** The page behind the refused login page's link. */
+  /** Opens the page for a forgotten password from a login page that has refused a password. */
   const forgotten = async (username: string, organization: string) => {
     const browser = elsewhere()
     const login = await browser.get('/account')

@@ -104,7 +104,7 @@ test('R-20 M-10 a deleted organization: all of its data is removed, and none of 
   expect(users.body).toMatchObject({ data: [], pagination: { total: 0 } })
   const batches = await batchesOf(() => purge(app.context))
   expect(batches.length).toBeGreaterThan(3)
-  // A batch is counted without dependent rows: roles, memberships, refresh tokens.
+  // `DELETE_BATCH` limits the rows without their dependent rows: roles, memberships, refresh tokens.
   expect(Math.max(...batches)).toBeLessThan(3 * DELETE_BATCH)
   const left = await dump()
   expect(left.replaceAll(`"target_id":"${acme.id}"`, '')).not.toContain(acme.id)

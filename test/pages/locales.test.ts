@@ -84,7 +84,7 @@ describe.each([...locales])('the texts in %s', locale => {
       const rules = new Intl.PluralRules(locale)
       for (const count of [...Array(12).keys(), 100]) {
         expect(forms.some(name => name === `=${count}` || name === rules.select(count))).toBe(true)
-        // Mail has its counts as texts.
+        // A mail passes its counts as texts.
         const others = Object.fromEntries(holesOf(text).map(name => [name, 'x']))
         const said = translator(locale)(key as MessageKey, { ...others, count: String(count) })
         expect(said).not.toMatch(/#|plural|\{count/)
@@ -217,7 +217,7 @@ const says = (page: Page, locale: string, heading: MessageKey, ...more: MessageK
   for (const key of more) expect(unescapeHtml(page.html)).toContain(t(key))
 }
 const NEW = 'Another-horse-8'
-/** Formats the clock's day. */
+/** The day of the clock, by language. */
 const today: Record<string, string> = {
   ar: '15 يناير 2026',
   de: '15. Januar 2026',

@@ -155,7 +155,7 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/** Name of the running case. A timed-out case stops at another name, so as not to advance its clock. */
+/** Name of the running case. A timed-out case stops when the name changes, and leaves the clock alone. */
 let current = ''
 /** Each input is answered, with no 5xx, and holds the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {
@@ -166,7 +166,7 @@ const survives = async (what: string, ask: () => Response | Promise<Response>): 
   return answer
 }
 
-/** MiB, after a collection. */
+/** Returns the resident memory in MiB, after a garbage collection. */
 const resident = (): number => {
   Bun.gc(true)
   return process.memoryUsage.rss() / 2 ** 20

@@ -61,7 +61,7 @@ class File {
   synced: Buffer
   size: number
   waiting: Entry[] = []
-  /** A new file is found again only after its directory was synced. */
+  /** False for a new file until its directory is synced: a power cut removes the file. */
   named: boolean
   constructor(content: Buffer, named: boolean) {
     this.synced = content

@@ -18,11 +18,11 @@ const PEOPLE = 16
 const ROUNDS_PER_SECOND = 50
 
 interface Slice {
-  /** Memory in MiB at its end. */
+  /** Memory in MiB at the end of the slice. */
   rss: number
   descriptors: number
   p99: number
-  /** Longest hold of the event loop in its last minute, in seconds. */
+  /** Longest hold of the event loop in the last minute of the slice, in seconds. */
   hold: number
 }
 

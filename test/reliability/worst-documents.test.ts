@@ -44,7 +44,7 @@ for (const [name, metadata_xml] of metadata)
     app.admin('POST', '/identity-providers', { type: 'saml', alias: 'new', name: 'New', metadata_xml }),
   )
 
-/** In characters of the query. */
+/** Maximum length of a deflated request, in characters of the query. */
 const DEFLATED = 8 * 1024
 const request = async (xml: string): Promise<Answer> => {
   const encoded = deflateRawSync(Buffer.from(xml)).toString('base64')

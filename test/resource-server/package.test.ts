@@ -4,7 +4,7 @@ import { createVerifier } from '#src/resource-server/index.ts'
 
 const folder = `${import.meta.dir}/../../src/resource-server`
 
-/** Maximum bytes of a minified entry point, without jose. */
+/** Returns the bytes of a minified entry point, without jose. */
 async function sizeOf(file: string): Promise<number> {
   const built = await Bun.build({ entrypoints: [`${folder}/${file}`], minify: true, external: ['jose'] })
   return built.outputs[0]?.size ?? Number.NaN
@@ -20,7 +20,7 @@ test('each file imports only jose, its neighbours and one framework at most', as
     if (file === 'build.ts') continue
     const source = await Bun.file(`${folder}/${file}`).text()
     const own = frameworks.filter(name => file === `${name}.ts`)
-    // Fastify publishes new instances there, and runs only with Node's modules.
+    // Fastify publishes new instances through this module, and runs only with Node's modules.
     if (file === 'fastify.ts') own.push('node:diagnostics_channel')
     for (const [, name = ''] of source.matchAll(/(?:from|import) '([^']+)'/g)) {
       expect(name.startsWith('./') || ['jose', ...own].includes(name) ? '' : `${file}: ${name}`).toBe('')

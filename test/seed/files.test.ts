@@ -27,7 +27,7 @@ const BOMB = ['a: &a [x, x, x, x, x, x, x, x, x]']
   .join('\n')
 
 /**
- * Texts that neither a seed file nor a settings file may have, with the line and the reason of the refusal.
+ * Texts that are refused in a seed file and in a settings file, with the line and the reason of the refusal.
  */
 const bad: [about: string, text: string, line: number | undefined, reason: string][] = [
   ['an alias bomb', BOMB, undefined, 'More than 10000 uses of anchors.'],

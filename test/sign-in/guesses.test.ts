@@ -229,7 +229,7 @@ const signedIn = async (username: string, ip = newAddress()) => {
 }
 
 describe('H-23, O-35, PWD-01 strangers cannot lock an account', () => {
-  /** One network keeps the account's shared budget used up. */
+  /** Uses up the account's shared budget from one network. */
   const close = async (username: string, ip = newAddress()) => {
     await fail(5, username, ip)
     expect((await attempt(username, 'wrong', ip)).status).toBe(429)

@@ -37,7 +37,7 @@ let network = 0
 /** Returns an IP address that no other test has used. */
 const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) + 1}`
 
-/** More requests than the queue has seats for one organization, which are 64 per core. */
+/** More requests than the seats that one organization has in the queue: 64 per core. */
 const FLOOD = 100 * availableParallelism()
 
 describe('O-34 the same hashes are computed for every name', () => {

@@ -1,6 +1,7 @@
 /**
- * The statements whose SQL was made at build time (src/storage/sqlite/made-statements.ts) are those that
- * drizzle builds, and store and return the same values. Drizzle takes the columns from src/storage/tables.ts.
+ * Tests that statements whose SQL is made at build time (src/storage/sqlite/made-statements.ts) equal those
+ * that drizzle builds, and store and return the same values. Drizzle takes the columns from
+ * src/storage/tables.ts.
  */
 import { expect, test } from 'bun:test'
 import { readClient } from '#src/directory/clients/store.ts'

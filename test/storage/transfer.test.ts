@@ -41,7 +41,7 @@ const rowsOf = (path: string): Record<string, unknown[]> => {
   )
 }
 
-/** Returns a server after every flow, with one active session. */
+/** Returns a server on which every flow has run, with one active session. */
 const lived = async () => {
   const app = await settled()
   await walkEveryFlow(app)

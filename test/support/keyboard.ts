@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core'
 
-/** More elements than any screen has for the focus. */
+/** More than the number of focusable elements on any screen. */
 const LONGEST = 150
 
 /** Operates a page by its keyboard alone. */

@@ -1170,7 +1170,7 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
         application: 'Orbit Notes',
       },
     }),
-  // The owner of a former address may not own the account.
+  // The mail to a former address has no link, because a stranger may read it.
   url:
     kind === 'email_changed' || kind === 'webhook_disabled'
       ? undefined

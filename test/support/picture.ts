@@ -1,5 +1,5 @@
-// The pictures of the README: the console, with a login page before it, light and dark.
-//   bun test/support/picture.ts FOLDER
+// Makes the pictures of the README: the console with a login page in front of it, light and dark. bun
+// test/support/picture.ts FOLDER
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -15,7 +15,7 @@ import { authorizeUrl } from './people.ts'
 import { temporaryDatabase } from './store.ts'
 
 const target = resolve(process.argv[2] ?? '.github')
-// The health of the server is that of the folder that it runs in.
+// The overview shows findings about the folder in which the server runs; a new folder has none.
 process.chdir(mkdtempSync(join(tmpdir(), 'picture-')))
 mkdirSync('data', { mode: 0o700 })
 

@@ -106,8 +106,8 @@ let shared: Promise<{ url: string; admin: SQL; template: string }> | undefined
 let databases = 0
 
 /**
- * Returns the server of TEST_POSTGRES, or starts one for this process. Two processes of a run share none,
- * because an open transaction of any database delays the moment at which events count as settled
+ * Returns the server of TEST_POSTGRES, or starts one for this process. Two processes of a run never share a
+ * server, because an open transaction of any database delays the moment at which events count as settled
  * (audit/stream-store.ts).
  */
 const server = async () => {

@@ -114,7 +114,7 @@ const addSession = async (app: TestApp, organization_id: string, user_id: string
   return id
 }
 
-/** Remembers the browser of a tenant again, which changes of credentials have forgotten. */
+/** Remembers the browser of a tenant again after changes of credentials. */
 export const rememberAgain = (
   app: Pick<TestApp, 'context'>,
   { user_id, org_id, browser_id }: Tenant,

@@ -66,8 +66,8 @@ interface Plan {
 
 /**
  * Returns the engine's plans of these statements, independent of parameters. PostgreSQL sorts when it expects
- * few rows: its plan among thousands of rows shows that an index can be used, not which one it uses among a
- * million.
+ * few rows. Its plan for thousands of rows shows that an index can be used, but not which index it uses for a
+ * million rows.
  */
 export const plansOf = async (path: string, texts: string[]): Promise<Plan[]> => {
   if (!isPostgres) {

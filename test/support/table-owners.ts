@@ -1,4 +1,4 @@
-/** The one file that writes each table. */
+/** For each table, the only file that writes it. */
 export const owners: Record<string, string> = {
   settings: 'storage/settings.ts',
   purges: 'storage/purges.ts',

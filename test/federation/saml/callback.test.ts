@@ -236,7 +236,7 @@ test('S-30 SessionNotOnOrAfter ends the login before the organization’s limit,
     attributes: { mail: ['brief@example.com'], sn: ['Brief'] },
     session_until: formatTime(until),
   }
-  // The provider's tolerance of a minute applies, as for all of its times.
+  // The provider's clock tolerance of a minute applies to this time too.
   const ends_at = until + 60_000
   const own = openBrowser(app)
   const page = await arrive(app, idp, await setOut(app, 'corp', '', own), said)

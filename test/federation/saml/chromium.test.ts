@@ -41,7 +41,7 @@ if (needs('simplesamlphp', SIMPLESAML))
       expect(searchParams.get('state')).toBe('xyz')
       expect(searchParams.get('iss')).toBe(url)
       expect(searchParams.get('code')).toMatch(/^[\w-]{200,512}$/)
-      // The pages' script writes the time zone, which is no secret.
+      // The script of the pages writes a cookie with the time zone, which is no secret.
       const all = await page.context().cookies(url)
       const cookies = all.filter(({ name }) => name !== 'time_zone')
       expect(cookies.map(({ sameSite, httpOnly }) => [sameSite, httpOnly])).toEqual(

@@ -71,7 +71,7 @@ const isRefused = async (trip: Trip, ip: string, encoded: string, reason: string
 
 const reasonAtTheDoor = (reason: string) => (reason === 'too_large' ? 'saml_unreadable' : `saml_${reason}`)
 
-/** Meanwhile a genuine response is still accepted. */
+/** Checks that a genuine response is still accepted between the forgeries. */
 const isLetIn = async () => {
   const { browser } = somebody()
   const end = await arrive(app, idp, await setOut(app, 'corp', entry, browser))

@@ -20,7 +20,7 @@ export const expecting = (more: Partial<Expected> & Pick<Expected, 'keys'>): Exp
 })
 
 /**
- * Returns the reason of a refusal, or undefined when the response is accepted. Throws other errors, since
+ * Returns the reason of a refusal, or undefined when the response is accepted. Throws other errors, because
  * they are bugs.
  */
 export const refusal = (encoded: string, expected: Expected, now = party.now): SamlReason | undefined => {

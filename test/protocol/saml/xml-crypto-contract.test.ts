@@ -1,8 +1,8 @@
 /**
  * The parts of xml-crypto that src/protocol/saml/signature.ts uses without its `SignedXml`:
  * `ExclusiveCanonicalization.process` with `inclusiveNamespacesPrefixList` and `ancestorNamespaces`. They are
- * exported and not documented. Identity is read from the octets that they give, so what they render has to be
- * exact. https://www.w3.org/TR/xml-exc-c14n/
+ * exported and not documented. Gatehouse reads the identity of a user from their output, so each byte of the
+ * output has to be right. https://www.w3.org/TR/xml-exc-c14n/
  */
 import { expect, test } from 'bun:test'
 import { ExclusiveCanonicalization } from 'xml-crypto'
