@@ -21,13 +21,13 @@ const record = async (...args: string[]): Promise<string[]> => {
     if (chunk.includes('"ready"')) break
   child.kill()
   if ((await child.exited) !== 0) throw new Error(`${args.join(' ')} failed`)
-  // The kinds K and S, single constants, are 95 % of the record and save nothing.
+  // Lines of the kinds K and S, for single constants, are 95 % of the record. Their order saves nothing.
   return readFileSync(file, 'utf8')
     .split('\n')
     .filter(line => /^[vFMN]/.test(line))
 }
 
-// Makes the instance; only the next start is a usual one.
+// The first start makes the instance, so only the next one is a usual start.
 await record('serve')
 const lines = [...(await record('serve')), ...(await record('exec', '--', '/bin/true'))]
 rmSync(folder, { recursive: true })

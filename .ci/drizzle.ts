@@ -62,7 +62,10 @@ export const sqliteChanges = async () => {
   return { snapshot, statements: statements.map(sqliteStatement) }
 }
 
-/** Like {@link sqliteChanges}, for PostgreSQL. There `counters` is a view, which migrations write by hand. */
+/**
+ * Like {@link sqliteChanges}, for PostgreSQL. There `counters` is a view, which is added to migrations by
+ * hand.
+ */
 export const postgresChanges = async () => {
   const { counters: _, ...stored } = postgresTables
   const before = await snapshotOf(POSTGRES, generateDrizzleJson({}))

@@ -1,7 +1,7 @@
 /**
  * `bun run release:rehearse [VERSION]` runs the steps of .github/workflows/release.yml in a clean clone of
- * the latest commit, as after the push of a tag, and publishes nothing. Steps that use an action or need the
- * forge are not run; only their names are printed. The default version is that of package.json.
+ * the latest commit. It publishes nothing. Steps that use an action or need the forge are not run; only their
+ * names are printed. The default version is that of package.json.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -77,8 +77,8 @@ export const postLogins =
   }
 
 /**
- * Ends all logins and sessions of the user except those of this browser, so that the user does not have to
- * sign in again here.
+ * Ends all logins and sessions of the user except those of this browser, in which the user stays signed
+ * in.
  */
 export const postOtherLogins =
   (context: Context) =>

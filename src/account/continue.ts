@@ -11,9 +11,9 @@ import { recordLogin } from '#src/sign-in/sign-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Continues a form once, after its user has confirmed who they are. The form's CSRF token was checked when
- * the form was posted and is not stored, so the form gets a new one. The stored request is bound to browser
- * and user: the form continues only in the browser that posted it, and only as the same user.
+ * Continues a form once, after its user has confirmed who they are. The form gets a new CSRF token: the old
+ * one was checked when the form was posted, and is not stored. The form continues only in the browser that
+ * posted it, and only as the same user.
  *
  * @param forms the handlers by path
  */

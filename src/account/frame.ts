@@ -20,8 +20,8 @@ export const loginUrlOf = ({ request }: Call): string => {
 }
 
 /**
- * Returns the notice named in the URL if it is one of `names`; any other text is ignored, so that no link can
- * put words on the page.
+ * Returns the notice named in the URL if it is one of `names`. Any other text is ignored, so no link can put
+ * words on the page.
  */
 export const noticeOf = <Name extends string>(
   { request }: Call,

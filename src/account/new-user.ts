@@ -14,7 +14,7 @@ export const newUserOf = (form: ReadonlyMap<string, string>): NewUserFields => (
   last_name: form.get('last_name') ?? '',
 })
 
-/** Returns the fields of a new user that a user has. */
+/** Copies the fields of a new user from an object that has further fields. */
 export const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): NewUserFields => ({
   username,
   email,

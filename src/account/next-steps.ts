@@ -20,9 +20,9 @@ const linesFor = (option: string) => ({
 
 /**
  * Returns the next steps of an administrator: connect a first application, add a second person, turn on mail.
- * A step disappears once it is done; a client that cannot sign users in does not count as an application,
- * because with such clients alone nobody can sign in through Gatehouse yet.
- * Only administrators of the default organization can turn on mail, and their steps depend on the clients and
+ * A step disappears when it is done. A client that cannot sign users in does not count as an application,
+ * because nobody can sign in through Gatehouse with such a client.
+ * Only administrators of the default organization can turn on mail. Their steps depend on the clients and
  * users of the whole instance. Returns undefined for users without steps.
  */
 export const nextStepsOf = async (

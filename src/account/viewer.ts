@@ -160,8 +160,8 @@ interface FreshForm {
   /** Path of the page that contains the form. */
   page: string
   /**
-   * Path to return to after the confirmation, for a form that is not posted again because it contains secrets
-   * or its answer is a file.
+   * Path to return to after the confirmation. It is set for a form that is not posted again, because the form
+   * contains secrets or its answer is a file.
    */
   back?: string
 }
@@ -174,8 +174,8 @@ const MAX_INTENT = 4_096
 
 /**
  * Like {@link openForm}, for a form that requires a recent authentication. Without a recent authentication it
- * returns the page that asks for one. The form continues afterwards, unless `back` is given or the form is
- * longer than `MAX_INTENT`: then the user returns to `back` or to the page.
+ * returns the page that asks for one. The form continues afterwards if no `back` is given and the form has at
+ * most `MAX_INTENT` characters. Otherwise the user returns to `back` or to the page.
  */
 export const openFreshForm = async (
   context: Context,
@@ -200,8 +200,8 @@ export const openFreshForm = async (
 }
 
 /**
- * Like {@link openForm}, for a user who only signs out: accepts a login that owes a step, because no one has
- * to prove a factor or change a password in order to leave.
+ * Like {@link openForm}, for a user who only signs out. It accepts a login that owes a step, because no one
+ * has to prove a factor or change a password in order to leave.
  */
 export const openAnyForm = async (
   context: Context,

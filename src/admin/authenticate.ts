@@ -61,8 +61,8 @@ const isFreshCaller = async (
 }
 
 /**
- * Splits the caller's permissions: `permissions` are those that the token's scopes name, `withheld` the
- * others.
+ * Splits the caller's permissions: the token's scopes name those in `permissions`, and do not name those in
+ * `withheld`.
  */
 const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   const named = expand(scopes)
@@ -70,8 +70,9 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
 }
 
 /**
- * Returns the permissions of a client's own token: none when the client was deleted, or when another client
- * with this id was created after the token was issued, so that no token gets another client's permissions.
+ * Returns the permissions of a client's own token. A token has none when its client was deleted. It also has
+ * none when the client was created after the token was issued, because the token then belonged to an earlier
+ * client with the same id.
  */
 const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])

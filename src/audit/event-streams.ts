@@ -35,8 +35,8 @@ const WAITING = 256 * 1024
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
 
 /**
- * Reads new events once for all open streams, until the last stream closes. A purge may remove the last
- * events, and SQLite then assigns their `seq` again, so `seen` is lowered to the last `seq` that exists.
+ * Reads new events once for all open streams, until the last stream closes. After a purge has removed the
+ * last events, SQLite assigns their `seq` again. Therefore `seen` is lowered to the last `seq` that exists.
  */
 const readOn = async (context: Core, from: number): Promise<void> => {
   const { tails, store, log } = context

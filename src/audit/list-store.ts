@@ -87,7 +87,10 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Time of the match with SAMPLE newer ones; -Infinity without one. An older time means fewer matches. */
+/**
+ * Time of the match that has SAMPLE newer matches; -Infinity without such a match. An older time means fewer
+ * matches.
+ */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q

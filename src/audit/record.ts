@@ -111,11 +111,14 @@ const rowOf = ({ master }: Core, event: NewEvent, now: number) => {
   return { ...row, mac: macOf(master, Object.values(stored) as EventText) }
 }
 
-/** Writes an event in the transaction of the change that it records: neither exists without the other. */
+/** Writes an event in the transaction of the change that the event records, so the store has both or none. */
 export const record = (context: Core, tx: Transaction, event: NewEvent): Promise<void> =>
   recordAll(context, tx, [event])
 
-/** Records several events of one change, in their order. One statement for three costs less than three. */
+/**
+ * Records several events of one change, in their order. One statement for three events costs less than three
+ * statements.
+ */
 export const recordAll = async (
   context: Core,
   tx: Transaction,

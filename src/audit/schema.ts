@@ -71,8 +71,8 @@ const TIME =
   'An ISO 8601 time with its zone, such as 2026-01-31T08:00:00Z, or a day such as 2026-01-31 (UTC).'
 
 /**
- * Returns the schema of a time in milliseconds. A day without a time means the first millisecond of that day
- * for `from`, and the last for `to`, so that the same day in both covers the whole day.
+ * Returns the schema of a time in milliseconds. A day without a time means its first millisecond for `from`,
+ * and its last for `to`. The same day in both thus covers the whole day.
  */
 const moment = (time_of_day: string) =>
   z
@@ -113,11 +113,11 @@ export type ListEvents = z.output<typeof ListEvents>
 
 export const EventList = listOf('AuditEventList', AuditEvent)
 
-/** Maximum points of an answer: a year of days fits, and a chart shows no more. */
+/** Maximum points of an answer: a year of days fits, and a chart needs no more. */
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
 /**
- * Milliseconds that the statistics cover by default. With the current hour or day these are 49 or 31 points,
+ * Milliseconds that the statistics cover by default. With the current hour or day that gives 49 or 31 points,
  * which a chart shows legibly.
  */
 const spans = { hour: 2 * DAY, day: 30 * DAY } as const

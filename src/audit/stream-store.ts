@@ -69,7 +69,7 @@ export const settledSeq = async (store: Store): Promise<number> => {
 /**
  * Returns a column as an expression, so that the planner does not use the index of the column. With that
  * index a query would also read all earlier events that have the same value in the column. With the index of
- * `seq` it reads only the wanted range.
+ * `seq` a query reads only the wanted range.
  */
 const unindexed = (column: AnyColumn) => sql`${column} || ''`
 

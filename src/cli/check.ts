@@ -8,8 +8,8 @@ import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
 /**
- * Reads the whole database. When it is consistent, opens the signing keys and the stored secrets, and checks
- * the events; in a damaged database these checks would only report the same damage again. A server may run
+ * Reads the whole database. If it is consistent, opens the signing keys and the stored secrets, and checks
+ * the events. In a damaged database these checks would only report the same damage again. A server may run
  * meanwhile.
  *
  * @throws Error after any finding

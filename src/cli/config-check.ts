@@ -8,8 +8,8 @@ import { readSeedFile } from './seed-file.ts'
 
 /**
  * Checks the settings as `serve` reads them, the files that they name, and the themes of the data directory.
- * Changes nothing. The entries of the seed file are not compared with stored data, and a seed from standard
- * input or a pipe is not read, because reading would use it up.
+ * Changes nothing. The entries of the seed file are not compared with stored data. A seed from standard input
+ * or a pipe is not read, because reading would use it up.
  *
  * @throws ConfigError for a wrong setting or file, SeedError for mistakes in the seed file
  */

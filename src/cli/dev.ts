@@ -31,7 +31,7 @@ export interface DevOptions {
 
 /**
  * Runs the production server with users, clients and test controls, by default on a temporary store. Resolves
- * once it has stopped.
+ * when the server has stopped.
  */
 export const dev = async (options: DevOptions): Promise<void> => {
   const { openLog } = await import('./log.ts')

@@ -15,9 +15,9 @@ export const isRunning = ({ pid }: DevFile): boolean => {
 }
 
 /**
- * Returns the development server whose data a command reads: that of the data directory, or, when the
- * directory is not named and has no database, the latest one that runs ({@link latestRunning}). Undefined
- * when the command reads a production instance, or no instance exists.
+ * Returns the development server whose data a command reads. This is the server of the data directory. If the
+ * directory is not named and has no database, it is the server that was started last ({@link latestRunning}).
+ * Returns undefined when the command reads a production instance, or no instance exists.
  *
  * @param isNamed true when `--data-dir` names the directory
  */
@@ -33,8 +33,8 @@ export const withDevelopment = (config: Config, { url, data_dir }: DevFile): Con
 })
 
 /**
- * Returns the development server that was started last among those of this OS user that still run and have a
- * temporary data directory.
+ * Returns the development server that this OS user started last, of those that run and have a temporary data
+ * directory.
  */
 export const latestRunning = (): DevFile | undefined =>
   readdirSync(tmpdir())

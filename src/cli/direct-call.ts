@@ -6,7 +6,7 @@ type Options = Record<string, unknown>
 export interface CommandCall {
   options(): Options
   /**
-   * Runs the command. Returns an exit code only when the parser has printed help or refused the call; a
+   * Runs the command. Returns an exit code only when the parser has printed help or refused the call. A
    * command with an exit code of its own sets `process.exitCode`.
    */
   run(): Promise<number | undefined>

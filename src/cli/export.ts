@@ -24,8 +24,8 @@ export const exportInstance = async (
 }
 
 /**
- * Replaces the file atomically. An earlier export stays until the new one is complete, and a process that has
- * the old file open cannot read the new one.
+ * Replaces the file atomically. An earlier export stays until the new one is complete. A process that has the
+ * old file open cannot read the new one.
  */
 const save = (file: string, text: string, mode: number): void => {
   let partial: string | undefined

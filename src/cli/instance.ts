@@ -46,7 +46,7 @@ export const openMasterKey = (config: Config, make = false): MasterKey => {
 }
 
 /**
- * Creates a master key file atomically and syncs it to the disk; keeps an existing one.
+ * Creates a master key file atomically and syncs it to the disk; keeps an existing file.
  *
  * @throws StorageError when it cannot be written
  */
@@ -98,7 +98,7 @@ export const openInstance = async (
   log: Logger,
   options: { migrate?: boolean } = {},
 ): Promise<Core> => {
-  // A key file is created only with a new database, because a new key cannot open an existing one.
+  // A key file is created only with a new database, because a new key cannot open an existing database.
   const file_keys = config.database_url
     ? undefined
     : candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
@@ -108,8 +108,8 @@ export const openInstance = async (
   const existed = existsSync(file)
   try {
     const isNew = await isNewInstance(store)
-    // With `migrate: false` the command needs an existing instance. It creates none, so an empty database,
-    // such as the target of `migrate-to`, stays empty.
+    // With `migrate: false` the command needs an existing instance and creates none. An empty database, such
+    // as the target of `migrate-to`, thus stays empty.
     if (isNew && options.migrate === false) throw await noInstance(config)
     const masters = file_keys ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {

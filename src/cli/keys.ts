@@ -85,9 +85,9 @@ const read = (file: string): string => {
 
 /**
  * Changes the master key. Running servers continue, because they hold the instance key in memory; later
- * starts need the new key. Without `--new-key-file` the command replaces the key file in the data directory;
- * with it, the operator has to name the new file in the settings before the next start. The new key is on the
- * disk before anything depends on it.
+ * starts need the new key. Without `--new-key-file` the command replaces the key file in the data directory.
+ * With this option the operator has to name the new file in the settings before the next start. The new key
+ * is on the disk before anything depends on it.
  */
 export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<void> =>
   withInstance(options, async instance => {

@@ -22,8 +22,8 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
 }
 
 /**
- * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL starts without storing them when
- * it may not write to the data directory.
+ * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL also starts when it cannot write
+ * to the data directory; the addresses are then not stored.
  */
 export const rememberStart = (config: Config, port: number): void => {
   const file = fileOf(config.data_dir)
@@ -34,7 +34,7 @@ export const rememberStart = (config: Config, port: number): void => {
   } catch {}
 }
 
-/** Returns the data that {@link rememberStart} has stored; undefined without them. */
+/** Returns the data that {@link rememberStart} has stored; undefined when nothing is stored. */
 export const readLastStart = (data_dir: string): LastStart | undefined => {
   try {
     const { url, local_url, version } = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))

@@ -23,7 +23,7 @@ interface Listener {
    * logged and the old one stays in use.
    */
   reload(): void
-  /** Resolves once requests in flight have been answered. */
+  /** Resolves when the requests in flight have been answered. */
   stop(): Promise<void>
 }
 
@@ -112,9 +112,9 @@ const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} 
 const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert === b?.cert && a.key === b.key
 
 /**
- * Returns a check that calls `reload` when the certificate files have changed and have then stayed the same
- * for one interval. The two files are replaced one after the other, and either may be half written at a
- * check.
+ * Returns a check that calls `reload` when the certificate files have changed and then stayed the same for
+ * one interval. The check waits for this because the files are replaced one after the other, and a file may
+ * be half written.
  */
 const onceSettled = (config: Config, reload: () => void): (() => void) => {
   const readBoth = (): string => {
@@ -138,9 +138,9 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0. It opens the port without sharing, which fails
- * when another program uses the port, and closes it again. The server's own sockets share the port later.
- * Opening them would succeed beside another program that shares the port as well.
+ * Returns the port of the settings, or a free one for port 0. To test the port, a socket that does not share
+ * it is opened and closed again. This fails when another program uses the port. The server's own sockets
+ * share the port, so they could be opened beside another program that shares it.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used
  */

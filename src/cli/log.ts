@@ -7,21 +7,21 @@ import { type Logger, type LogLevel, openLogger } from '#src/lib/log.ts'
  * delay requests.
  */
 const FLUSH_MS = 100
-/** Characters per write. A write for each line costs more than most requests do. */
+/** Characters per write. A write for each line would cost more than the work for most requests. */
 const CHUNK = 32_768
 /**
  * Maximum bytes that a pipe accepts in one piece. Longer writes may mix with the writes of other processes:
  * pipe(7).
  */
 const PIPE_BUF = 4_096
-/** Maximum milliseconds that an ending process waits until the reader of the log has taken all lines. */
+/** Maximum milliseconds for which a process waits at its end for the reader of the log to take all lines. */
 const CLOSE_MS = 200
 
 interface Log {
   log: Logger
   flush(): void
   /**
-   * Resolves once all lines are written, or after `CLOSE_MS`. The process must not end earlier, because a
+   * Resolves when all lines are written, or after `CLOSE_MS`. The process must not end earlier, because a
    * pending write would be lost.
    */
   close(): Promise<void>

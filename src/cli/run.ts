@@ -2,13 +2,13 @@ import { directCall } from './direct-call.ts'
 
 /**
  * Milliseconds after which the just-in-time compiler works as usual. The executable begins with a compiler
- * that waits eight times longer (.ci/build.ts), because it pays only for code that runs often.
+ * that waits eight times longer (.ci/build.ts), because compiling pays only for code that runs often.
  */
 const START = 300
 
 /**
- * Runs a command. Returns one of the exit codes that `gatehouse help` lists; for `exec` the exit code of the
- * command that it has run.
+ * Runs a command. Returns one of the exit codes that `gatehouse help` lists. For `exec` it returns the exit
+ * code of the command that `exec` has run.
  */
 export const run = async (args: string[]): Promise<number> => {
   setTimeout(() => Bun.unsafe.setJITPolicy(1), START).unref()

@@ -6,7 +6,7 @@ const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
 
 /**
  * Prints a software bill of materials of this executable: its libraries, the runtime, and the libraries that
- * are linked into the runtime. Scanners of files do not find the linked libraries.
+ * are linked into the runtime. Scanners that read files do not find the linked libraries.
  */
 export const sbom = (options: { format: keyof typeof formats }): void =>
   console.log(JSON.stringify(formats[options.format](), null, 2))

@@ -2,7 +2,7 @@ import { loadConfig } from '#src/config.ts'
 import { rememberStart } from './last-start.ts'
 import { announce, serveAlone, tellServiceManager } from './server.ts'
 
-/** Runs the server. The process ends with code 0 once the server has stopped. */
+/** Runs the server. The process ends with code 0 when the server has stopped. */
 export const serve = async (options: { config?: string }): Promise<void> => {
   const loaded = loadConfig(process.env, options.config)
   const { config } = loaded

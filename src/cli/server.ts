@@ -45,7 +45,7 @@ export interface Part {
   metrics?(own: () => string): () => Promise<string>
 }
 
-/** Runs one process of the server. The process ends with code 0 once the server has stopped. */
+/** Runs one process of the server. The process ends with code 0 when the server has stopped. */
 export const serveAlone = async (
   { config: given, warnings }: LoadedConfig,
   { isFirst, upgrades, onReady, metrics }: Part,
@@ -60,8 +60,8 @@ export const serveAlone = async (
   // needs no rehearsal.
   if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
-  // The socket is opened before the app exists: the issuer contains the port, and with port 0 only an open
-  // socket tells the port. Requests that come meanwhile wait for the app.
+  // The socket is opened before the app exists, because the issuer contains the port. With port 0 only an
+  // open socket tells the port. Requests that come meanwhile wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
   // Only SQLite needs a lock, because several servers may share a PostgreSQL database.

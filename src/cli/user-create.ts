@@ -16,9 +16,9 @@ interface Options extends UserOptions {
 }
 
 /**
- * Creates a user. With `--password` it reads the password from standard input, with `--invite` it mails an
- * invitation, and otherwise it prints a sign-in link, behind which the user chooses a password that nobody
- * else knows.
+ * Creates a user. With `--password` the command reads the password from standard input, and with `--invite`
+ * it mails an invitation. Otherwise it prints a sign-in link, behind which the user chooses a password that
+ * nobody else knows.
  */
 export const userCreate = (username: string, options: Options): Promise<void> =>
   withInstance(options, async context => {

@@ -43,8 +43,8 @@ const BATCH = 100
  */
 const LATE = 10 * SECOND
 /**
- * Milliseconds within which a receiver must answer, the same as for a webhook (webhooks/send.ts). The other
- * server that events are read from has as many.
+ * Milliseconds within which a receiver must answer, as for a webhook (webhooks/send.ts). The same limit holds
+ * for the server that events are read from.
  */
 const TIMEOUT = 15 * SECOND
 

@@ -10,17 +10,17 @@ import { announce, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
- * Milliseconds before a worker that has ended is started again: `first` when the worker ran for `soon` or
- * longer, otherwise twice the previous wait, at most `most`. A worker that cannot start thus takes little CPU
- * time.
+ * Milliseconds before a worker that has ended is started again. The wait is `first` when the worker ran for
+ * `soon` or longer. Otherwise it is twice the previous wait, at most `most`, so that a worker that cannot
+ * start takes little CPU time.
  */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 
 /**
  * Runs `workers` servers that share the port (SO_REUSEPORT: the kernel gives each connection to one of them).
- * A worker that ends is started again. SIGHUP replaces the workers one by one: a worker ends once its
- * successor answers, so a changed settings file, certificate or executable takes effect without a pause. The
- * process ends with code 0 once all workers have stopped.
+ * A worker that ends is started again. SIGHUP replaces the workers one by one: a worker ends when its
+ * successor answers. A changed settings file, certificate or executable thus takes effect without a pause.
+ * The process ends with code 0 when all workers have stopped.
  *
  * @throws ConfigError when the system cannot share a port, or the address cannot be used
  */
@@ -67,7 +67,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
   let isStopping = false
 
   /**
-   * Starts the worker again whenever it ends, until `replace` puts another in its place or the pool stops.
+   * Starts the worker again each time it ends, until `replace` puts another in its place or the pool stops.
    */
   const keep = async (number: number, worker: WorkerProcess): Promise<void> => {
     workers.set(number, worker)

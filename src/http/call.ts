@@ -30,7 +30,10 @@ export interface Call extends ClientInfo {
 /** Format of the IANA time zone that page.js puts into a cookie, because no request header carries it. */
 const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
-/** Property of a request that holds its call. A WeakMap would cost more, also in each garbage collection. */
+/**
+ * Property of a request that holds its call. A WeakMap would be slower, and would add work to each garbage
+ * collection.
+ */
 const CALL = Symbol('call')
 
 interface OpenedRequest extends Request {

@@ -35,10 +35,10 @@ export const normalizeAddress = (text: string): string | undefined => {
 }
 
 /**
- * Returns the client's address: that of the socket, or, behind trusted proxies, the rightmost entry of
- * `X-Forwarded-For` that is not a trusted proxy, because clients can write the entries to its left. The
- * leftmost entry is returned when all are trusted proxies. Reading stops at a text that is not an address.
- * The header is ignored when the socket is not a trusted proxy.
+ * Returns the client's address. If the other end of the socket is not a trusted proxy, it is the client, and
+ * the header is ignored. Otherwise the client's address is the rightmost entry of `X-Forwarded-For` that is
+ * not a trusted proxy, because clients can write the entries to its left. If all entries are trusted proxies,
+ * the leftmost entry is returned. Reading stops at a text that is not an address.
  */
 export const clientAddress = (
   socket: string,

@@ -3,7 +3,7 @@ import { isOpenToPages } from '#src/protocol/oauth/dynamic-id.ts'
 
 /**
  * Answers the preflight of an endpoint that clients' web pages call. The answer is the same for all origins,
- * so it does not reveal which origins are registered; `allowOrigin` controls access to the answer of the
+ * so it does not reveal which origins are registered. `allowOrigin` controls access to the answer of the
  * request itself. https://fetch.spec.whatwg.org/#cors-preflight-fetch
  */
 export const preflight = (methods: string) => (): Response =>
@@ -22,8 +22,8 @@ const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 
 /**
  * Lets web pages at the client's registered origins read the answer. Any web page may read answers to a
- * dynamic client without a secret: the request carries neither cookie nor secret, so the page learns nothing
- * that another program could not ask for.
+ * dynamic client without a secret. Such a request carries no cookie and no secret, so any other program could
+ * get the same answer.
  */
 export const allowOrigin = async (
   context: Context,

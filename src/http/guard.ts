@@ -51,8 +51,8 @@ export interface AdminRoute {
   status: 200 | 201 | 202 | 204
   answer?: z.ZodType
   /**
-   * Error statuses in addition to those that every route has (400, 401, 403, 408, 412, 413, 415, 422, 503 as
-   * they apply).
+   * Error statuses in addition to those that every route has, where they apply (400, 401, 403, 408, 412, 413,
+   * 415, 422, 503).
    */
   errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */
@@ -128,8 +128,8 @@ export const route = <
 ): AdminRoute => definition as unknown as AdminRoute
 
 /**
- * Runs a route with its checks in this order: 403 for pages of other sites, 401, 403, 408, 413, 415 and 400
- * of the body, 422, the handler's own refusals. A body that a caller may not send is thus never read.
+ * Runs a route. Its checks come in this order: 403 for pages of other sites, 401, 403, 408, 413, 415 and 400
+ * of the body, 422, the refusals of the handler. A body that a caller may not send is thus never read.
  */
 export const serveRoute =
   (context: Context, route: AdminRoute, object?: TaggedObject) =>
@@ -177,9 +177,9 @@ export const serveRoute =
   }
 
 /**
- * Writes on behalf of a caller. The caller's permissions are checked again inside the write, because they may
- * have changed while the request waited for its body, another server or the queue. Without a caller the write
- * is the server's own.
+ * Writes on behalf of a caller. The write checks the caller's permissions again, because they may have
+ * changed while the request waited for its body, another server or the queue. Without a caller the write is
+ * the server's own.
  *
  * @throws AppError 401 or 403 when the token or permission is no longer valid, 404 or 412 for `If-Match`
  */

@@ -75,7 +75,7 @@ interface ListQuery {
 /**
  * Returns one page by keyset. `fetch` receives the keyset after which to start and the number of rows to load
  * (limit + 1); `keyset` returns the sort values of a row. The cursor is bound to `name`, all filters and the
- * caller's scope, so it works for no other query, in which it would skip rows.
+ * caller's scope, because it would skip rows of another query.
  */
 export const answerPage = async <Row, Item>(
   context: Context,

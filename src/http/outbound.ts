@@ -108,9 +108,9 @@ const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
 /**
  * Returns `fetch` for other servers. A call takes at most five seconds, and its answer has at most 1 MiB,
  * unless the caller sets other limits. The URL must be https with a public address, unless `outbound_allow`
- * names host and port for the organization. Redirects are not followed, because a
- * redirect could lead to an address that is not allowed. Each call has its own connection, so a slow server
- * delays only its own callers.
+ * names host and port for the organization. Redirects are not followed, because a redirect could lead to an
+ * address that is not allowed. Each call has its own connection, so a slow server delays only its own
+ * callers.
  *
  * @throws OutboundError for every failure
  */

@@ -10,9 +10,9 @@ const fieldsOf = (body: z.ZodType): string[] =>
 
 /**
  * Returns the functions that tag the object at the path of a route and compare its tag; undefined for lists
- * and actions. A caller that sends the tag of the object it has read cannot overwrite a change that someone
- * else made after the read. The tag covers only the fields that a PUT may change, so other changes, such as
- * the time of the last login, leave it as it is.
+ * and actions. A caller that sends the tag of the object as it was read cannot overwrite a later change by
+ * someone else. The tag covers only the fields that a PUT may change. Other changes, such as the time of the
+ * last login, do not change the tag.
  */
 export const taggedObject = (
   routes: readonly AdminRoute[],

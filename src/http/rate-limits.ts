@@ -11,8 +11,9 @@ import { networkOf } from './network.ts'
  * 1. Each network and each known browser pays from its own bucket, so no network can use up another one's
  *    budget.
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
- *    as large. Many networks together can exhaust one organization, but not another, and never a network's
- *    reserve. Only a budget `instance` is common to all networks and organizations.
+ *    as large. Many networks together can empty the bucket of one organization. They cannot empty that of
+ *    another organization or the reserve of another network. Only a budget `instance` is common to all
+ *    networks and organizations.
  * 3. A client that presents its correct secret pays nothing, so strangers cannot use up the budget of an
  *    application.
  */
@@ -56,8 +57,8 @@ const budgets = {
   },
   /**
    * A stored registration of a client. An unused registration is removed by the first sweep after an hour.
-   * Within an hour the instance stores at most a burst of 1,000 and 1,000 more, so about 2,000 unused ones
-   * exist at most.
+   * Within an hour the instance stores at most a burst of 1,000 and 1,000 more. At most about 2,000 unused
+   * registrations thus exist.
    */
   registration: {
     network: { burst: 60, per_second: 60 / 3_600 },
@@ -220,8 +221,8 @@ export const chargeKeySet = (
   )
 
 /**
- * Limit on tests of connections to identity providers by administrators of one organization, because each
- * test calls other servers at addresses that the administrators choose.
+ * Limit on tests of connections to identity providers in one organization. Each test calls other servers at
+ * addresses that an administrator chooses.
  */
 const CONNECTION_TESTS: Allowance = { burst: 20, per_second: 20 / 600 }
 

@@ -28,8 +28,8 @@ export const listDueMails = (
 }
 
 /**
- * Claims a due mail by postponing its next attempt; true for exactly one sender, so that several copies send
- * a mail once.
+ * Claims a due mail by postponing its next attempt. Returns true for exactly one sender, so several copies of
+ * the server send a mail only once.
  */
 export const claimMail = async (
   tx: Transaction,

@@ -9,14 +9,15 @@ import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
 /** A valid access token and its user; `holder` is undefined for a client's own token. */
 export interface LiveToken extends AccessToken {
   holder: Holder | undefined
-  /** The client of a user's token; undefined once the client is deleted. */
+  /** The client of a user's token; undefined after the client was deleted. */
   client?: Client | undefined
 }
 
 /**
  * Returns a valid access token with its user. Returns undefined when the signature, issuer or expiry is
- * wrong, when the token is for an API and `audience` is `own`, when the session was revoked, when the user
- * was deleted or disabled or is not admitted by the client, or when the organization was deleted.
+ * wrong, when `audience` is `own` and the token is for an API, or when its session was revoked. Also returns
+ * undefined when its organization was deleted, or its user was deleted, is disabled or is not admitted by the
+ * client.
  */
 export const findLiveToken = async (
   context: Context,
@@ -67,7 +68,7 @@ const readBearer = (request: Request): string | undefined => {
 /**
  * Returns the valid access token of a request: https://www.rfc-editor.org/rfc/rfc6750#section-2
  *
- * @param form parameters of the body, at an endpoint that accepts a body; a token among them is never used,
+ * @param form parameters of the body, at an endpoint that accepts a body. A token among them is never used,
  * because the RFC advises against it
  * @throws AppError 401 `invalid_token` without a valid token, 400 `invalid_request` when the token was sent
  * in two ways

@@ -20,15 +20,15 @@ interface ClientRequest {
   /** The request that an assertion is for; undefined at endpoints that accept no assertion. */
   readonly asked?: AssertedFor | undefined
   /**
-   * `either` accepts a secret in the header or the body, whichever method is registered: many libraries
-   * always use HTTP Basic for introspection and revocation.
+   * `either` accepts a secret in the header or the body, whatever method is registered. Many libraries always
+   * use HTTP Basic for introspection and revocation.
    */
   readonly place?: 'registered' | 'either'
 }
 
 /**
  * Runs `attempt` for the authenticated client. A client with its correct secret or assertion is never refused
- * for failures of others in its network, and its own expired codes or tokens do not count as guesses.
+ * for failures of other clients in its network. Its own expired codes or tokens do not count as guesses.
  *
  * @throws OAuthError `invalid_client`, or `invalid_grant` when an assertion comes with no usable grant
  * @throws AppError 429 for an unauthenticated client ({@link throttled}); 429 or 503 when too many keys of
@@ -63,8 +63,8 @@ type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 
 
 /**
  * Returns the reason that the client is not authenticated; `public` for a client that need not authenticate.
- * A client that has keys but may also use the method `none` counts as `public` while its keys cannot be read;
- * its assertion is then ignored.
+ * While the keys of a client cannot be read, the client counts as `public` if it may also use the method
+ * `none`. Its assertion is then ignored.
  */
 const findFault = async (
   context: Context,
@@ -101,8 +101,9 @@ const report = (
 
 /**
  * Runs `attempt`, which verifies a secret, a code or a token. Counts the wrong guesses of each network. After
- * too many of them each attempt from the network is refused before it is verified, because the attempt could
- * be the right guess. Clients with their correct secret or assertion do not come here ({@link asClient}).
+ * too many wrong guesses it refuses each attempt from the network without verifying it, because the attempt
+ * could be the right guess. Clients with their correct secret or assertion do not come here
+ * ({@link asClient}).
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`; what `attempt` throws

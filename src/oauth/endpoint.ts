@@ -14,7 +14,7 @@ export const oauthJson = (body: unknown, status = 200, headers: Record<string, s
 /** A request at an endpoint that web pages of clients may call. */
 export interface EndpointCall {
   readonly call: Call
-  /** The client whose pages may read the answer; set once it is known. */
+  /** The client whose pages may read the answer; undefined until the client is known. */
   client_id?: string | undefined
 }
 

@@ -49,9 +49,9 @@ export const postIntrospect = (context: Context) =>
   })
 
 /**
- * True when the client may read the token. Both must belong to the same organization. For a token of an API,
- * the API's `served_by` must also name the client. The answer contains claims about the user, so no client
- * reads a token of another organization or of an API that it does not serve.
+ * True when the client may read the token. Client and token must belong to the same organization. For a token
+ * of an API, the API's `served_by` must also name the client. The answer contains claims about the user, so
+ * no client reads a token of another organization or of an API that it does not serve.
  */
 const maySee = async (
   { store }: Context,
@@ -113,8 +113,8 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
 }
 
 /**
- * Records the introspection with the client as actor. The target is the token's session or client, or the
- * calling client when the token is inactive or the caller may not read it.
+ * Records the introspection with the client as actor. The target is the session or client of the token. For a
+ * token that is inactive or that the caller may not read, the target is the calling client.
  */
 const recordIntrospection = (
   context: Context,

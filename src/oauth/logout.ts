@@ -47,7 +47,7 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // No hint names a login of this browser. At most the session of the hint ends; the user has to confirm
+    // No hint names a login of this browser, so at most the session of the hint ends. The user has to confirm
     // the end of the logins, because any site can send a browser here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
@@ -94,8 +94,8 @@ const hintedSession = async ({ store }: Context, { sub, sid }: IdTokenHint) =>
 type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
 
 /**
- * Revokes the client's own session if it is still active; keeps the login and the sessions of other clients,
- * because only the user's confirmation ends those.
+ * Revokes the client's own session if it is still active. The login and the sessions of other clients end
+ * only when the user confirms that.
  */
 const endSession = async (
   context: Context,
@@ -138,8 +138,8 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
 }
 
 /**
- * Returns the start page at the first web origin among the client's registered URIs; undefined when no URI
- * has a web origin, as for native applications.
+ * Returns the start page at the first web origin among the client's registered URIs. Returns undefined when
+ * no URI has a web origin, as for native applications.
  */
 const homeOf = ({ post_logout_redirect_uris, redirect_uris }: Client): string | undefined =>
   [...post_logout_redirect_uris, ...redirect_uris].flatMap(uri => webOriginOf(uri) ?? [])[0]?.concat('/')
@@ -156,7 +156,7 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
       action: PATH,
       csrf_token: issueCsrf(context, 'logout', holder, 'logout'),
       ...(others.length === 0 && { user: pageUserOf(login) }),
-      // The form omits the hint, so it has to name the client that a verified hint names.
+      // The form omits the hint, so the form has to name the client of a verified hint.
       fields: { ...pick(parameters, kept), ...(hint && client && { client_id: client.client_id }) },
       cancel_url: '/account',
     },

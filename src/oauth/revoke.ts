@@ -40,8 +40,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   endpoint_call.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
   const attempt = async () => {
-    // A token with a dot is an access token, because refresh tokens have no dot. It cannot be revoked and
-    // does not count as a wrong guess.
+    // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
+    // revoked and does not count as a wrong guess.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
@@ -60,9 +60,9 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
 }
 
 /**
- * Ends the session, also for a used token, so that a client that never received the next token can sign
- * the user out. Access tokens of the session stay valid until they expire, and the login continues, because
- * the client has revoked its refresh token only (RFC 7009 section 2.1).
+ * Ends the session, also for a used token: a client that never received the next token can thus sign the user
+ * out. Access tokens of the session stay valid until they expire, because the client has revoked only its
+ * refresh token (RFC 7009 section 2.1). The login continues for the same reason.
  */
 const release = (
   context: Context,

@@ -18,8 +18,8 @@ const grants: { [T in TokenRequest['grant_type']]: Grant<T> } = {
 }
 
 /**
- * Runs the grant of a request. The type of `grants` pairs each request with its grant, which TypeScript
- * cannot follow across the union, so the grant is cast.
+ * Runs the grant of a request. The type of `grants` pairs each request with its grant. TypeScript cannot
+ * follow this pairing across the union, so the grant is cast.
  */
 const run = (context: Context, call: GrantCall<TokenRequest>): Promise<TokenAnswer> => {
   const grant = grants[call.request.grant_type] as Grant<TokenRequest['grant_type']>

@@ -36,9 +36,9 @@ const answer = (request: Request, { body, etag }: PublishedKeys, headers: Header
   matches(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers })
 
 /**
- * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. In the
- * answer to a request at the host of `internal_url`, the endpoints that servers call have this host, because
- * such a caller may not reach the public address.
+ * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. A
+ * caller at the host of `internal_url` may have no access to the public address. In the answer to this
+ * caller, the endpoints that servers call therefore have the host of `internal_url`.
  */
 const getDiscovery = ({ config, store }: Core) => {
   const documentFor = (backchannel_url: string, registers: boolean, reads_documents: boolean) => {
@@ -61,7 +61,7 @@ const getDiscovery = ({ config, store }: Core) => {
   }
   /**
    * Builds one document for each of the four cases: the server accepts registrations of clients or not, and
-   * metadata documents of clients or not.
+   * it accepts metadata documents of clients or not.
    */
   const each = (url: string) =>
     [

@@ -32,8 +32,8 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
 }
 
 /**
- * Reads the certificate and the key of the settings; undefined when the settings name none. The expiry of the
- * certificate is not checked: a server with an expired one starts, and takes up the renewed one by itself.
+ * Reads the certificate and the key of the settings; undefined when the settings name none. The expiry is not
+ * checked: a server starts with an expired certificate, and loads the renewed one by itself.
  *
  * @throws ConfigError when a file cannot be read or has other content, or the key does not belong to the
  * certificate

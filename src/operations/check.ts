@@ -72,9 +72,9 @@ const forEachRow = async <Row extends { id: string }>(
 }
 
 /**
- * Checks that the secrets of webhooks, identity providers and authenticator apps and the private key for SAML
- * can be opened, and that this key belongs to its certificate. Returns a line for each finding, at most
- * `MAX_FINDINGS`, and the number of secrets.
+ * Opens the secrets of webhooks, identity providers and authenticator apps, and the private key for SAML.
+ * Checks that this key belongs to its certificate. Returns a line for each finding, at most `MAX_FINDINGS`,
+ * and the number of secrets.
  */
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []

@@ -5,8 +5,8 @@ const SLOT = 10_000
 const SLOTS = 7
 
 /**
- * Keeps the largest value of the last 60 to 70 seconds, because a collector reads the gauge only now and then
- * and would miss a hold between two reads. Times are milliseconds of a monotonic clock.
+ * Keeps the largest value of the last 60 to 70 seconds. A collector reads the gauge only now and then, and
+ * would otherwise miss a hold between two reads. Times are milliseconds of a monotonic clock.
  */
 export const largestOfMinute = () => {
   const slots: { number: number; value: number }[] = []
@@ -25,8 +25,8 @@ export const largestOfMinute = () => {
 }
 
 /**
- * Milliseconds between two ticks. A hold is the time for which one task kept the event loop. A hold is
- * measured as shorter than it was, by less than this interval. Ten ticks a second cost 0.1 % of a core.
+ * Milliseconds between two ticks. A hold is the time for which one task kept the event loop. The measured
+ * time is too short by less than this interval. Ten ticks a second cost 0.1 % of a core.
  */
 const INTERVAL = 100
 

@@ -79,7 +79,7 @@ const adminClient = ({ config, clock }: Core, secret: string): Client => ({
 /**
  * Creates the first admin client if `secret` is given. If the client exists, a changed secret is set. Scopes
  * that an upgrade brings are added, so that scripts can call the new routes. A client that an administrator
- * deleted is created again only if the settings have its secret; otherwise a restart would undo the deletion.
+ * deleted is created again only if the settings have its secret. Otherwise a restart would undo the deletion.
  */
 const applyAdminClient = async (
   base: Core,
@@ -117,8 +117,8 @@ const applyAdminClient = async (
 }
 
 /**
- * Writes the file with the generated secret atomically, and before the client is stored, because a crash
- * could otherwise lose the secret.
+ * Writes the file with the generated secret atomically. The file is written before the client is stored,
+ * because a crash could otherwise lose the secret.
  */
 const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const file = clientFile(config)
@@ -149,8 +149,8 @@ const adminUser = (config: Config) =>
       })
 
 /**
- * Checks the id of the first admin client and the fields of the first administrator in the settings, by the
- * schemas of the admin API.
+ * Checks the id of the first admin client and the fields of the first administrator by the schemas of the
+ * admin API.
  *
  * @throws ConfigError for a value that the admin API refuses
  */

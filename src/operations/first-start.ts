@@ -18,14 +18,14 @@ export interface FirstStart {
 }
 
 /**
- * Creates the parts that every instance has: the default organization, its built-in roles, the first admin
- * client, and the first admin user if the settings name one. Later starts apply the client's secret from the
- * settings and add new scopes. An interrupted start continues where it stopped. Only one copy of the server
- * runs this at a time.
+ * Creates the parts that every instance has: the default organization, its built-in roles and the first admin
+ * client. Also creates the first admin user if the settings name one. Later starts apply the client's secret
+ * from the settings and add new scopes. An interrupted start continues where it stopped. Only one copy of the
+ * server runs this at a time.
  *
- * @throws ConfigError for settings that are invalid or conflict with stored clients; StorageError when
- * another server has been setting up the instance for a minute, or when the file with the secret cannot be
- * written
+ * @throws ConfigError for settings that are invalid or conflict with stored clients
+ * @throws StorageError when another server has been setting up the instance for a minute, or when the file
+ * with the secret cannot be written
  */
 export const createInstance = async (base: Core): Promise<FirstStart> => {
   await checkNames(base.config)

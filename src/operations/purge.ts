@@ -16,9 +16,9 @@ import type { Transaction } from '#src/storage/store.ts'
 const USER = 25
 
 /**
- * Removes about `limit` rows of a deleted organization: first the users, with the rows that refer to them,
- * then the rows that an index finds by organization. The remaining rows expire by themselves. Returns the
- * number of rows.
+ * Removes about `limit` rows of a deleted organization: first the users and the rows that refer to them, then
+ * the rows that an index finds by organization. The remaining rows expire by themselves. Returns the number
+ * of rows.
  */
 const removeOrganizationRows = async (
   context: Context,

@@ -4,7 +4,7 @@ import { backupName, backupNames, makeBackup } from './backups.ts'
 import { readSettings } from './settings.ts'
 
 /**
- * Makes a backup if one is due. Only after it was made, old backups are removed until `backup_keep` remain.
+ * Makes a backup if one is due, and then removes old backups until `backup_keep` remain.
  *
  * @throws Error when the backup fails; the next round tries again
  */

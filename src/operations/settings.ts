@@ -52,8 +52,8 @@ export const readSettings = async (q: Queries): Promise<ServerSettings> => ({
 })
 
 /**
- * Changes the given settings and keeps the others, so that a caller who does not know a new setting does not
- * reset it. One event names the changed settings; a call that changes nothing records no event.
+ * Changes only the given settings, so a caller who does not know a new setting does not reset it. One event
+ * names the changed settings; a call that changes nothing records no event.
  */
 const update = (
   context: Context,

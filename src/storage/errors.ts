@@ -49,10 +49,11 @@ export const isHeldUp = has(/^55P03$/)
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 
 /**
- * True for a failure that may be temporary. SQLite: the file cannot be opened, read or written, memory is
- * short, or another process holds a lock. PostgreSQL: the connection is lost, a transaction conflicted or was
- * canceled, a lock was not available, connections, memory or disk space are short, a failover is going on,
- * the server has a fault, or somebody is changing the database, its users, passwords or rights.
+ * True for a failure that may be temporary.
+ * SQLite: the file cannot be opened, read or written; memory is short; another process holds a lock.
+ * PostgreSQL: the connection is lost; a transaction conflicted or was canceled; a lock was not available;
+ * connections, memory or disk space are short; a failover is going on; the server has a fault; somebody is
+ * changing the database, its users, passwords or rights.
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(
@@ -62,8 +63,8 @@ const passing = has(
 const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
 
 /**
- * Returns the message of a failure. For a disk error the message also asks whether the disk is full, because
- * SQLite reports a full disk as an I/O error when it opens a file.
+ * Returns the message of a failure. For a disk error the message also asks whether the disk is full: SQLite
+ * reports a full disk as an I/O error when it opens a file.
  */
 export const failureText = (error: unknown): string =>
   `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`

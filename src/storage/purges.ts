@@ -6,7 +6,7 @@ import type { LogoutTarget, Tables } from './tables.ts'
 
 export type PurgeKind = Tables['purges']['$inferSelect']['kind']
 
-/** Returns the condition that the columns contain no id of a deleted object whose purge is not finished. */
+/** Returns the condition that no column contains the id of a deleted object whose purge is pending. */
 export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL => {
   const { purges } = q.tables
   const named = sql.join(columns, sql`, `)
@@ -38,7 +38,7 @@ export const beginPurge = async (
   await tx.insert(tx.tables.purges).values({ id, kind, created_at: now, logout }).onConflictDoNothing()
 }
 
-/** Marks a purge as finished, once no rows of the deleted object remain. */
+/** Marks a purge as finished. The caller has removed all rows of the deleted object. */
 export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
   await tx.delete(tx.tables.purges).where(eq(tx.tables.purges.id, id))
 }

@@ -25,8 +25,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
         [t.logins, t.logins.id, isOf(t.logins.user_id)],
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
-        // The event `user.deleted` is the only one of a deleted user that stays: administrators must be able
-        // to see who deleted an account.
+        // The event `user.deleted` is the only event of a deleted user that stays, because administrators
+        // must be able to see who deleted an account.
         [t.events, seq, isOf(subject_id)],
         [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],
         [t.events, seq, and(isOf(target_id), ne(type, 'user.deleted'))],
@@ -53,8 +53,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 }
 
 /**
- * Moves the cursors of webhooks back to the last remaining event. Each write that removes events calls this:
- * after the newest event was removed, SQLite gives its `seq` to the next event, and a cursor with this `seq`
+ * Moves the cursors of webhooks back to the last remaining event. Each write that removes events calls this.
+ * After the newest event was removed, SQLite gives its `seq` to the next event. A cursor with this `seq`
  * would skip that event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
@@ -83,8 +83,8 @@ export const removeRemains = async (
 }
 
 /**
- * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. The
- * others, such as its users, sessions and events and the rows that depend on its clients, are hidden at once
+ * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. Its users,
+ * sessions and events, the rows that depend on its clients, and other parts with many rows are hidden at once
  * and removed later in batches.
  */
 export const removeOrganizationParts = async (

@@ -21,7 +21,7 @@ export interface Search {
   unless?: 'username' | 'email' | undefined
 }
 
-/** Returns the words of a term in the form in which they are compared, the longest first, each once. */
+/** Returns the words of a term, folded for the comparison, each once and the longest first. */
 const wordsOf = (term: string): string[] => {
   const words = fold(term).split(/\s+/).filter(Boolean)
   return [...new Set(words)].sort((one, other) => other.length - one.length)
@@ -32,9 +32,9 @@ const wordsOf = (term: string): string[] => {
  * index (FTS5) contains only trigrams of the text. This trigram lets a search in one organization skip the
  * users of all other organizations inside the index.
  *
- * The characters are from Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and derived from a
- * hash of the id, so no term of letters matches them. Two organizations may have the same characters, so the
- * caller also compares `organization_id`.
+ * The characters are derived from a hash of the id. They are from Unicode's private use area (U+E000 to
+ * U+F8FF, 6,400 of them), so no term of letters matches them. Two organizations may have the same characters,
+ * so the caller also compares `organization_id`.
  */
 const organizationCode = (id: OrganizationId): string => {
   const digest = hash('sha256', id, 'buffer')

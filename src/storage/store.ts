@@ -146,8 +146,7 @@ type Build<R = unknown> = (q: Queries, tables: Tables) => { prepare(): Executabl
 
 /**
  * Builds a statement once per connection and executes it many times, because building a drizzle query costs
- * seven times as much as the execution of a prepared one. `build` uses `sql.placeholder(name)` for
- * parameters.
+ * seven times as much as executing a prepared one. `build` uses `sql.placeholder(name)` for parameters.
  */
 export const prepared = <P extends Record<string, unknown>, R>(
   build: Build<R>,
@@ -158,8 +157,8 @@ export const startStatements = new Map<string, Build>()
 
 /**
  * Like {@link prepared}, for statements that a start or a short command executes. On SQLite the SQL of
- * `build` was made at build time, because building the statements of a start and their tables takes a third
- * of the CPU time of the start.
+ * `build` was made at build time. Building the statements of a start and their tables would take a third of
+ * its CPU time.
  *
  * @param name identifies the SQL in sqlite/made-statements.json
  */

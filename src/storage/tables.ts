@@ -49,12 +49,12 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
 /**
  * The data model, once for both engines. Columns are named like the fields of the admin API. Most rows belong
  * to an organization. A query for a caller who is limited to one organization has a condition on that
- * organization. A random secret that the server only has to recognize is stored as its SHA-256 (`*_hash`); a
+ * organization. A random secret that the server only has to recognize is stored as its SHA-256 (`*_hash`). A
  * secret that the server has to use is sealed. Triggers maintain counts (`user_count`, `member_count`,
  * `counters`) and the search index.
  *
- * Rows that mean nothing without their parent are removed: together with the parent (`cascade`) where it has
- * few of them, otherwise later in batches (`purges`). No foreign key refers to `organizations`: a deleted
+ * The deletion of a row also removes the rows that mean nothing without it: in the same write (`cascade`) if
+ * they are few, otherwise later in batches (`purges`). No foreign key refers to `organizations`: a deleted
  * organization is hidden at once, and most of its rows are removed in batches.
  */
 export const tables = (kit: Kit) => {
@@ -415,7 +415,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and clients whose id is the
-   * URL of their metadata document. A row of the second kind is stored once a user has allowed the client.
+   * URL of their metadata document. A row of the second kind is stored when a user allows the client.
    * `used_at` is null until a user allows the client, and a row that stays unused is soon removed.
    */
   const dynamic_clients = once(() =>
@@ -469,7 +469,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Services for which this server issues separate access tokens (https://www.rfc-editor.org/rfc/rfc8707). A
-   * row contains the `client_id` of clients, and the names of roles and scopes. All belong to the
+   * row contains the `client_id` of clients, and the names of roles and scopes. All of them belong to the
    * organization of the API.
    */
   const apis = once(() =>
@@ -527,8 +527,9 @@ export const tables = (kit: Kit) => {
         user_agent: text('user_agent').notNull(),
         /**
          * Maps a client id ('' for all clients) to the number of the latest revocation of this login's codes;
-         * null before the first revocation. Revocations are numbered from 1. A code contains the latest
-         * number at its issue. A later revocation for its client or for all clients makes the code invalid.
+         * null before the first revocation. Revocations are numbered from 1. A code contains the number that
+         * was the latest when the code was issued. A later revocation for its client or for all clients makes
+         * the code invalid.
          */
         codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
         created_at: created_at(),
@@ -617,7 +618,7 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * A pending authorization request, stored once the user has to act. `client_id` is empty for a login that
+   * A pending authorization request, stored when the user has to act. `client_id` is empty for a login that
    * leads to /account.
    */
   const authorization_requests = once(() =>
@@ -633,7 +634,7 @@ export const tables = (kit: Kit) => {
         selected: bool('selected').notNull().default(false),
         /**
          * The first factor, kept when the user has proven it and a second factor is needed. The login begins
-         * once the second factor is proven.
+         * when the second factor is proven.
          */
         proof: json('proof').$type<{
           user_id: UserId
@@ -1027,7 +1028,7 @@ export const tables = (kit: Kit) => {
         email: text('email'),
         /**
          * Permissions of the administrator who made the link; null when the server made it. The link is
-         * refused once its user has a permission that is not among them.
+         * refused when its user has a permission that is not among them.
          */
         permissions: json('permissions').$type<string[]>(),
         organization_id: organization_id(),
@@ -1208,8 +1209,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. A
-   * row of the kind `attribute_index` is not a deletion: it requests that the rows of `user_attributes` are
-   * rebuilt for the organization that its id names.
+   * row of the kind `attribute_index` is not a deletion: its id names an organization whose rows of
+   * `user_attributes` are to be rebuilt.
    */
   const purges = once(() =>
     table('purges', {

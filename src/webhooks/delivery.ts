@@ -38,8 +38,8 @@ const LEASE = 2 * MINUTE
 /** Milliseconds between two polls for new events: four reads a second cost little. */
 const POLL = 250
 /**
- * Milliseconds after which a webhook takes a turn even if no new event has woken it, so that the loss of a
- * wake-up only delays events.
+ * Milliseconds after which a webhook takes a turn even if no new event has woken it. The loss of a wake-up
+ * thus only delays events.
  */
 const IDLE = 10 * MINUTE
 /**
@@ -113,8 +113,8 @@ const switchOff = async (
     metadata: { name, reason, failure },
   })
   tx.changed('webhooks')
-  // A name of more than 64 characters, or with others than letters, digits, spaces, `_` and `-`, is replaced
-  // by the id, because mail programs turn an address in a name into a link.
+  // The id replaces a name of more than 64 characters, or with characters other than letters, digits, spaces,
+  // `_` and `-`. Mail programs would turn an address in a name into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const user_id of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})

@@ -152,8 +152,8 @@ export const judgeWebhookChange = async (
  * Changes the given fields. An event whose delivery failed is tried again at once, because the change may
  * have mended the cause.
  *
- * @throws AppError 404 for a webhook that is unknown or of another organization; 409 for a name that is
- * taken; 422 for a field that cannot be changed
+ * @throws AppError 404 for a webhook that is unknown or of another organization, 409 for a taken name, 422
+ * for a field that cannot be changed
  */
 export const updateWebhook = (
   context: Core,
@@ -191,7 +191,7 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
   })
 
 /**
- * Replaces the secret; for `overlap` seconds the old secret signs too, so that no event is refused before the
+ * Replaces the secret. For `overlap` seconds the old secret signs too, so that no event is refused before the
  * receiver knows the new one. The returned secret is text; null for Ed25519.
  */
 export const rotateWebhookSecret = (
@@ -223,8 +223,8 @@ export const rotateWebhookSecret = (
   })
 
 /**
- * Enables the webhook and delivers all events since `from` (ms) in order, even if they were delivered before,
- * so that a receiver can restore what it has lost.
+ * Enables the webhook and delivers all events since `from` (ms) in order, even if they were delivered before.
+ * A receiver can thus restore what it has lost.
  */
 export const replayWebhook = (context: Core, id: string, from: number, by: ChangedBy): Promise<Webhook> =>
   writeAs(context, by.caller, async tx => {

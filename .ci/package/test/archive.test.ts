@@ -37,7 +37,7 @@ test('a person signs in to the executable of the archive; it says version, commi
   expect(stdout).toBe(`${version} (${commit}, Bun ${Bun.version})\n`)
 })
 
-test('a build in another folder has the same bytes; one without a network says so and leaves nothing', async () => {
+test('a build in another folder has the same bytes; a build without a network says so and leaves nothing', async () => {
   const at = place()
   await $`git clone -q ${ROOT} ${at}`
   await $`bun install --frozen-lockfile --ignore-scripts && bun run package linux-x64`.cwd(at).quiet()

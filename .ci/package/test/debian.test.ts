@@ -96,7 +96,7 @@ test('dpkg installs it with its user, and a person signs in', async () => {
   expect((await dpkg('-s', 'gatehouse')).stdout).toContain(`Version: ${version}+next`)
 }, 300_000)
 
-test('removal keeps settings and data, a purge the data', async () => {
+test('removal keeps settings and data, a purge keeps the data', async () => {
   expect(await dpkg('-r', 'gatehouse')).toMatchObject({ code: 0 })
   expect([existsSync(join(root, 'usr/bin/gatehouse')), existsSync(settings())]).toEqual([false, true])
   const purged = await dpkg('-P', 'gatehouse')

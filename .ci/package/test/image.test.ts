@@ -42,8 +42,8 @@ test('a person signs in to the image for arm64, by emulation of its processor', 
 })
 
 /**
- * Options without which podman cannot run containers here. Without them podman would raise limits and set up
- * a network of its own.
+ * Options that let podman run containers here. By default podman would raise limits and set up a network of
+ * its own.
  */
 const limits = [
   '--runtime=runc',

@@ -76,7 +76,7 @@ test('a running server outlives an upgrade by npm', async () => {
   await server.stop()
 })
 
-test('a platform without a package, and a package that was left out, are one line that says what to do', async () => {
+test('a platform without a package, or a package that was left out, gives one line that says what to do', async () => {
   const entry = join(at, `node_modules/${names.npm}/gatehouse.js`)
   const pretend = `data:text/javascript,Object.defineProperty(process,'arch',{value:'s390x'})`
   const foreign = await run(['node', '--import', pretend, entry, '--version'])

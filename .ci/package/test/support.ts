@@ -38,7 +38,8 @@ export const executable = (): Promise<string> => {
 }
 
 /**
- * All servers that were started. At the end of the process those that a failed test left running are killed.
+ * All servers that were started. The process kills them at its end, because a failed test may leave them
+ * running.
  */
 const started = new Set<Bun.Subprocess>()
 process.on('exit', () => {
@@ -96,7 +97,7 @@ export const inRoot = (root: string, user = 'root'): string[] => {
  * Lays out a root with packages of Debian.
  *
  * @param suite of Debian; default: the suite of this machine
- * @param variant of mmdebstrap(1): `essential` can install packages, `extract` only run programs
+ * @param variant of mmdebstrap(1): `essential` can install packages, `extract` can only run programs
  */
 export const debianRoot = async (
   variant: 'essential' | 'extract',

@@ -190,7 +190,8 @@ const beginSession = async (
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
  * in memory only and requests a code with each loaded page. Returns undefined for other clients, for a used
- * code, for a code with an API, and when the login has no active session of the console with this scope.
+ * code and for a code with an API. Also returns undefined when the login has no active session of the console
+ * with this scope.
  */
 const continueSession = async (
   { clock }: Context,
@@ -220,7 +221,8 @@ const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, cod
 }
 
 /**
- * Revokes the session that a code began, if any, because the second use shows that the code leaked.
+ * Revokes the session that a code began, because the second use shows that the code leaked. Does nothing when
+ * the code began no session.
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
  */
 const endSessionOf = (
@@ -243,7 +245,7 @@ const findFault = (
     return 'The redirect_uri is not the one of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
-  // Another application may have the `client_id` now, and must not get tokens for the deleted one.
+  // Another application may have the `client_id` now, and must not get tokens for the deleted application.
   if (client.created_at > code.issued_at) return 'The client was registered after the code was issued.'
   return undefined
 }

@@ -53,15 +53,15 @@ export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
 const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
   const { client, request, client_info } = call
   const grant = await findRefreshGrant(context, tx, request.refresh_token)
-  // A token that another client presents is refused and stays valid for its owner: another client's attempt
-  // must not end a session.
+  // A token that another client presents is refused. It stays valid for its owner, because another client's
+  // attempt must not end a session.
   if (grant?.client_id !== client.client_id) return new CredentialError('invalid_grant')
   const now = context.clock.now()
   if (grant.ended_at !== null || grant.expires_at <= now)
     return new OAuthError('invalid_grant', 'The session has ended.')
   const repeated = grant.is_used ? findRepeatable(context, call, grant) : undefined
   if (grant.is_used && !repeated) return refuseReuse(context, tx, call, grant)
-  // The token is not used up: the session works again once the user is enabled.
+  // The token is not used up, so the session works again when the user is enabled.
   if (!grant.enabled) return new OAuthError('invalid_grant', 'The user is disabled.')
   const exclusion = await findExclusion(tx, client, grant.organization_id)
   if (exclusion) return new OAuthError('invalid_grant', exclusion)
@@ -102,8 +102,8 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
 }
 
 /**
- * Returns the successor of a used token again, for a client that lost the first answer; undefined outside the
- * reuse window, and when the successor was used.
+ * Returns the successor of a used token again, for a client that lost the first answer. Returns undefined
+ * outside the reuse window, and when the successor was used.
  */
 const findRepeatable = (
   context: Context,

@@ -11,8 +11,8 @@ export type Migrations = Record<string, string>
 export const APPLICATION_ID = 0x47617465
 
 /**
- * Page size in bytes of new files. A commit makes small changes to many pages and writes whole pages:
- * compared with SQLite's default of 4096, this size writes a third fewer bytes and needs an eighth less CPU
+ * Page size in bytes of new files. A commit makes small changes to many pages and writes whole pages.
+ * Compared with SQLite's default of 4096, this size writes a third fewer bytes and needs an eighth less CPU
  * time.
  */
 export const PAGE = 2048

@@ -56,7 +56,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** Removes a temporary file. Errors are ignored, since the original failure matters more. */
+/** Removes a temporary file. Errors are ignored, because the original failure matters more. */
 const discard = (path: string): void => {
   try {
     remove(path)
@@ -96,7 +96,7 @@ export const verify = (path: string, onProgress?: OnProgress): Copied => {
 
 /**
  * Creates the database file `target`, readable only by its owner. `fill` writes the file under a temporary
- * name. The file is renamed once it is verified, so a file with the name `target` is always complete.
+ * name. The file is verified and then renamed, so a file with the name `target` is always complete.
  *
  * @throws StorageError when `target` exists or cannot be written, or the written file is damaged
  */
@@ -148,7 +148,7 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
 }
 
 /**
- * Checks that the file is a backup. A database with a log beside it is in use, or its server was killed; a
+ * Checks that the file is a backup. A database with a log beside it is in use, or its server was killed. A
  * copy of the file alone would lack the content of the log.
  *
  * @throws StorageError otherwise

@@ -48,7 +48,7 @@ export const checkpointer = (db: Database) => {
       worker?.postMessage(db.filename)
       return
     }
-    // A long read of another process can prevent a complete checkpoint. The next attempt follows once the log
+    // A long read of another process can prevent a complete checkpoint. The next attempt follows when the log
     // has grown by LIMIT again.
     limit = copied < log ? log + LIMIT : LIMIT
     paused = false

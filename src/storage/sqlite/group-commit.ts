@@ -11,7 +11,7 @@ import { type Added, writeSums } from '#src/storage/sums.ts'
 const BATCH = 64
 /**
  * Time for retries of BEGIN while another process writes, and the pause between them, in ms. A command on the
- * host writes for some ms, so that a longer pause would be much of the wait.
+ * host writes for a few ms, so a longer pause would add much to the wait.
  */
 const BEGIN_TIMEOUT = 5_000
 const BEGIN_PAUSE = 1
@@ -137,8 +137,8 @@ const openTransaction = (db: Database, queries: Queries) => {
 /**
  * Group commit: one BEGIN IMMEDIATE … COMMIT carries up to `BATCH` queued writes, each in its own savepoint,
  * so they share one wait for the disk. Writers get their results after the COMMIT. A batch begins when it is
- * full, or when one turn of the event loop adds no write: concurrent requests share the batch, and a single
- * request waits some microseconds.
+ * full, or when one turn of the event loop adds no write. Concurrent requests thus share the batch, and a
+ * single request waits some microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)

@@ -11,8 +11,8 @@ const MANY = 100_000
 /**
  * Compares each index with its table. Returns a finding for each index that differs, and for each unique
  * index with repeated keys. The table and each index are read in their own order, and the sums of the hashes
- * of all entries are compared, so the time per row is constant. `PRAGMA integrity_check` looks each row up in
- * each index, which takes three times as long per row once the indexes exceed the page cache.
+ * of all entries are compared. The time per row is thus constant. `PRAGMA integrity_check` looks up each row
+ * in each index, which takes three times as long per row when the indexes exceed the page cache.
  *
  * @param rows number of rows by table
  * @param onProgress receives the name of each large table before it is read

@@ -71,7 +71,7 @@ export const inspect = (
     for (const [text] of db.query(`PRAGMA quick_check(${MAX_FINDINGS})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
   })
-  // The check ends here: a scan of the rows would end at a damaged page, with an error that says less than
+  // The check ends here. A scan of the rows would fail at a damaged page, with an error that says less than
   // these findings.
   if (findings.length > 0) return { findings, rows }
   runCheck('tables', () => {

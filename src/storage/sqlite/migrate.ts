@@ -61,7 +61,7 @@ export const BEFORE_FIRST_RELEASE =
 
 /**
  * Returns the migrations to apply. Refuses a database with an unknown or different migration, because its
- * tables may not be those that the queries of this version expect.
+ * tables may differ from those that the queries of this version expect.
  */
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const applied = appliedWithHash(db)

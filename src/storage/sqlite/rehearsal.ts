@@ -33,8 +33,9 @@ const CHOSEN = `WITH named AS (
 
 /**
  * Returns an in-memory copy of the database at `path`. It has the objects that administrators make and the
- * users that `users` names, but no sessions, events or other traces of use, because a rehearsal reads none
- * and they are most of the rows. It has no triggers, so a rehearsed write does not change totals.
+ * users that `users` names. It has no sessions, events or other traces of use: a rehearsal reads none of
+ * these rows, which are most rows of a database. It has no triggers, so a rehearsed write does not change
+ * totals.
  */
 export const copyForRehearsal = (path: string, users: RehearsedUsers): Database => {
   const db = new Database(':memory:')

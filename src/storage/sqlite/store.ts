@@ -71,7 +71,7 @@ interface SqliteOptions {
 }
 
 /**
- * Page cache per connection in KiB, eight times SQLite's default: the pages that most statements read, such
+ * Page cache per connection in KiB, eight times SQLite's default. The pages that most statements read, such
  * as the inner pages of indexes, then stay in memory.
  */
 const CACHE = 16_384

@@ -29,7 +29,7 @@ export const toFile = (
         async (connection, where) => {
           if (!online) await lockOthersOut(connection, where)
           using db = new Database(partial, { create: true })
-          // The file is not in use yet; it is synced once it is complete.
+          // The file is not in use yet; it is synced when it is complete.
           for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'foreign_keys = ON'])
             db.run(`PRAGMA ${pragma}`)
           migrate(db)
