@@ -17,8 +17,8 @@ import { openKeys } from './tokens/keys.ts'
 export interface App {
   context: Context
   /**
-   * Returns the declared path, such as `/saml/:provider/metadata`, of the route that serves a path; undefined
-   * for an unknown path, and until a request has loaded the section of the path.
+   * Returns the path that a route declares, such as `/saml/:provider/metadata`, for the path of a request.
+   * Returns undefined for an unknown path, and before a request has loaded the section of the path.
    */
   routeOf(path: string): string | undefined
   /** Loads all sections. Returns their paths as declared, and the admin routes. */
@@ -34,10 +34,7 @@ export interface AppOptions {
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
   /** Development mode: creates the RSA key at the first call that needs it, which shortens the start. */
   late_keys?: boolean
-  /**
-   * Returns the content of `/metrics`, which joins the metrics of several workers; default: the metrics of
-   * this process.
-   */
+  /** Returns the content of `/metrics` for several workers together. Default: the metrics of this process. */
   metrics?: (() => Promise<string>) | undefined
 }
 
@@ -94,7 +91,10 @@ export const createApp = async (
   }
 }
 
-/** Returns a function that imports its code with `load` at the first call; again after a failed import. */
+/**
+ * Returns a function that imports its code with `load` at the first call. After a failed import the next call
+ * tries again.
+ */
 const late = <A extends unknown[], R>(load: () => Promise<(...args: A) => Promise<R>>) => {
   const loaded = loadOnce(load)
   return async (...args: A): Promise<R> => (await loaded())(...args)
@@ -110,16 +110,16 @@ const isDecodable = (path: string): boolean => {
 }
 
 /**
- * Paths whose GET may use up a value or issue a code. A HEAD request must not have that effect, because mail
- * scanners and link previews send it before a person opens the link.
+ * Paths whose GET may use up a value or issue a code. A HEAD request must not have these effects, because
+ * mail scanners and link previews send HEAD before a person opens the link.
  */
 const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
  * True when a page loads the URL as a part of itself, such as an image, font or stylesheet. Paths with
- * effects refuse such a request. A tenant's CSS can make the browser load a URL of this origin only if an
- * attribute of the page has a certain value. If that load caused something that the tenant can observe, such
- * as a request to the tenant's identity provider, the tenant would learn the value.
+ * effects refuse such a request. A tenant's CSS can make the browser load a URL of this origin only for a
+ * certain value of an attribute. If the load caused a request to the tenant's identity provider, for example,
+ * the tenant would learn this value.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
 const isSubresource = ({ headers }: Request): boolean =>
@@ -158,8 +158,7 @@ const answer = (
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
     return response
   }
-  // A synchronous answer is not awaited, because an await takes about as long as the whole answer with the
-  // key set.
+  // A synchronous answer is not awaited: for the key set, an await takes about as long as the whole answer.
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
@@ -178,9 +177,10 @@ const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
   (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)
 
 /**
- * Returns the URL. The host becomes `localhost` when the Host header makes the URL invalid or too short:
- * Elysia looks for the path from the twelfth character on, and misses the path of `http://id/…`. The
- * replacement has no other effect, because the server takes its own address from the settings.
+ * Returns the URL in a form that the router accepts. The host becomes `localhost` when the Host header makes
+ * the URL invalid or too short: Elysia looks for the path from the twelfth character on, and misses the path
+ * of `http://id/…`. The replacement has no other effect, because the server takes its own address from the
+ * settings.
  */
 const routableUrl = (url: string): string => {
   const path = url.indexOf('/', 8)

@@ -83,7 +83,7 @@ export const settings = {
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; default: only this machine may read it, and no one if url or host is not loopback or a proxy is trusted',
+    'bearer token for /metrics; without a token only this machine may read /metrics, and nobody if a proxy is trusted, or if url or host is not loopback',
   ),
   access_token_alg: withDefault(
     choice(signingAlgs),
@@ -139,7 +139,7 @@ export interface LoadedConfig {
 }
 
 const PREFIX = 'GATEHOUSE_'
-/** Maximum bytes of the settings file: the parser compares map keys in quadratic time, 3 s for this size. */
+/** Maximum bytes of the settings file: the parser takes quadratic time for map keys, 3 s at this size. */
 const MAX_BYTES = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 
@@ -153,8 +153,9 @@ interface RawValue {
 }
 
 /**
- * Adds a value. `name_FILE` names a file with the value of a secret, as containers mount secrets. An unknown
- * (mistyped) name is an error, because its setting would silently keep the default.
+ * Adds a value. `name_FILE` is the path of a file that contains the value of a secret: containers mount
+ * secrets as files. An unknown (mistyped) name is an error, because its setting would silently keep the
+ * default.
  */
 const addRaw = (
   given: Map<Name, RawValue>,
@@ -242,8 +243,8 @@ const labelOf = (name: Name, source = ''): string =>
 /**
  * Loads all settings.
  *
- * @throws ConfigError for the first mistake. For a wrong value it names the setting, the allowed values, the
- * source and, unless the setting is secret, the value.
+ * @throws ConfigError for the first mistake. The message for a wrong value names the setting, the allowed
+ * values and the source. It contains the value unless the setting is secret.
  */
 export const loadConfig = (
   env: Record<string, string | undefined>,
@@ -278,8 +279,8 @@ const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, gi
 }
 
 /**
- * Returns the environment without Gatehouse's settings. It is passed to child programs, and to the PostgreSQL
- * driver and TLS libraries, which read variables of their own but must not get Gatehouse's secrets.
+ * Returns the environment without Gatehouse's settings, for child programs, the PostgreSQL driver and TLS
+ * libraries. They read variables of their own and must not get Gatehouse's secrets.
  */
 export const environmentOfOthers = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))

@@ -35,15 +35,14 @@ export interface Caller {
   /** Scopes of the token. */
   scopes: readonly string[]
   /**
-   * Permissions that the caller has and the token's scopes lack; a call that needs one gets
+   * Permissions of the caller that the token's scopes leave out. A call that needs one of them gets
    * `insufficient_scope`.
    */
   withheld: ReadonlySet<Permission>
   /** False for a user who has to authenticate again before calling a route with `fresh` (RFC 9470). */
   is_fresh: boolean
   /**
-   * Reloads the caller's permissions inside a write, so that a permission that was just withdrawn is not
-   * used.
+   * Reloads the caller's permissions inside a write, so that a withdrawn permission is no longer used.
    *
    * @throws AppError 401 when the token is no longer valid, 403 when the permission for the request is gone
    */
@@ -90,7 +89,7 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /** Throws the 503 of `run` when the queue is full, before the caller uses up a single-use value. */
+  /** Throws the 503 of `run` when the queue is full. Called before a single-use value is used up. */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -155,7 +154,7 @@ export interface CookieNames {
 export interface Themes {
   /**
    * Returns the built-in theme and the stylesheets of a theme name. A theme of the data directory contains
-   * changes only: it is applied over the built-in theme of the same name, or over the default theme. An
+   * changes only. It is applied over the built-in theme of the same name, or over the default theme. An
    * unknown name means the default theme.
    */
   find(name?: string): { theme: string; sheets: string[] }
@@ -239,7 +238,7 @@ export interface Core {
 /** An open stream of the audit log. */
 export interface Tail {
   readonly caller_id: string
-  /** Checks the caller of the stream, and sends those of the events that match the filter of the stream. */
+  /** Checks the caller of the stream, and sends the events that match the filter of the stream. */
   look(events: Tables['events']['$inferSelect'][]): Promise<void>
   end(): void
 }

@@ -44,7 +44,7 @@ export interface ChangedBy {
   caller: Caller
   client_info: ClientInfo
   /**
-   * Query parameter `confirm`: the name of the changed user or group, by which the caller accepts that the
+   * Query parameter `confirm`. With the name of the changed user or group, the caller accepts that the
    * organization loses its last administrator. True when the server itself makes the change.
    */
   confirmed?: string | true | undefined
@@ -138,8 +138,8 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
 /**
  * Like {@link organizationFor}, but also checks that the organization exists.
  *
- * @throws AppError 422 with the same text for an unknown organization and for one that the caller may not act
- * on; `others` are added to the details
+ * @throws AppError 422 for an unknown organization, with `others` added to the details. The text is the same
+ * for an organization that the caller may not act on.
  */
 export const requireOrganization = async (
   q: Queries,

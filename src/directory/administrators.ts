@@ -29,8 +29,8 @@ interface ConfirmedBy {
  * Prepares a change that may take the role `admin` from users of the organization. Call it before the change,
  * and the returned function after the change, in the same write. The returned function refuses a change by
  * `caller` that removes the last enabled administrator, because a mistake would lock everyone out. It accepts
- * the change when `confirmed` is `name` (the name of the changed user or group) or true, and when `caller` is
- * absent.
+ * the change when `caller` is absent, or when `confirmed` is true or equals `name` (the name of the changed
+ * user or group).
  *
  * @throws AppError 409 `last_administrator`
  */

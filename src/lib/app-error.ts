@@ -41,8 +41,8 @@ interface AppErrorOptions {
 }
 
 /**
- * A refusal at any endpoint that is not an `OAuthError`. The answer is JSON, or a page that
- * pages/error-page.ts renders.
+ * A refusal that is no `OAuthError`, at any endpoint. The answer is JSON, or a page that pages/error-page.ts
+ * renders.
  */
 export class AppError extends Error {
   readonly code: AppErrorCode
@@ -65,7 +65,7 @@ export class AppError extends Error {
 }
 
 /**
- * Returns a 404 that is the same for an unknown id and for an id of another organization, so that a caller
+ * Returns a 404 that is the same for an unknown id and for an id of another organization. A caller thus
  * cannot find out which ids exist elsewhere.
  */
 export const notFound = (what = 'The resource'): AppError =>

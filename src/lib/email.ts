@@ -11,7 +11,7 @@ const MAX_DOMAIN_LENGTH = 506
 
 /**
  * Returns a host name in the form in which host names are compared: lower case, non-ASCII labels as `xn--`
- * (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for anything but a domain name of at
+ * (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for a text that is no domain name of at
  * least two labels, and for a name that NFKC would change.
  */
 export const canonicalDomain = (text: string): string | undefined => {
@@ -36,7 +36,7 @@ const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$
  * Returns an e-mail address in the form in which all addresses are compared: lower case, with the domain of
  * `canonicalDomain`. Mail servers ignore case, so addresses that differ only in case belong to one person.
  * `+tags` and dots stay, because they make different addresses. Returns undefined for a quoted or non-ASCII
- * local part, an address literal, a trailing dot, a domain of one label, and more than 254 characters: few
+ * local part, an address literal, a trailing dot, a domain of one label, and more than 254 characters. Few
  * mail servers accept such addresses, and some can be spelled in several ways.
  */
 export const canonicalEmail = (text: string): string | undefined => {

@@ -83,8 +83,8 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 export const isUuid = (text: string): boolean => uuid.test(text)
 
 /**
- * True when a slug or client id that a person chose looks like a generated id. Such names are refused: a
- * lookup by id or slug could find another object, and `sub` of a client could equal that of a user.
+ * True when a slug or client id that a person chose looks like a generated id. Such names are refused. A
+ * lookup by id or slug could otherwise find another object, and `sub` of a client could equal that of a user.
  */
 export const looksLikeId = (text: string): boolean =>
   isUuid(text) || idPrefixes.some(prefix => text.startsWith(`${prefix}_`))

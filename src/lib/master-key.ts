@@ -4,8 +4,8 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 export const MASTER_KEY_FILE = 'master.key'
 
 /**
- * The master key, from which a key for each purpose is derived. `seal` and `open` use one of these keys, and
- * bind each value to a label, so a value that was sealed under one label cannot be opened under another.
+ * The master key, from which a key for each purpose is derived. `seal` and `open` use one of these keys and
+ * bind each value to a label. A value that was sealed under one label cannot be opened under another.
  */
 export interface MasterKey {
   /** Returns 32 bytes by HKDF-SHA-256 (https://www.rfc-editor.org/rfc/rfc5869). */

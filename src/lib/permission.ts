@@ -26,8 +26,8 @@ const isPermission = (text: string): text is Permission => known.has(text)
 
 /**
  * Returns the permissions that a role's list or a token's scopes grant. `*` (only in the built-in role
- * `admin`) and the scope `admin` grant all permissions, including those that a later version adds, so that
- * administrators have these after an upgrade. An unknown string grants nothing.
+ * `admin`) and the scope `admin` grant all permissions. These include permissions that a later version adds,
+ * so that administrators have them after an upgrade. An unknown string grants nothing.
  */
 export const expand = (granted: Iterable<string>): Set<Permission> => {
   const held = new Set<Permission>()

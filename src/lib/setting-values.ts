@@ -8,7 +8,7 @@ import { isIP } from './ip.ts'
 export interface Parser<T> {
   /** Returns the value; undefined for a text that is not allowed. */
   parse(given: string): T | undefined
-  /** Describes the allowed values. An error message continues with it after "is not". */
+  /** Describes the allowed values. In an error message it follows the words "is not". */
   allowed: string
 }
 
@@ -72,7 +72,10 @@ export const list = (isEntry: (entry: string) => boolean, allowed: string): Pars
     return entries.every(isEntry) ? entries : undefined
   }, allowed)
 
-/** Parses an http or https URL of a host and, if it is not the default, a port; without a trailing slash. */
+/**
+ * Parses an http or https URL without user name, path or trailing slash. The URL must not name the default
+ * port.
+ */
 export const baseUrl = value(given => {
   const url = URL.parse(given)
   const plain = url && `${url.protocol}//${url.host}`

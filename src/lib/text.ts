@@ -7,8 +7,8 @@ const MAX_NORMALIZED_LENGTH = 1_536
 
 /**
  * Applies Unicode normalization (https://www.unicode.org/reports/tr15/). Text above the maximum is returned
- * unchanged: sorting combining marks takes quadratic time (seconds for 30,000 marks), and no normalized value
- * that is stored or hashed is that long.
+ * unchanged, because sorting combining marks takes quadratic time (seconds for 30,000 marks). No normalized
+ * value that is stored or hashed is that long.
  */
 export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
   text.length > MAX_NORMALIZED_LENGTH ? text : text.normalize(form)

@@ -5,7 +5,10 @@ import { closeSync, openSync, readSync } from 'node:fs'
  * nested aliases could expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
-/** Maximum number of values after aliases are expanded. A seed file of 100,000 users has a tenth of it. */
+/**
+ * Maximum number of values after aliases are expanded. A seed file of 100,000 users has a tenth of this
+ * number.
+ */
 const MAX_VALUES = 8_000_000
 /** Maximum number of levels; a seed file has fewer than ten. */
 const MAX_DEPTH = 100

@@ -12,7 +12,7 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { paths } from './links.ts'
 
 const gone = (): PageError => new PageError('link', 410)
-// Once an administrator exists, a set-up link has no effect: its page links to the login.
+// A set-up link has no effect when an administrator exists: its page links to the login.
 const isSetUp = (): PageError => new PageError('set_up', 410, { retry_url: '/account' })
 
 /** A link's page. Opening it does not use the link up, because mail scanners and previews open links. */

@@ -11,8 +11,8 @@ import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Lifetime of a verification link, longer than `LINK_LIFETIME` of the other kinds: mail is not always read
- * soon, and this link allows no login.
+ * Lifetime of a verification link. It is longer than `LINK_LIFETIME` of the other kinds, because mail is not
+ * always read soon and this link allows no login.
  */
 const VERIFY_FOR = DAY
 
@@ -52,8 +52,8 @@ type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
  * Creates the link with which a locked-out user chooses a new password, or a passkey if the user has no
- * second factor: single-use, valid for 30 minutes. Its holder can sign in as the user, so an event records
- * its creator.
+ * second factor. The link is single-use and valid for 30 minutes. Its holder can sign in as the user, so an
+ * event records who created the link.
  *
  * @throws AppError `conflict` for a disabled user
  */

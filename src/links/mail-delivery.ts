@@ -22,8 +22,8 @@ import { createResetLink, createVerifyLink } from './links.ts'
 import { isBare, mailBrandOf, originDetails, timeOf } from './mail-texts.ts'
 
 /**
- * True when the user may reset the password by mail. A user without a password needs a verified address: a
- * provider may have reported the address of somebody else, who must not get a way in.
+ * True when the user may reset the password by mail. A user without a password needs a verified address,
+ * because a provider may have reported the address of somebody else. That person must not get a way in.
  */
 export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
   enabled && (password_hash !== null || email_verified)
@@ -111,8 +111,8 @@ const deliverInvitation = async (
 }
 
 /**
- * Lifetime of a registration link, longer than that of a reset link: the person may read mail on another day,
- * and the link opens no account.
+ * Lifetime of a registration link. It is longer than that of a reset link, because the person may read mail
+ * on another day and the link opens no account.
  */
 const REGISTER_WITHIN = DAY
 

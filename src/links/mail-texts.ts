@@ -4,8 +4,8 @@ import { translator } from '#src/pages/translate.ts'
 import { viewTools } from '#src/pages/view.ts'
 
 /**
- * False for a name that mail programs would show as a link, or that carries a message. Users choose their
- * names and can have mail sent to others.
+ * False for a name that mail programs would show as a link. Also false for a name that may be a message: a
+ * long name, or one with four digits in a row. Users choose their names and can have mail sent to others.
  */
 export const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)

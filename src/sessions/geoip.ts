@@ -42,8 +42,8 @@ const MAX_TEXT_BYTES = 1_024
 const MAX_NAME_LENGTH = 128
 
 /**
- * Reads a file in MaxMind's format and tries sample addresses. A file is refused when a sample's record is
- * damaged, or when it has records of samples but they name neither city nor country. A look-up never throws
+ * Reads a file in MaxMind's format and tries sample addresses. A file is refused when the record of a sample
+ * is damaged, or when samples have records and no such record names a city or country. A look-up never throws
  * and decodes a bounded number of values, whatever the file contains.
  *
  * @throws Error when the file is refused or cannot be read. A message of this module continues "the file …".
@@ -137,8 +137,8 @@ const describe = (record: object, locale: string): string => {
 }
 
 /**
- * Returns the name of a city or country; undefined for data that is not in MaxMind's form, and for a name
- * that is missing, too long or not plain text.
+ * Returns the name of a city or country. Returns undefined for data that is not in MaxMind's form, and for a
+ * name that is missing, too long or not plain text.
  */
 const nameOf = (place: unknown, locale: string): string | undefined => {
   if (!isObject(place) || !('names' in place) || !isObject(place.names)) return undefined

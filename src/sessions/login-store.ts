@@ -88,9 +88,9 @@ export type LoginAtClient = Login & {
 }
 
 /**
- * Returns the unexpired logins of a browser, as `findLogins` does, with factors and with the consents to
- * `client_id` that were given since `since` (ms). One statement reads all three, because on PostgreSQL each
- * statement is a round trip.
+ * Returns the unexpired logins of a browser, as `findLogins` does, with factors and with consents. These are
+ * the consents to `client_id` that were given at `since` (ms) or later. One statement reads all three,
+ * because on PostgreSQL each statement is a round trip.
  */
 export const findLoginsAtClient = async (
   q: Queries,
@@ -133,10 +133,10 @@ const selectSubject = prepared((q, { logins, users, organizations, authorization
 )
 
 /**
- * Returns the enabled user of a code's login, with the organization's settings; undefined when the login has
- * ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each of these
- * may happen. Returns `burnt` when the code was made unusable. One statement reads user and code, because
- * each exchange of a code runs it.
+ * Returns the enabled user of a code's login, with the organization's settings. Returns undefined when the
+ * login has ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each
+ * of these may happen. Returns `burnt` when the code was made unusable. One statement reads user and code,
+ * because each exchange of a code runs it.
  *
  * @param sent the code as the client sent it
  */

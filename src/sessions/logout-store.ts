@@ -59,15 +59,15 @@ const selectHead = prepared((q, { logouts }) =>
 )
 
 /**
- * Returns the number of the oldest waiting logout of a client. Only this one is sent; the others wait for it,
+ * Returns the number of the oldest waiting logout of a client. Only this logout is sent and the others wait,
  * so that an application that is down gets one call at a time.
  */
 const headOf = async (q: Queries, client_id: string): Promise<number | undefined> =>
   (await selectHead(q, { client_id }))[0]?.number
 
 /**
- * Puts a logout into the outbox for each ended session whose client has a logout URI, in the write that ends
- * the sessions. Expired sessions are reported only to clients that ask for it
+ * Puts a logout into the outbox for each ended session whose client has a logout URI. Runs in the write that
+ * ends the sessions. Expired sessions are reported only to clients that ask for it
  * (`backchannel_logout_on_expiry`), because nobody has signed out.
  */
 export const enqueueLogouts = async (

@@ -102,8 +102,8 @@ export const revokeSession = async (
 
 /**
  * Ends sessions. Their logins continue, and the access tokens of an existing user stay valid until they
- * expire. /oauth/revoke and the deletion of clients and users end sessions in this way, because they are no
- * sign of a stolen token or login.
+ * expire. /oauth/revoke and the deletion of clients and users end sessions in this way, because these calls
+ * are no sign of a stolen token or login.
  */
 export const releaseSessions = async (
   context: Core,

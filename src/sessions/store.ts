@@ -42,7 +42,7 @@ const insertSession = preparedForStart('insert session', (q, { sessions }) =>
 )
 
 /**
- * Inserts a session and returns true, or false when its id is taken. No SELECT looks for the id first: on
+ * Inserts a session and returns true, or false when its id is taken. No SELECT looks for the id first. On
  * PostgreSQL a SELECT of an absent id would conflict with every session that begins at the same time, because
  * their ids share an index page.
  */
@@ -157,9 +157,9 @@ export const refreshSession = async (
 }
 
 /**
- * Extends the newest active session of the login at the client that has the same scopes and no APIs. The
- * session then ends `lifetime` ms from `now`, at the latest at `ends_by`. Returns the former state of the
- * session; undefined when there is no such session.
+ * Extends a session of the login at the client: the newest active session that has the same scopes and no
+ * APIs. The session then ends `lifetime` ms from `now`, at the latest at `ends_by`. Returns the former state
+ * of the session; undefined when there is no such session.
  */
 export const extendSession = async (
   tx: Transaction,

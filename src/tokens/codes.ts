@@ -127,8 +127,8 @@ export const composeCode = (
 }
 
 /**
- * Opens a code that was issued to this client. Returns undefined for any other text, and for another encoding
- * of the same bytes, so that a used code cannot return in another spelling.
+ * Opens a code that was issued to this client. Returns undefined for any other text. Another encoding of the
+ * same bytes is also refused, so that a used code cannot return in another spelling.
  */
 export const openCode = (context: Core, sealed: string, client_id: string): AuthorizationCode | undefined => {
   const bytes = Buffer.from(sealed, 'base64url')

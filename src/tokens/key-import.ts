@@ -30,8 +30,8 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
  * same time as a rotated key, so that caches have read it by then. If the algorithm has no key yet, the
  * imported key signs at once. Returns the id of the key.
  *
- * @throws Error for a key that cannot be read, is of an unsupported kind, does not fit the `wanted` algorithm
- * or is already stored, and while the next key of the algorithm does not sign yet
+ * @throws Error when the key cannot be read, is of an unsupported kind, does not fit the `wanted` algorithm
+ * or is already stored. Also throws while the next key of the algorithm does not sign yet
  */
 export const importKey = async (base: Core, pem: string, wanted?: string): Promise<string> => {
   let privateKey: KeyObject
@@ -47,7 +47,7 @@ export const importKey = async (base: Core, pem: string, wanted?: string): Promi
     throw new Error('this key is already stored')
   if (!known.some(key => key.alg === row.alg)) await base.store.write(tx => insertKey(tx, row))
   else if (!(await rotateKey(base, row.alg, row)))
-    throw new Error(`another ${row.alg} key is published and does not sign yet: try again once it signs`)
+    throw new Error(`another ${row.alg} key is published and does not sign yet: try again when it signs`)
   await base.store.write(tx =>
     recordKeyChange(base, tx, { action: 'imported', key_id: row.id, alg: row.alg }),
   )

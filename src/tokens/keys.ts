@@ -142,8 +142,8 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
  * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
  * generated when a client or an API is registered with the algorithm.
  *
- * @param isLate leaves the keys of a first start to the first call that needs one, for servers and commands
- *   that end soon: generating the RS256 key takes as much CPU time as the rest of their start
+ * @param isLate generates the keys of a first start at the first call that needs one, for servers and
+ * commands that end soon. The RS256 key takes as much CPU time as the rest of their start.
  */
 export const openKeys = async (
   base: Core,

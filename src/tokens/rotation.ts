@@ -67,9 +67,9 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
 }
 
 /**
- * Publishes the next key of an algorithm: `given` or a new one. Returns false when the algorithm has no key,
- * and while another key is published and does not sign yet, so that two requests or two copies of the server
- * make only one key.
+ * Publishes the next key of an algorithm: `given` or a new one. Returns false when the algorithm has no key.
+ * Also returns false while another key is published and does not sign yet, so that two requests or two copies
+ * of the server make only one key.
  */
 export const rotateKey = async (base: Core, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))

@@ -17,10 +17,10 @@ interface Pending {
 }
 
 /**
- * Signs with RSA and the larger curves on a separate thread: a signature takes 0.4 to 1.2 ms, too long for
- * the event loop, and in the runtime's thread pool it would wait for password hashes. The first such
- * signature starts the thread; a process has only one. The calling thread signs while the thread starts,
- * after the thread has died, and on a machine with one core, where a second thread would only compete with
+ * Signs with RSA and the larger curves on a separate thread. A signature takes 0.4 to 1.2 ms, too long for
+ * the event loop. In the runtime's thread pool it would wait for password hashes. The first such signature
+ * starts the thread; a process has only one. The calling thread signs while the thread starts, and after the
+ * thread has died. It also signs on a machine with one core, where a second thread would only compete with
  * the event loop.
  */
 export const openThread = ({ cores }: { cores: number }) => {

@@ -73,8 +73,8 @@ const partProblems = async (
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
 /**
- * Returns a problem when the identifier names a client, or in any spelling this server or a path of it. The
- * audience of a token must not name an API and also a client or the server.
+ * Returns a problem when the identifier names a client, this server or a path of this server, in any
+ * spelling. The audience of a token must identify one API, client or server.
  */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
@@ -103,8 +103,8 @@ export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateA
 }
 
 /**
- * Generates the signing key of the API's tokens, unless it exists, so that it is published before the first
- * token.
+ * Generates the signing key of the API's tokens if the key does not exist yet. The key is thus published
+ * before the first token.
  */
 const publishKey = async (context: Core, api: Api): Promise<Api> => {
   if (api.access_token_alg) await ensureKey(context, api.access_token_alg)
@@ -181,8 +181,8 @@ export const updateApi = async (
 }
 
 /**
- * Deletes an API. No further token is issued for it; its existing tokens are valid until they expire, because
- * services verify them without a call to this server.
+ * Deletes an API. No further token is issued for it. Its existing tokens are valid until they expire, because
+ * services verify tokens without a call to this server.
  */
 export const deleteApi = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {

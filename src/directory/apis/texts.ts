@@ -2,9 +2,9 @@ import type { Queries } from '#src/storage/store.ts'
 import { type Api, findApiById } from './store.ts'
 
 /**
- * Returns the texts that APIs have for a scope, in the language of the page, otherwise in English, otherwise
- * in the first language, because a text in another language says more than the name of the scope. Returns an
- * empty object when no API has a text.
+ * Returns the texts that APIs have for a scope: in the language of the page, otherwise in English, otherwise
+ * in the first language. A text in another language says more than the name of the scope. Returns an empty
+ * object when no API has a text.
  */
 export const describeScope = (
   apis: readonly Pick<Api, 'scopes'>[],
@@ -20,8 +20,8 @@ export const describeScope = (
 }
 
 /**
- * Returns the scopes of a consent as text: for an API its name, for a scope of an API the text or name of the
- * scope. Scopes of deleted APIs are left out. Other scopes are returned unchanged.
+ * Returns the scopes of a consent as text. An API is shown by its name, and a scope of an API by its text or
+ * name. Scopes of deleted APIs are left out. Other scopes are returned unchanged.
  */
 export const showScopes = async (
   q: Queries,

@@ -14,12 +14,12 @@ const MAX_BYTES = 5 * 1024
 
 /**
  * Returns the metadata of a client whose id is the URL of its metadata document, from memory while the
- * document is fresh. When the document cannot be read, returns the copy in the executable, so that well-known
- * applications work without Internet access; undefined without a copy.
+ * document is fresh. When the document cannot be read, returns the copy in the executable; undefined without
+ * a copy. With the copies, well-known applications work without Internet access.
  *
  * @param asked the user for whose login the document is read, and the organization of the login
  * @throws AppError for a client without a copy: 429 `rate_limited` when too many documents were read for the
- * user or from the origin, 503 `temporarily_unavailable` while too many are being read
+ * user or from the origin; 503 `temporarily_unavailable` while too many are being read
  */
 export const findDocument = async (
   context: Core,

@@ -28,7 +28,7 @@ const DynamicClientAnswer = z
     name: z
       .string()
       .describe(
-        'Name that the client gave itself; without one, the host of its metadata document or of its first redirect URI, or the scheme of a URI without a host. Gatehouse does not verify the name.',
+        'Name that the client gave itself; Gatehouse does not verify it. For a client without a name: the host of its metadata document or first redirect URI, or the scheme of a URI without host.',
       ),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
     created_at: time.describe('Time of the registration; with `document`, of the first consent.'),
@@ -98,7 +98,7 @@ export const dynamicClientRoutes = (context: Context): AdminRoute[] => [
     path: '/dynamic-clients',
     permission: 'clients:read',
     summary:
-      'List clients that no administrator registered; of one organization, those that its users have allowed and those that registered with its initial access tokens',
+      'List clients that no administrator registered; for an organization, clients that its users have allowed or that registered with its initial access tokens',
     query: ListDynamicClients,
     status: 200,
     answer: listOf('DynamicClientList', DynamicClientAnswer),

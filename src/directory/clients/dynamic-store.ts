@@ -50,9 +50,9 @@ const UNUSED_KEPT = HOUR
 const USED_KEPT = 90 * DAY
 
 /**
- * Removes up to `limit` clients that no user allowed within an hour after their registration, or that were
- * unused for 90 days and have no session that has not ended. Returns the removed clients. When their number
- * is `limit`, more may remain.
+ * Removes up to `limit` unused clients. A client is unused when no user allowed it within an hour after its
+ * registration. It is also unused after 90 days without a use, if all its sessions have ended. Returns the
+ * removed clients. When their number is `limit`, more may remain.
  */
 export const removeUnusedClients = async (
   tx: Transaction,

@@ -28,8 +28,8 @@ export const recordDynamic = (
 
 /**
  * Returns the client that a metadata document describes. Updates the stored client when the document differs
- * from it. The copy in the executable, which replaces a document that cannot be read, never updates the
- * stored client: users might otherwise have to consent again after each failed call.
+ * from it. When the document cannot be read, the copy in the executable takes its place. The copy never
+ * updates the stored client: users might otherwise have to consent again after each failed call.
  */
 export const noteDocument = async (
   context: Core,

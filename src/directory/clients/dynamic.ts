@@ -12,9 +12,9 @@ export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
  * Returns a dynamic client in the form of a stored client. The client needs the consent of each user, because
- * no administrator has checked it. A client that belongs to no organization gets the default one. A request
- * of such a client uses another organization when the request names that organization or one of that
- * organization's APIs.
+ * no administrator has checked it. A client that belongs to no organization gets the default one. When a
+ * request of such a client names another organization, or an API of another organization, the request uses
+ * that organization.
  */
 export const asClientRow = ({
   client_id,
@@ -82,9 +82,9 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns a client before its metadata document is read. Its only redirect URI is the one in the request; it
- * has none when a client cannot register that URI. `consent_required` is false, so that no consent page is
- * shown before the document is read.
+ * Returns a client before its metadata document is read. Its only redirect URI is the one in the request, if
+ * a client can register that URI. `consent_required` is false, so that no consent page is shown before the
+ * document is read.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

@@ -18,13 +18,13 @@ export type KeyFinder = ReturnType<typeof createLocalJWKSet>
 
 /**
  * Returns the keys that a client publishes, from memory while they are fresh. Keys that cannot be read again
- * are used for a day after they were last read, so that an outage of the client's site stops no login.
- * Returns undefined without usable keys.
+ * are used for a day after the last read, so that an outage of the client's site stops no login. Returns
+ * undefined without usable keys.
  *
  * @param client_id URL of the metadata document
  * @param is_lacking true when the known set lacks the wanted key
  * @throws AppError when no known keys may be used: 429 `rate_limited` when too many key sets were read from
- * the origin, 503 `temporarily_unavailable` while too many documents are being read
+ * the origin; 503 `temporarily_unavailable` while too many documents are being read
  */
 export const findKeySet = async (
   context: Core,

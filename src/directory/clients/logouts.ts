@@ -61,8 +61,8 @@ const statusOf = ({ done_at, failure }: LogoutRow) => {
   return failure === null ? 'delivered' : 'failed'
 }
 
-// A waiting logout has NEVER while an earlier one of the client waits: only the oldest is sent, so that an
-// application that is down gets one call at a time. An ended logout also has NEVER.
+// The column `next_attempt_at` is `NEVER` for an ended logout, and while an earlier logout of the client
+// waits. Only the oldest logout is sent, so that an application that is down gets one call at a time.
 const logoutItem = (row: LogoutRow): z.output<typeof LogoutItem> => ({
   jti: row.jti,
   user_id: row.user_id,

@@ -11,8 +11,8 @@ import { findClientNames } from './store.ts'
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
 
 /**
- * Returns a name as people see it at a quick look: in lower case, with Latin letters in place of those that
- * resemble them, and without accents, spaces, punctuation and invisible characters.
+ * Returns a name as people see it at a quick look: in lower case and without accents, spaces, punctuation and
+ * invisible characters. Latin letters replace the letters that resemble them.
  */
 const lookOf = (name: string): string =>
   fold(name)
@@ -21,9 +21,9 @@ const lookOf = (name: string): string =>
     .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
 
 /**
- * True when people may take the name of a dynamic client for the organization, for one of the organization's
- * registered applications, for the console or for a host, and when the name has no visible letter or digit.
- * The consent page then shows the host in place of the name, because nobody has checked the name.
+ * True when the name of a dynamic client looks like the organization, a registered application of the
+ * organization, the console or a host. Also true for a name without a visible letter or digit. The consent
+ * page then shows the host in place of the name, because nobody has checked the name.
  */
 export const isMisleading = async (
   { store }: Core,

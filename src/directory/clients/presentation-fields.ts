@@ -3,8 +3,8 @@ import { isWebUrl } from '#src/directory/fields.ts'
 import { PICTURE, picture } from '#src/directory/organizations/schema.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 
-// People follow these links, so nobody on the way may change the page. A loopback address never leaves the
-// machine.
+// People follow these links. TLS keeps others from changing the page on its way. A call to a loopback address
+// never leaves the machine.
 const ADDRESS = 'An https URL without credentials or fragment, or http to a loopback address.'
 const address = z
   .string(ADDRESS)

@@ -10,13 +10,13 @@ import { shareOf } from '#src/lib/share.ts'
  */
 const MAX_KNOWN = 1_000
 /**
- * Maximum number of concurrent calls: of the server, and to one origin. One slow origin thus leaves calls for
- * the others.
+ * Maximum number of concurrent calls: of the server (`all`), and to one origin. A slow origin thus leaves
+ * calls for the other origins.
  */
 const PARALLEL = { all: 16, origin: 4 }
 /**
- * Milliseconds after a failed read before the document is requested again, so that each login does not wait
- * for a server that is down.
+ * Milliseconds for which a failed read is not repeated, so that each login does not wait for a server that is
+ * down.
  */
 const FAILED_FOR = MINUTE
 
@@ -31,7 +31,10 @@ export interface Wanted<T> {
   readonly organization: CalledFor
   /** Maximum bytes of the document. */
   readonly bytes: number
-  /** Charges the call to `origin`, that of `url`; for a document also to the user. Throws above the limit. */
+  /**
+   * Charges the call to the budget of `origin`, the origin of `url`. For a metadata document, also charges
+   * the budget of the user. Throws above the limit.
+   */
   readonly charge: (origin: string) => void
   /** Returns the content; throws when it cannot be used. */
   readonly parse: (json: unknown) => T
@@ -149,8 +152,8 @@ const validatorsOf = (headers: Headers): Record<string, string> => {
  * Returns the milliseconds for which content is used without another request:
  * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
  *
- * At least a minute, so that no document costs a call for each login; at most a day, so that a key that its
- * client withdrew is not used for longer; an hour when the headers say nothing.
+ * At least a minute, so that no document costs a call for each login. At most a day, so that a key is not
+ * used for longer after its client has withdrawn it. An hour when the headers say nothing.
  */
 const freshness = (headers: Headers, now: number): number => {
   const control = headers.get('cache-control') ?? ''

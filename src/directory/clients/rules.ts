@@ -74,8 +74,8 @@ type AdmissionFields = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' |
 
 /**
  * Returns a problem for each role and group that the organization does not have. Names in `known` are stored
- * already and are not checked, so that a PUT may repeat the name of a role that was deleted since. A client
- * with `cross_organization` is not checked: it may name roles and groups of any organization.
+ * already and are not checked, so that a PUT may repeat the name of a deleted role. A client with
+ * `cross_organization` is not checked: it may name roles and groups of any organization.
  */
 export const admissionProblems = async (
   q: Queries,
@@ -103,9 +103,10 @@ export const admissionProblems = async (
 }
 
 /**
- * Returns a problem for each redirect URI that the metadata document of the client_id lacks: codes for a
- * client whose id is the URL of such a document must reach only its application. The document is the stored
- * one (`dynamic_clients`), otherwise the copy in the executable. Without either, no redirect URI is refused.
+ * Returns a problem for each redirect URI that the metadata document of the client lacks. When a client_id is
+ * the URL of a document, only the application behind this URL must get the codes. The document is the stored
+ * one (`dynamic_clients`), otherwise the copy in the executable. Without a document, no redirect URI is
+ * refused.
  */
 export const documentProblems = async (
   q: Queries,

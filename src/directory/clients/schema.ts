@@ -36,10 +36,9 @@ export const clientTypes = ['confidential', 'public'] as const
 const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
- * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Nor
- * may it have the prefix of clients that registered themselves, because an id with this prefix is looked up
- * only among those clients. The characters need no escape in a form or in Basic credentials, except `:` and
- * `/`, which an id that is a URL contains.
+ * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. It
+ * must not have the prefix of clients that registered themselves, because such an id is looked up only among
+ * those clients. Only `:` and `/`, which occur in URLs, need an escape in a form or in Basic credentials.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -76,7 +75,7 @@ const scope = z
 const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(), scope })]), {
   rule: 'A path, or an object with from (a path) and scope.',
   about:
-    'Further claims of ID tokens, access tokens and userinfo, by name. The value is a path, such as `user.attributes.tenant`, or an object: `from` is the path, and `scope` the scope without which the claim is left out.',
+    'Further claims of ID tokens, access tokens and userinfo, by name. The value is a path, such as `user.attributes.tenant`, or an object: `from` is the path, and `scope` is the scope that the claim needs.',
 })
 
 /** Secret, grants and redirect URIs are chosen for the type, so the type is fixed. */

@@ -42,8 +42,8 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
 }
 
 /**
- * Refuses `cross_organization` to callers of a tenant: only callers of the default organization may let a
- * client sign in users of other organizations. Such a client gets data about users of every organization.
+ * Refuses `cross_organization` to callers of a tenant. A client with it signs in users of other
+ * organizations, and gets data about users of every organization.
  *
  * @throws AppError 403
  */
@@ -59,7 +59,7 @@ const BUILT_IN = 'This client is built in: it is the console.'
 /**
  * Returns the client that a call is about to change.
  *
- * @throws AppError 404 when the client is unknown or of another organization, 409 for the console, 403 when
+ * @throws AppError 404 when the client is unknown or of another organization; 409 for the console; 403 when
  * the client has permissions that the caller lacks. Also 403 for a caller of a tenant when the client has
  * `cross_organization`, or an id that begins with https://.
  */
@@ -74,7 +74,7 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
 
 /**
  * Refuses a client_id that may be the URL of a metadata document, unless the caller belongs to the default
- * organization: a client with this id replaces the dynamic client in every organization.
+ * organization. A client with this id replaces the dynamic client in every organization.
  *
  * @throws AppError 403
  */
@@ -178,8 +178,8 @@ const publishKeys = async (context: Core, client: Client): Promise<void> => {
  * Returns the client before and after the change, the names of the changed fields, and the problems of the
  * change.
  *
- * @throws AppError 403 when the caller may not change the client or give it these scopes or capabilities, 404
- * when the client is unknown or of another organization, 409 for the console
+ * @throws AppError 403 when the caller may not change the client or give it these scopes or capabilities; 404
+ * when the client is unknown or of another organization; 409 for the console
  */
 export const judgeChange = async (q: Queries, client_id: string, change: UpdateClient, by: ChangedBy) => {
   const client = await getClientToChange(q, by, client_id)

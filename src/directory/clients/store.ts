@@ -58,9 +58,9 @@ const consoleClient = ({ url }: Config): Client => ({
   grant_types: ['authorization_code'],
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
-  // Eight hours, a working day. A token may live this long here: the console keeps it in memory, each call
-  // looks up its session and permissions, and calls that delete objects or show secrets need a fresh
-  // authentication.
+  // Eight hours, a working day. A token may live this long here for three reasons. The console keeps the
+  // token in memory. Each call looks up its session and permissions. Calls that delete objects or show
+  // secrets need a fresh authentication.
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
@@ -80,8 +80,8 @@ const consoleClient = ({ url }: Config): Client => ({
 })
 
 /**
- * Returns a client by id. The console's client is built in, a registered client is cached until a commit
- * changes clients, and a dynamic client is read each time. A client registered by an administrator is never
+ * Returns a client by id. The console's client is built in. A registered client is cached until a commit
+ * changes clients. A dynamic client is read each time. A client registered by an administrator is never
  * treated as dynamic, whatever its id.
  */
 export const findClient = async (
@@ -110,8 +110,8 @@ export const clientOfRequest = async (
 }
 
 /**
- * True when the client has registered this origin. A metadata document names no origins: a public client with
- * a document may use every origin once a user has allowed the client.
+ * True when the client has registered this origin. A metadata document names no origins. A public client with
+ * a document may use every origin after a user has allowed the client.
  */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)
@@ -159,8 +159,9 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
 const MAX_STARTABLE = 200
 
 /**
- * Returns the clients that sign in users of the organization and that a person can start: first its own
- * clients by name, then those of the default organization by name, at most `MAX_STARTABLE` of each.
+ * Returns the clients that sign in users of the organization and that a person can start. Its own clients
+ * come first, then those of the default organization. Both parts are sorted by name and have at most
+ * `MAX_STARTABLE` clients.
  */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
   const { clients: t } = q.tables

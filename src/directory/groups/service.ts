@@ -162,8 +162,8 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
  * Returns group and user for a change of membership. The caller needs the permissions of the group and of the
  * user, because a member inherits the group's roles.
  *
- * @throws AppError 404 for an unknown group or user, and for a user of another organization than the group's;
- * 403 for permissions that the caller lacks
+ * @throws AppError 404 when the group or user is unknown, or when they belong to different organizations; 403
+ * for permissions that the caller lacks
  */
 const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: string) => {
   const group = await getGroup(q, by.caller, group_id)
@@ -173,7 +173,7 @@ const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: str
   return { group, user }
 }
 
-/** Adds a member. For a user who is already a member, it changes nothing and records no event. */
+/** Adds a member. Changes nothing and records no event for a user who is already a member. */
 export const putMember = (context: Core, group_id: string, user_id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)

@@ -21,7 +21,7 @@ export const findAccount = async (
 
 /**
  * Links an account. Rejects with a unique violation when the subject is linked already, because a login with
- * it must lead to one user.
+ * this subject must lead to one user.
  */
 export const insertAccount = async (tx: Transaction, account: ExternalAccount): Promise<void> => {
   await tx.insert(tx.tables.external_accounts).values(account)

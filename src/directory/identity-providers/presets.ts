@@ -5,7 +5,9 @@ import { gitlab } from './presets/gitlab.ts'
 import { google } from './presets/google.ts'
 import { microsoft } from './presets/microsoft.ts'
 
-/** Settings of well-known providers by preset name; `claims` names their claims for each user field. */
+/**
+ * Settings of well-known providers by preset name. `claims` has the names of the claims for each user field.
+ */
 const presets: Record<string, Preset> = { google, microsoft, apple, github, gitlab, discord }
 
 /** Claims by user field; `name` is the full name, for providers without separate first and last names. */

@@ -43,7 +43,7 @@ import {
 } from './store.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
 
-/** Returns a provider by id or alias. Throws 404 for an unknown one and one of another organization. */
+/** Returns a provider by id or alias. Throws 404 when it is unknown or of another organization. */
 export const getProvider = async (q: Queries, caller: Caller, ref: string): Promise<ProviderWithRoles> => {
   const row = await readProvider(q, ref, within(caller))
   const [provider] = row ? await withRoles(q, [row]) : []
@@ -51,7 +51,7 @@ export const getProvider = async (q: Queries, caller: Caller, ref: string): Prom
   return provider
 }
 
-/** Returns the permissions that a mapping can give: with `roles` all, because it can then give any role. */
+/** Returns the permissions that a mapping can give. A mapping of `roles` can give any role. */
 const granted = (mapping: { roles?: string | undefined } | undefined): string[] =>
   mapping?.roles ? ['*'] : []
 
@@ -59,8 +59,8 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
  * Returns the provider that a call is about to change. The permissions of linked users count too, because an
  * administrator who redirects the provider could sign in as one of them.
  *
- * @throws AppError 404 when it is unknown or of another organization, 403 when its new or linked users get or
- * have permissions that the caller lacks
+ * @throws AppError 404 when the provider is unknown or of another organization; 403 when the caller lacks
+ * permissions of new or linked users
  */
 const getProviderToChange = async (
   q: Queries,
@@ -106,8 +106,8 @@ type Document = Awaited<ReturnType<typeof settingsFrom>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
- * Returns the parts of a new provider, and its problems. A required field may be missing while the metadata
- * document is not read or cannot be read.
+ * Returns the parts of a new provider, and its problems. A required field may be missing until the metadata
+ * document is read, and when the document cannot be read.
  *
  * @throws AppError 403 for roles that the caller may not grant, 422 for an unknown organization
  */
@@ -153,7 +153,7 @@ export const reviewNew = async (
 /**
  * Creates a provider, with a new id unless one is passed.
  *
- * @throws AppError 409 for a taken alias, 422 with the problems, or as `judgeNew` and `settingsFrom` do
+ * @throws AppError 409 for a taken alias, 422 with the problems, and what `judgeNew` and `settingsFrom` throw
  */
 export const createProvider = async (
   context: Core,

@@ -100,8 +100,8 @@ export const defaults = {
     key_id: '',
   },
   oauth2: { preset: '', scopes: [], emails_endpoint: '' },
-  // Weak choices have to be asked for: a response without a request may be planted in the browser of another
-  // person, SHA-1 has collisions, and CBC does not protect integrity.
+  // Weak options are off by default. A response without a request may be planted in the browser of another
+  // person. SHA-1 has collisions. CBC does not protect integrity.
   saml: {
     sign_requests: true,
     allow_idp_initiated: false,

@@ -20,8 +20,8 @@ const MAX_START_CHECKS = 200
 /** Maximum resident memory of the worker in bytes: five times its size after a million messages. */
 const MAX_MEMORY = 512 * 1024 * 1024
 /**
- * Maximum waiting messages: in total, of one organization, and of one network in it. No organization fills
- * more than a quarter, and no network more than half of its organization's share.
+ * Maximum waiting messages: in total, of one organization, and of one network in an organization. An
+ * organization fills at most a quarter of the queue, and a network at most half of its organization's share.
  */
 const MAX_WAITING = 256
 const ORGANIZATION_SHARE = 64
@@ -33,13 +33,13 @@ interface Job extends JobMessage {
   reject(error: Error): void
 }
 
-// The worker is a separate file when run from source and in the testing package; the executable has a command
-// for it.
+// The worker is a separate file in the sources and in the testing package. The executable has a command that
+// runs the worker.
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
 /**
- * Returns the resident memory of a process in bytes. It is undefined on systems other than Linux; only the
- * limits of protocol/saml/scan.ts bound the memory there.
+ * Returns the resident memory of a process in bytes; undefined on systems other than Linux. There only the
+ * limits of protocol/saml/scan.ts bound the memory.
  */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
@@ -127,8 +127,8 @@ const finish = (job: Job, message: JobAnswer): void => {
 
 /**
  * Reads XML from other parties in a separate process, which the first message starts. That process is killed
- * when it works on one message for a second or uses too much memory; the next message starts another. A
- * thread is not enough: JavaScriptCore cannot stop a thread that is inside a regular expression.
+ * when it works on one message for a second or uses too much memory. The next message starts another process.
+ * A thread is not enough: JavaScriptCore cannot stop a thread that is inside a regular expression.
  * Organizations take turns. Each organization has a share of the queue, and each network a part of its
  * organization's share.
  */

@@ -75,7 +75,7 @@ const fields = {
     .string()
     .nullable()
     .describe(
-      'Id of the user who was invited or has accepted; null before a person without a user accepts, and always for an invitation for several people.',
+      'Id of the user who was invited or has accepted; null until a person without a user accepts; always null for an invitation for several people.',
     ),
   email: user.email.nullable().describe('Address of the person; null for a link without one.'),
   roles: user.roles,

@@ -117,11 +117,11 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail: a copy of the
- * database lets nobody accept the invitation.
+ * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail. A copy of the
+ * database thus lets nobody accept the invitation.
  *
- * @throws AppError as `judgeNew` does, 409 for the address of a user or without a mail server, 422 with the
- * problems, 429 for too many mails
+ * @throws AppError as `judgeNew` does; 409 when a user has the address or the server has no mail server; 422
+ * with the problems; 429 for too many mails
  */
 export const createInvitation = (context: Core, input: CreateInvitation, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
@@ -135,7 +135,7 @@ export const createInvitation = (context: Core, input: CreateInvitation, by: Cha
     return add(context, tx, { ...invited, user_id: null, locale }, expires_in_ms, by)
   })
 
-/** Invites a user who has no password, in the write that creates the user. Returns the link for `link`. */
+/** Invites a new user who has no password. Returns the link if `delivery` is `link`. */
 export const inviteUser = async (
   context: Core,
   tx: Transaction,
@@ -198,8 +198,8 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
  * Mails an invitation again or returns its new link, and restarts its lifetime. The former link no longer
  * works: the database keeps one hash for an invitation, and that link may have reached the wrong person.
  *
- * @throws AppError 403 when the caller may not give what the invitation gives, 404 for an unknown one, 409
- * when it was accepted or withdrawn or without a mail server, 429 for too many mails
+ * @throws AppError 403 when the caller may not give what the invitation gives; 404 for an unknown invitation;
+ * 409 when the invitation was accepted or withdrawn, or without a mail server; 429 for too many mails
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
@@ -225,8 +225,8 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
 /**
  * Withdraws an invitation. Users that it created are kept.
  *
- * @throws AppError 403 when it gives permissions that the caller lacks, 404 for an unknown one, 409 when it
- * was accepted or withdrawn
+ * @throws AppError 403 when the invitation gives permissions that the caller lacks; 404 for an unknown
+ * invitation; 409 when the invitation was accepted or withdrawn before
  */
 export const withdrawInvitation = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
@@ -253,8 +253,8 @@ const recordInvitation = (
   })
 
 /**
- * Returns the user, client or server that made an invitation. The acceptance runs with this caller and its
- * present permissions, so an invitation by a dismissed administrator grants nothing.
+ * Returns the user, client or server that made an invitation. The acceptance runs with the present
+ * permissions of this caller, so an invitation by a dismissed administrator grants nothing.
  *
  * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
  * organization or add members to the groups

@@ -20,8 +20,8 @@ const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t
 const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.invitations.expires_at, now))
 
 /**
- * Condition for invitations, of the organization if one is given. The table also has registrations, which the
- * persons themselves began; they are left out.
+ * Condition for invitations, of the organization if one is given. Leaves out registrations, which the table
+ * also has and which people begin themselves.
  */
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
   and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))
@@ -66,7 +66,7 @@ export const findInvitationOfLink = async (
 
 /**
  * Counts an acceptance of an invitation and stores who accepted it. Returns false when the invitation can no
- * longer be accepted. An invitation for one person gets the id of the user and is deleted with that user,
+ * longer be accepted. An invitation for one person gets the id of the user. It is deleted with that user,
  * because it may contain the person's address.
  */
 export const useInvitation = async (

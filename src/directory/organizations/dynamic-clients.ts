@@ -60,7 +60,7 @@ const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
 
 /**
  * Ends the sessions of clients that the changed settings no longer allow, in writes of bounded size. Requests
- * of these clients are refused as soon as the change is stored; the sessions end so that they do not go on
+ * of these clients are refused as soon as the change is stored. The sessions end so that they do not continue
  * when the settings allow the clients again.
  */
 export const endKeptOut = async (

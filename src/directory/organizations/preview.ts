@@ -53,7 +53,7 @@ const sheetOf = (css: string): string =>
   isAssetAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
 
 /**
- * Seals an appearance that is not saved, so that any copy of the server can show it and none has to store it.
+ * Seals an appearance that is not saved. Any copy of the server can show it, and no copy has to store it.
  *
  * @throws AppError 422 for the address of a picture or stylesheet that is not the current one
  */
@@ -77,7 +77,8 @@ export const sealLooks = (
 }
 
 /**
- * Returns the appearance in a preview and its organization; undefined after its time, and for any other text.
+ * Returns the appearance in a preview and its organization; undefined for an expired preview and any other
+ * text.
  */
 export const openLooks = (
   { master, clock }: Core,

@@ -91,10 +91,7 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     : refuse('Registration needs a mail server: smtp_url and mail_from are not set.')
 }
 
-/**
- * Returns a problem when the change turns on codes by mail and the server has no mail server, because no code
- * would arrive.
- */
+/** Returns a problem when the change turns on codes by mail without a mail server: no code would arrive. */
 const emailCodeProblems = (
   { mail }: Pick<Core, 'mail'>,
   { email_code = 'off' }: Settings,
@@ -111,8 +108,8 @@ const emailCodeProblems = (
       ]
 
 /**
- * Returns a problem for each setting that requires passkeys, if browsers offer none at the server's URL,
- * because nobody could then sign in.
+ * Returns a problem for each setting that requires passkeys when browsers offer no passkeys at the server's
+ * URL. With such a setting nobody could sign in.
  */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,
@@ -136,9 +133,9 @@ const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void
 }
 
 /**
- * Before `remember_browser_days` is set again, forgets the browsers that are still stored although the
- * setting was removed: the process ended before it forgot all, or a login that was under way added one. They
- * would otherwise be remembered again.
+ * Forgets the browsers that are still stored although `remember_browser_days` was removed. They remain when
+ * the process ended too early, or when a login in progress added one. Called before the setting is set again:
+ * these browsers would otherwise count again.
  */
 const forgetLeftBrowsers = async (
   context: Core,
@@ -228,8 +225,8 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
-      // A stored setting is not checked again: after a change of the server's URL it must not block a change
-      // of other settings.
+      // A stored setting is not checked again. After a change of the server's URL, it would otherwise block
+      // changes of other settings.
       ...passkeyProblems(context, change.settings ?? {}),
       ...emailCodeProblems(context, settings, organization.settings),
     ],

@@ -57,7 +57,7 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
-/** Number of values that a policy may have at most (`readPolicy`). */
+/** Maximum number of values that `readPolicy` compares. */
 const MAX_VALUES = 3
 const selectPolicy = Array.from({ length: MAX_VALUES }, (_, last) =>
   preparedForStart(`organization with one of ${last + 1} values`, (q, { organizations: t }) => {

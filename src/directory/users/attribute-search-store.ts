@@ -26,7 +26,7 @@ import type { UserRow } from './store.ts'
 type Values = [name: string, value: string][]
 
 /**
- * A list of users filtered by attributes. The number of matching users is cached under the plan as JSON
+ * A list of users filtered by attributes. As JSON, the plan is the key of the cached number of matching users
  * (`counted`).
  */
 interface AttributePlan extends Plan {

@@ -33,8 +33,8 @@ interface Typed {
 /**
  * Uses up a code: when `code_hash` is that of the user's valid code for this request, deletes the code and
  * returns true. Otherwise counts a wrong try and returns false. Only one of several calls with the right code
- * returns true. The statements are the same for a user without a code, so that the time does not tell who has
- * one.
+ * returns true. The statements are the same for a user without a code, so that the time does not tell whether
+ * a user has a code.
  */
 export const consumeEmailCode = async (
   tx: Transaction,

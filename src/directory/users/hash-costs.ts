@@ -8,7 +8,7 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 /** Name of the server's setting that lists the costs of all hashes ever stored. */
 const NAME = 'password_costs'
 /**
- * Maximum number of different costs. Once it is reached, only the configured cost can be added. A login
+ * Maximum number of different costs. When it is reached, only the configured cost can be added. A login
  * computes one hash of each cost, so each further cost makes every login slower.
  */
 const MAX_COSTS = 6
@@ -37,8 +37,8 @@ export const readCosts = async (q: Queries): Promise<string[]> => (await getSett
 export const findCosts = cached('settings', readCosts)
 
 /**
- * Stores the cost of a hash before the hash itself. Each login computes one hash of each stored cost, so a
- * hash whose cost is missing would show in the time of its user's login.
+ * Stores the cost of a hash before the hash itself. Each login computes one hash of each stored cost. A hash
+ * whose cost is missing would thus show in the time of its user's login.
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */

@@ -84,8 +84,8 @@ export const removeSignInLinks = async (
 }
 
 /**
- * Deletes all links for the set-up of the first administrator. Called once that administrator exists, because
- * each link that remains could make another administrator.
+ * Deletes all links for the set-up of the first administrator. Called when this administrator is created,
+ * because each remaining link could make another administrator.
  */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables

@@ -9,9 +9,9 @@ import type { UserRow } from './store.ts'
 
 /**
  * Filters of a list except the search term. They compare columns of the indexes. A list is read in the order
- * of an index: each pair of `enabled` and `email_verified` that the filter allows is one range of the index,
- * and only the first rows of the ranges are merged and sorted. The cost of a page therefore does not depend
- * on the filter, the order or the number of users.
+ * of an index. Each pair of `enabled` and `email_verified` that the filter allows is one range of the index.
+ * Only the first rows of the ranges are merged and sorted. The cost of a page therefore does not depend on
+ * the filter, the order or the number of users.
  */
 export interface Facets {
   organization_id?: OrganizationId | undefined
@@ -125,7 +125,7 @@ export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
 }
 
 /**
- * Returns the sort term that puts users without a login last in both orders: an administrator who sorts by
+ * Returns the sort term that puts users without a login last in both orders. An administrator who sorts by
  * the last login wants to see users who have one.
  */
 export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>

@@ -112,8 +112,8 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 
 /**
  * True for PHC argon2 and bcrypt hashes, including those of other systems. Parameters above a maximum are
- * refused, because each login computes a hash with them. For the memory and time of argon2 it is the maximum
- * of the settings.
+ * refused, because each login computes a hash with them. The memory and time of argon2 have the same maximum
+ * as in the settings.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
@@ -167,8 +167,8 @@ export const verifyPassword = async (
 }
 
 /**
- * True when the memory or time of the hash is below the configured one, and for a hash other than argon2id:
- * the login then hashes the password again.
+ * True for a hash with less memory or time than configured, and for a hash other than argon2id. The login
+ * then hashes the password again.
  */
 export const needsRehash = ({ config }: HashSettings, hash: string): boolean => {
   const [, memory, time] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(hash) ?? []

@@ -30,7 +30,7 @@ export const judgePassword = async (
 }
 
 /**
- * Sets a user's password on behalf of an administrator, and ends the user's sessions, logins, links and
+ * Sets a user's password on behalf of an administrator. Ends the user's sessions, logins, links and
  * unredeemed codes, because someone else may have got in with the old password.
  */
 export const resetPassword = async (

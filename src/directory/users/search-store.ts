@@ -3,9 +3,9 @@
  *
  * Lists of users with a search among their filters. `find` takes the first strategy of this table that
  * applies. `base` is the number of users that match the other filters. `all` is the number of users that the
- * search index finds for the term: in the organization for a term of three or more characters, in all
- * organizations for a shorter one. The cost is the number of rows read for a page. A list has up to four
- * ranges of an index (`rangesOf`).
+ * search index finds for the term. The index looks up a term of three or more characters in the organization,
+ * and a shorter term in all organizations. The cost is the number of rows read for a page. A list has up to
+ * four ranges of an index (`rangesOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
@@ -39,13 +39,13 @@
  *
  * Four searches cost more than twice as much at 1,000,000 users as at 1,000:
  *
- * - `collect`, at most 10,000 matches by last login, 13 ms: each login changes the order, so it is not
- *   cached.
- * - `meet`, 1 to 3 ms: it reads up to eight runs of an index, each by a statement of its own; a list of a
- *   thousand users needs one statement. The cost does not grow further.
- * - A search that finds one user at 1,000 and fills a page at 1,000,000: 20 rows cost 0.3 ms more than one.
- * - The first search by a short word and a longer one that many users have, such as `example ~`: it compares
- *   each of these users, 0.8 ms for a thousand. The result is then cached until users change.
+ * - `collect`, at most 10,000 matches by last login, takes 13 ms. Each login changes the order, so the order
+ *   is not cached.
+ * - `meet` takes 1 to 3 ms. It reads up to eight runs of an index, each by a statement of its own. A list of
+ *   a thousand users needs one statement. The cost does not grow further.
+ * - A search may find one user at 1,000 and fill a page at 1,000,000. 20 rows cost 0.3 ms more than one.
+ * - The first search by a short and a longer word, such as `example ~`, compares each user who has the longer
+ *   word: 0.8 ms for a thousand users. The result is then cached until users change.
  */
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import { countUpTo } from '#src/directory/store.ts'
@@ -83,7 +83,7 @@ export interface UserFilter {
   search?: string | undefined
 }
 
-/** The filters of a list. The number of matching users is cached under them as JSON (`counted`). */
+/** The filters of a list. As JSON, they are the key of the cached number of matching users (`counted`). */
 export interface Plan {
   facets: Facets
   search?: string | undefined
@@ -311,9 +311,9 @@ const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: 
     const numbers = name && (await sortedPage(store, search, name, page))
     return q => (numbers ? numbered(q, numbers) : [collect(q, search, page)])
   }
-  // The search index holds an address as given; the list is sorted by its canonical form. The two agree only
-  // before the `@`, so a term with `@` cannot use `beginning`. Nor can a term of several words, because its
-  // words match in any order.
+  // The search index holds an address as given; the list is sorted by its canonical form. The two forms agree
+  // only before the `@`, so a term with `@` cannot use `beginning`. A term of several words cannot use it
+  // either, because the words match in any order.
   const others = { ...search, unless: /[@\s]/.test(term) || isShort(term) ? undefined : name }
   const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
   if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {

@@ -60,8 +60,8 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
 /**
  * Creates a user; `also` runs in the same write.
  *
- * @throws AppError 422 for a broken rule of the organization, 403 for roles with permissions that the caller
- * lacks, 409 for a taken user name or address, 503 when too many passwords wait to be hashed
+ * @throws AppError 422 for a broken rule of the organization; 403 for roles with permissions that the caller
+ * lacks; 409 for a taken user name or address; 503 when too many passwords wait to be hashed
  */
 export const createUser = async (
   context: Core,
@@ -126,11 +126,11 @@ export const createUser = async (
 
 /**
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
- * the same write, once the changed fields are known and before they are stored.
+ * the same write, when the changed fields are known and before they are stored.
  *
  * Disabling a user (`enabled: false`) ends pending links and keeps the sessions. The sessions are refused
- * while the user is disabled, and work again once the user is enabled, so that a short suspension signs
- * nobody out. Another call revokes sessions.
+ * while the user is disabled, and work again when the user is enabled. A short suspension thus signs nobody
+ * out. Another call revokes sessions.
  *
  * @throws AppError 409 for `last_administrator` or a taken user name or address, 422 with the problems, 429
  * as `notify` does, and what `judgeChange` throws
@@ -156,7 +156,7 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // A user with a new name is indexed again: a rebuild of the index reads users in the order of names, and
+    // A user with a new name is indexed again. A rebuild of the index reads users in the order of names, and
     // may already have passed the place of the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
@@ -201,8 +201,8 @@ export const notify = (
 }
 
 /**
- * Deletes a user with roles and memberships at once, and a batch of the other data; the rest is removed later
- * in batches (operations/purge).
+ * Deletes a user with roles and memberships, and a batch of the other data. The rest is removed later in
+ * batches (operations/purge).
  *
  * @throws AppError 409 `last_administrator`, and what `getUserToChange` throws
  */
@@ -216,8 +216,8 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const removed = await removeRemains(tx, 'user', [user.id], DELETE_BATCH)
     if (ended.length === DELETE_BATCH || removed === DELETE_BATCH)
       await beginPurge(tx, 'user', user.id, context.clock.now())
-    // After users have deleted themselves, their email, IP address and user agent would stay in the log. Only
-    // the id stays.
+    // When users delete themselves, the event keeps only their id: their e-mail address, IP address and user
+    // agent must not stay in the log.
     const { actor, client_info } =
       by.actor.id === user.id ? { ...hostActor, actor: { id: user.id, email: null } } : by
     await record(context, tx, {

@@ -104,7 +104,8 @@ const selectTaken = prepared((q, { users }) =>
 )
 
 /**
- * Returns which name of the user another user of the organization has: the user name or the e-mail address.
+ * Returns which of the user's two names belongs to another user of the organization; undefined when both are
+ * free.
  */
 export const takenName = async (
   q: Queries,
@@ -193,8 +194,8 @@ export const setPassword = async (
 }
 
 /**
- * Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since:
- * the old password must not become valid again.
+ * Replaces the hash `from` by a stronger hash of the same password. Changes nothing when the password has
+ * changed meanwhile, because the old password must not become valid again.
  */
 export const replacePasswordHash = async (
   tx: Transaction,

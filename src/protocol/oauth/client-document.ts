@@ -101,9 +101,9 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 ]
 
 /**
- * True when a changed document makes earlier consents invalid: its redirect URIs, keys or authentication
- * methods have changed, so the tokens may now go to another program. After a change of the name or the grant
- * types consents stay valid, because the tokens go to the same program.
+ * True when a changed document makes earlier consents invalid. After a change of the redirect URIs, keys or
+ * authentication methods, the tokens may go to another program. After a change of the name or the grant types
+ * consents stay valid, because the tokens go to the same program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

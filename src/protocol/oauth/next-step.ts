@@ -112,8 +112,8 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
  * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
- * skipped. There are two exceptions to the order: a user who asked to choose among the logins (`choose`) gets
- * select_account first, and a selected login that is older than `max_age` needs a login again. A passkey is
+ * skipped. There are two exceptions to the order. A user who asked to choose among the logins (`choose`) gets
+ * select_account first. A selected login that is older than `max_age` needs a login again. A passkey is
  * offered only at an authentication within this flow.
  *
  * The login and the second factor come first, so that a person who lacks one of them learns nothing about the

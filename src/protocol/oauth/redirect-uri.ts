@@ -50,8 +50,8 @@ const leadingPort = /^:([1-9]\d{0,4})/
 /**
  * Compares redirect URIs byte by byte. A loopback IP registered without a port matches any port, because a
  * native application learns its port only when it listens
- * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3). `localhost` does not, because that name may lead to
- * another address (section 8.3).
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3). `localhost` is compared with its port, because that
+ * name may lead to another address (section 8.3).
  */
 export const matches = (registered: string, requested: string): boolean => {
   if (registered === requested) return true
@@ -77,7 +77,7 @@ export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefin
 
 /**
  * True when the answer to the client may go to the URI. For a dynamic client the port of a loopback URI is
- * ignored, because such clients register one port, or none, and listen on another.
+ * ignored: such clients register one port or none, and listen on another.
  */
 export const isRedirectOf = (
   client: Origin & { readonly redirect_uris: readonly string[] },

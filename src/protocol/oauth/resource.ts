@@ -2,8 +2,8 @@ import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /**
- * Scopes that belong to the login and to no API. A token for an API also contains those of them that were
- * granted and that the client may still ask for.
+ * Scopes that belong to the login and to no API. A token for an API also contains the granted ones that the
+ * client may still ask for.
  */
 export const openidScopes: readonly string[] = [
   'openid',

@@ -61,8 +61,8 @@ export const requiredFactor = (login: {
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
   /**
-   * True in a remembered browser. The user need not prove the second factor there, unless the client asks for
-   * two factors or a passkey, or the organization requires a passkey.
+   * True in a remembered browser. The user need not prove the second factor there. The client can still ask
+   * for two factors or a passkey, and the organization can require a passkey.
    */
   readonly remembered: boolean
 }): RequiredFactor => {

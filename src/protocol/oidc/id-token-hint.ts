@@ -14,8 +14,8 @@ export type IdTokenHint = {
 }
 
 /**
- * Returns the content of an id_token_hint; undefined unless it is an ID token of this issuer and, if
- * `client_id` is given, for this client. `exp` is not checked, since a hint may be old
+ * Returns the content of an id_token_hint. The hint must be an ID token of this issuer and, with `client_id`,
+ * of this client; otherwise returns undefined. `exp` is not checked, because a hint may be old
  * (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
  */
 export const readIdTokenHint = (

@@ -10,9 +10,9 @@ interface SignatureMethod {
 const MORE = 'http://www.w3.org/2001/04/xmldsig-more#'
 
 /**
- * Allowed signature algorithms (https://www.rfc-editor.org/rfc/rfc9231#section-2.3). HMAC is excluded because
- * a verifier that accepts it may take the public key for the secret, MD5 because it has collisions, and DSA
- * because it is obsolete (FIPS 186-5).
+ * Allowed signature algorithms (https://www.rfc-editor.org/rfc/rfc9231#section-2.3). HMAC is excluded,
+ * because a verifier that accepts it may take the public key for the secret. MD5 has collisions, and DSA is
+ * obsolete (FIPS 186-5).
  */
 const methods: Record<string, SignatureMethod> = {
   [RSA_SHA256]: { key: 'rsa', hash: 'sha256' },

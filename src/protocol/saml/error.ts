@@ -28,8 +28,8 @@ export type SamlReason =
   | 'no_subject'
 
 /**
- * A refused SAML message. `detail` is for the log, and that of refused metadata also for the administrator.
- * It is cut after 200 characters.
+ * A refused SAML message. `detail` is for the log, and is cut after 200 characters. The administrator also
+ * gets the detail of refused metadata.
  */
 export class SamlError extends Error {
   override readonly name = 'SamlError'

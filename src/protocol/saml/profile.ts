@@ -41,10 +41,10 @@ const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
 const FROM_ATTRIBUTE = 'attribute:'
 
 /**
- * Returns the user profile of an assertion. `mapping` names the attributes of fields. For a field that it
- * does not name, other than `email_verified` and `roles`, common attribute names are tried. The subject is
- * the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for the subject,
- * and when the NameID is absent or transient. A transient NameID differs at each login.
+ * Returns the user profile of an assertion. `mapping` names the attributes of fields. For a field without a
+ * mapping, common attribute names are tried, except for `email_verified` and `roles`. The subject is the
+ * NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for the subject, and
+ * when the NameID is absent or transient. A transient NameID differs at each login.
  *
  * @throws SamlError `no_subject` without a stable identifier, when the identifier is longer than
  * `MAX_SUBJECT_LENGTH`, and when the NameID is empty or begins with `attribute:`

@@ -12,7 +12,7 @@ const OPEN = 'open'
 const TEXT = 'text'
 
 /**
- * Allowed content of each element, in the order of the schemas and limited to what Gatehouse reads: one
+ * Allowed content of each element, in the order of the schemas. It is limited to what Gatehouse reads: one
  * assertion, one signature per element, no Advice, ds:Object or encrypted identifiers. Other elements are
  * refused, because an attacker could hide a second, unsigned assertion in them (signature wrapping).
  * https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf

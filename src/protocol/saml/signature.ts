@@ -75,7 +75,7 @@ const canonicalize = (element: Element, copy: Element, prefixes: string[]): stri
   }
 }
 
-/** Returns the namespaces that ancestors of the element bind and the element itself does not. */
+/** Returns the namespaces that ancestors of the element bind, without those that the element itself binds. */
 const namespacesAround = (element: Element): { prefix: string; namespaceURI: string }[] => {
   const bound = new Map<string, string>()
   for (let at: Node | null = element; at?.nodeType === 1; at = at.parentNode)

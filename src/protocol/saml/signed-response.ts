@@ -26,10 +26,10 @@ const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Validates the form field `SAMLResponse` in this order: size, base64, UTF-8, plain well-formed XML, shape
- * including the places of signatures, signature of the response if it has one, status, and signature of the
- * assertion, which is decrypted first. Each check relies on the earlier ones. Signatures must be by pinned
- * keys. The assertion is read from the signed octets.
+ * Validates the form field `SAMLResponse` in this order: size; base64; UTF-8; plain well-formed XML; shape,
+ * with the places of signatures; signature of the response, if it has one; status; signature of the decrypted
+ * assertion. Each check relies on the earlier ones. Signatures must be by pinned keys. The assertion is read
+ * from the signed octets.
  *
  * @throws SamlError
  */
@@ -53,8 +53,8 @@ export const openResponse = (encoded: string, trust: ResponseTrust): Opened => {
 
 /**
  * Returns the signed assertion. An assertion without a signature must be covered by the signature of the
- * response; `covered` is then the assertion as read, and decrypted if necessary, from the signed octets of
- * the response.
+ * response. `covered` is then the assertion from the signed octets of the response, decrypted if it was
+ * encrypted.
  */
 const verifiedAssertion = (
   assertion: Element,

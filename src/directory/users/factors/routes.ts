@@ -58,10 +58,11 @@ const LOCKED_OUT =
   'The user has no other way in: add ?only_way_in=true, and give the user a sign-in link afterwards.'
 
 /**
- * Keeps an administrator from locking a user out by mistake.
+ * Keeps an administrator from locking a user out by mistake. `factor_id` is the factor to be removed; without
+ * it, all passkeys are to be removed.
  *
  * @throws AppError 409 when the removal would take away the user's last way to sign in, unless `only_way_in`
- * is set. With `factor_id` only that factor is to be removed, otherwise all passkeys.
+ * is set
  */
 const keepWayIn = async (
   tx: Transaction,

@@ -54,7 +54,8 @@ export const addFactor = async (
   const now = context.clock.now()
   const id = newId('fac', now)
   const isFirst = (await listFactors(tx, user.id)).length === 0
-  // Any change of credentials ends remembered browsers (RMB-04), because a thief may have had one remembered.
+  // Any change of credentials ends remembered browsers (RMB-04), because one of them may be the browser of a
+  // thief.
   await removeRemembered(tx, user.id)
   await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
   const metadata = { factor_id: id, factor_type: factor.type }
@@ -83,7 +84,7 @@ const endSessions = async (
 /**
  * Removes a factor and returns it; undefined when the user has no factor with this id. Removing the last
  * factor also deletes the recovery codes, which only stand in for a factor. `login_id` is the login in which
- * the user removes the factor; it does not end.
+ * the user removes the factor; this login does not end.
  */
 export const removeFactor = async (
   context: Core,

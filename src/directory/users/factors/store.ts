@@ -65,7 +65,7 @@ export const deleteFactor = async (
 }
 
 /**
- * Marks the time step of a code as used. Returns false when this step or a later one was used before: a code
+ * Marks the time step of a code as used. Returns false when this step or a later one was used before. A code
  * works only once (RFC 6238 section 5.2), so that nobody can repeat a code that they have seen.
  */
 export const consumeStep = async (
