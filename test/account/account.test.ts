@@ -99,7 +99,7 @@ describe('GET /account', () => {
     }
   })
 
-  test('opens without another login after one for a client', async () => {
+  test('opens without another login when the user is signed in at a client', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
     await app.events()
@@ -148,7 +148,7 @@ describe('GET /account', () => {
     expect((await reader.browser.post('/account/change-password', fields)).status).toBe(403)
   })
 
-  test('O-68 redirects to no other page', async () => {
+  test('O-68 follows no address of another site', async () => {
     const browser = openBrowser(app)
     const target = 'https://evil.example/'
     const query = `return_to=${target}&next=${target}&redirect_uri=${target}&post_logout_redirect_uri=${target}`
@@ -161,7 +161,7 @@ describe('GET /account', () => {
 })
 
 describe('sessions', () => {
-  test('are listed and signed out one by one; the login that they came from ends', async () => {
+  test('are listed and signed out one by one; the login of an ended session ends too', async () => {
     const { user, browser } = await signedIn()
     const id = await startSession(browser)
     const page = await browser.get('/account')
@@ -258,7 +258,7 @@ describe('change password', () => {
   })
 })
 
-test.each(['in', 'out'])('a page left open while its browser signed %s redirects back', async way => {
+test.each(['in', 'out'])('an open page is refused after its browser signed %s, and links back', async way => {
   const { browser, page } = await signedIn()
   if (way === 'in') await logInTo(browser, 'web', 'ada', { prompt: 'login' })
   else await browser.submit(await browser.get('/account'), {}, '/account/logout')

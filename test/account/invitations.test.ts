@@ -221,7 +221,7 @@ describe('an invitation that must not work', () => {
     expect((await open(invitation_url)).page).toMatchObject(gone)
   })
 
-  test('PEO-03 several people may accept a link for several, who get the role user', async () => {
+  test('PEO-03 several people may accept a link that is for several; they get the role user', async () => {
     const invitation = await invite({ max_uses: 2 })
     for (let i = 0; i < 2; i++) {
       const { browser, page } = await introduce(invitation.invitation_url)

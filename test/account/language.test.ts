@@ -59,7 +59,7 @@ describe('PAG-31 the footer of a page', () => {
   })
 
   test.each(samples.map(sample => [`${sample.page}.${sample.state}`, sample] as const))(
-    '%s has them, or is shown once; a step names an address at which a GET shows it',
+    '%s has the choice unless it is shown only once; a step names an address at which a GET shows it',
     async (name, { page, data }) => {
       const html = await render(page, data).text()
       const isShownOnce =

@@ -38,7 +38,7 @@ const withAdmin = async (...parts: Parameters<typeof startApp>) => {
 }
 
 describe('PAG-50 next steps', () => {
-  test('are shown to the first administrator, each until it is done; mail stays', async () => {
+  test('are shown to the first administrator, each until it is done', async () => {
     const { app, browser, page } = await withAdmin()
     expect(commandsOf(page)).toEqual([CONNECT, ADD, ...MAIL])
     for (const text of [
@@ -75,7 +75,7 @@ describe('PAG-50 next steps', () => {
     expect(await shown(browser)).toEqual([CONNECT, ADD, ...MAIL])
   })
 
-  test('are an operator’s for the whole instance, a tenant’s for its own organization', async () => {
+  test('are those of the instance for an operator, and those of the organization for a tenant', async () => {
     const { app, browser } = await withAdmin()
     const { id: organization_id } = await addOrganization(app, 'acme')
     const amy = await addUser(app, 'amy', { organization_id, roles: ['admin'] })
@@ -91,7 +91,7 @@ describe('PAG-50 next steps', () => {
     expect((await tenant.browser.get('/account')).html).not.toContain('Next steps')
   })
 
-  test('need the permission of each, looked up at each visit', async () => {
+  test('need a permission each, which is looked up at each visit', async () => {
     const app = await startApp()
     const roles = { hiring: ['users:create'], setting: ['settings:update'], viewing: ['users:read'] }
     for (const [name, permissions] of Object.entries(roles))
@@ -110,7 +110,7 @@ describe('PAG-50 next steps', () => {
     expect(await commandsAs('admin')).toEqual([CONNECT, ADD, ...MAIL])
   })
 
-  test('cost people without these permissions no statement', async () => {
+  test('run no statement for people without these permissions', async () => {
     let asked = 0
     const stop = hearStatements(text => {
       if (text.includes('"counters"')) asked++

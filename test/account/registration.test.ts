@@ -265,7 +265,7 @@ describe('approval', () => {
       expect((await app.admin('POST', `/registrations/${id}/approve`)).status).toBe(404)
   })
 
-  test('PEO-10 an approval policy that is set while a form is open leaves its user disabled', async () => {
+  test('PEO-10 when approval is switched on while a form is open, the user of the form is disabled', async () => {
     const who = somebody()
     const browser = openBrowser(app)
     const { link } = await register(browser, who.email)

@@ -42,7 +42,7 @@ describe('PEO-18 the only way in', () => {
     expect((await signIn(later, await later.get('/account'), user.username)).heading).toBe('Your account')
   })
 
-  test('is not one of two passkeys, nor an app beside one', async () => {
+  test('is neither of two passkeys, and no app beside a passkey', async () => {
     const { user, browser } = await addPasskeyUser(app, `person${++made}`)
     await enrolPasskey(browser, await browser.follow(await browser.get('/account/security/add')))
     const [first, second] = await factors(user)
@@ -56,7 +56,7 @@ describe('PEO-18 the only way in', () => {
     expect(await factors(user)).toHaveLength(2)
   })
 
-  test('of two requests at once, each for another passkey, one stays', async () => {
+  test('stays when two requests at once remove both passkeys', async () => {
     const { user, browser } = await addPasskeyUser(app, `person${++made}`)
     await enrolPasskey(browser, await browser.follow(await browser.get('/account/security/add')))
     const page = await browser.get('/account/security')

@@ -7,7 +7,7 @@ import { addOrganization } from '#test/support/people.ts'
 const app = await startApp()
 const { url } = app.context.config
 
-test('PAG-28 password managers find the pages for changing a password and for passkeys', async () => {
+test('PAG-28 password managers find the page for a new password and the page for passkeys', async () => {
   const change = await app.call('/.well-known/change-password')
   expect([change.status, change.headers.get('location')]).toEqual([302, `${url}/account/change-password`])
   const passkeys = await app.call('/.well-known/passkey-endpoints')

@@ -109,7 +109,7 @@ test('STA-02 a tenant sees its own counts, and the instance the sum', async () =
   expect((await counts())[start]).toMatchObject({ new_users: 2 })
 })
 
-test('STA-03 deletions change no past count; those of a deleted organization go with it', async () => {
+test('STA-03 deletions change no past count, except that an organization is deleted with its own counts', async () => {
   const { id } = await addOrganization(app, 'acme')
   const user = await addUser(app, 'alice')
   await create(app, '/users', {

@@ -191,7 +191,7 @@ test('a flow started before the change cannot be finished after it', async () =>
   expect([again.status, again.heading]).toEqual([400, 'This page has expired'])
 })
 
-test('of fifty changes at once one succeeds', async () => {
+test('one of fifty changes at once succeeds', async () => {
   const { user, browser, page } = await due()
   await app.events()
   const answers = await Promise.all(Array.from({ length: 50 }, () => browser.submit(page, choose)))

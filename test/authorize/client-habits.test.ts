@@ -62,7 +62,7 @@ test('MCP-06 two processes may refresh with one token at once; after ten seconds
   }
 })
 
-test('MCP-06 step-up: a further scope is asked for, what was granted stays, and nothing twice', async () => {
+test('MCP-06 step-up asks for the further scope only, and keeps what was granted', async () => {
   const client = await register()
   const { browser } = await logIn(client, { scope: 'openid tools.read' })
   const wider = await browser.follow(await browser.get(request(client, { scope: 'openid email' })))

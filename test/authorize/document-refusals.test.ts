@@ -183,7 +183,7 @@ describe('CMD-06 a document is kept in memory', () => {
     expect(seen).toEqual([null, '"1"', '"1"'])
   })
 
-  test('CMD-06 no older one is used when it is gone, and that is remembered for a minute', async () => {
+  test('CMD-06 when it is gone no older copy is used, and the failure is remembered for a minute', async () => {
     const client = publish()
     const { browser } = await logIn(client, {}, await person())
     answerWith(client.client_id, () => new Response(null, { status: 500 }))

@@ -66,7 +66,7 @@ beforeEach(async () => {
 })
 
 describe('DCR-05 what such a client gets', () => {
-  test('DCR-05 the scopes of an open API, for it alone, and the usual ones', async () => {
+  test('DCR-05 the scopes of an open API, for that API alone, and the usual scopes', async () => {
     const client = await register()
     const { body } = await grant(client, { scope: 'openid email phone tools.read users:read admin unknown' })
     expect(body).toMatchObject({ scope: 'openid email tools.read', token_type: 'Bearer', expires_in: 900 })
@@ -82,7 +82,7 @@ describe('DCR-05 what such a client gets', () => {
     expect(denied.status).toBe(403)
   })
 
-  test('DCR-05 a closed API, and a scope that is left out whole, are refused on a page', async () => {
+  test('DCR-05 a closed API, and a request of which no scope is left, are refused on a page', async () => {
     const client = await register()
     for (const more of [
       { resource: 'https://closed.example' },
@@ -122,7 +122,7 @@ describe('DCR-06 people decide, and refusals are pages', () => {
     expect(consent.html).toContain('Allow agent.example to use your account?')
   })
 
-  test('DCR-06 a web client is asked about once, one on the device each time', async () => {
+  test('DCR-06 consent to a web client is asked once, consent to a client on the device each time', async () => {
     const again = async (client: Json, redirect_uri: string) => {
       const { browser } = await logIn(client, { redirect_uri })
       return (await browser.follow(await browser.get(request(client, { redirect_uri })))).html
@@ -210,7 +210,7 @@ describe('DCR-08 the organization of a request', () => {
 describe('DCR-09 control', () => {
   const firstUse = (client: Json) => ['client.first_used', client.client_id]
 
-  test('DCR-09 people see and end it under Applications; its first use is recorded once', async () => {
+  test('DCR-09 people see and end a dynamic client under Applications; its first use is recorded once', async () => {
     const client = await register({ client_name: 'Seen' })
     await app.events()
     const { browser, answer } = await logIn(client)
@@ -260,7 +260,7 @@ describe('DCR-09 control', () => {
     await configure({ blocked_clients: null })
   })
 
-  test('DCR-09 DCR-13 one in use is kept, and forgotten 90 days after its last session', async () => {
+  test('DCR-09 DCR-13 a client in use is kept, and forgotten 90 days after its last session', async () => {
     const client = await register()
     await grant(client)
     const has = () =>

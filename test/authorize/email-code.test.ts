@@ -151,7 +151,7 @@ describe('MCD-02 a code by mail is no second factor', () => {
     [{ mfa_required: true }, {}, 'Protect your account'],
     [{ passkey_required: true }, {}, 'Add a passkey'],
     [{}, { acr_values: 'phr' }, 'Add a passkey'],
-  ] as const)('what else is asked for follows: %j %j', async (settings, more, heading) => {
+  ] as const)('every further requirement is asked for afterwards: %j %j', async (settings, more, heading) => {
     await allow(settings)
     const user = await newUser()
     const browser = newBrowser()

@@ -62,7 +62,7 @@ describe('CMD-01 a login', () => {
     expect(told.headers.get('access-control-allow-origin')).toBe('https://page.example')
   })
 
-  test('CMD-01 without consent for a login later, from memory; prompt=none gets a code too', async () => {
+  test('CMD-01 a later login needs no consent and no call; prompt=none gets a code too', async () => {
     const client = publish({}, { 'cache-control': 'max-age=86400' })
     const { browser } = await logIn(client)
     for (const more of [{}, { prompt: 'none' }])
@@ -70,7 +70,7 @@ describe('CMD-01 a login', () => {
     expect(asked).toEqual([client.client_id])
   })
 
-  test('CMD-01 a URL with a query, a port, or without a name of a file', async () => {
+  test('CMD-01 a URL with a query, with a port, or without a file name', async () => {
     for (const end of ['/?v=2', ':8443/', '/a/b?c=/../']) {
       const client = publish({}, {}, `https://odd.example${end}`)
       expect((await logIn(client)).answer.code).toBeString()
@@ -101,7 +101,7 @@ describe('CMD-02 consent', () => {
     )
   })
 
-  test('CMD-02 warns of a client on the device alone, and asks each time', async () => {
+  test('CMD-02 warns only of a client on the device, and asks about it each time', async () => {
     const client = publish({ redirect_uris: [LOCAL] })
     const { browser, page } = await logIn(client, { redirect_uri: 'http://localhost:3118/callback' })
     expect(page.html).toContain('any program can pose as it')
@@ -233,7 +233,7 @@ describe('CMD-03 refusals are pages, and cause no call', () => {
 })
 
 describe('CMD-04 control', () => {
-  test('CMD-04 the policy is off by default, and that of the organization of the API', async () => {
+  test('CMD-04 the policy is off by default, and is that of the API’s organization', async () => {
     const acme = await addOrganization(app, 'acme')
     await addUser(app, 'amy', { organization_id: acme.id })
     const resource = 'https://acme.example/mcp'
@@ -299,7 +299,7 @@ describe('CMD-04 control', () => {
     await configure({ blocked_clients: null })
   })
 
-  test('CMD-04 people see and end it under Applications', async () => {
+  test('CMD-04 people see and end such a client under Applications', async () => {
     const client = publish({ client_name: 'Seen' })
     const { browser, answer } = await logIn(client)
     const { body } = await redeem(app, client, answer.code ?? '', { redirect_uri: WEB })

@@ -86,7 +86,7 @@ describe('PEO-14 where passkeys are required', () => {
     expect((await later.get('/account')).heading).toBe('Sign in')
   })
 
-  test('logins that lack one are asked, also for their account pages, and nothing for prompt=none', async () => {
+  test('a login without a passkey is asked for one, even by account pages; prompt=none is refused', async () => {
     const user = await newUser()
     const browser = openBrowser(app)
     await signIn(browser, await browser.get('/account'), user.username)
@@ -95,7 +95,7 @@ describe('PEO-14 where passkeys are required', () => {
     expect(answerOf(await browser.get(toClient({ prompt: 'none' }))).error).toBe('interaction_required')
   })
 
-  test('a user whom roles let change nothing adds it too', async () => {
+  test('a user without any permission adds it too', async () => {
     const user = await addUser(app, `person${++made}`, { roles: [] })
     await require(true)
     const browser = openBrowser(app)

@@ -80,7 +80,7 @@ describe('PEO-16 a user without a password', () => {
     ])
   })
 
-  test('gets the same answer as an unknown one, and as one with a password', async () => {
+  test('gets the same answer as an unknown user and as a user with a password', async () => {
     const { user } = await addPasskeyUser(app, `person${++made}`)
     const armed = await addUser(app, `person${++made}`)
     const browser = openBrowser(app)
@@ -116,7 +116,7 @@ describe('PEO-16 a user without a password', () => {
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '60'])
   })
 
-  test('uses one code for one of two requests at once', async () => {
+  test('is let in by only one of two requests with one code at once', async () => {
     const { user, codes } = await addPasskeyUser(app, `person${++made}`)
     const [one, two] = [openBrowser(app), openBrowser(app)]
     const answers = await Promise.all(

@@ -84,7 +84,7 @@ describe('RMB-04 the number of days', () => {
     expect(await asks(browser, user.username)).toBe(true)
   })
 
-  test('revives no browser that an interrupted withdrawal has left', async () => {
+  test('revives no browser whose row an interrupted withdrawal has left', async () => {
     const { user, browser } = await remembered()
     const left = await rowsOf(user)
     await allow({ remember_browser_days: null })
@@ -149,7 +149,7 @@ describe('RMB-05 remembered browsers', () => {
     expect(await asks(last.browser, user.username)).toBe(false)
   })
 
-  test('of a user with more permissions are not for the caller', async () => {
+  test('of a user with more permissions than the caller cannot be listed or forgotten', async () => {
     const { user } = await remembered({ roles: ['admin'] })
     const client: Json = await create(app, '/clients', {
       client_id: 'helpdesk',

@@ -178,7 +178,7 @@ describe('PAG-68 an account is forgotten', () => {
     ])
   })
 
-  test('no login of another browser, of another organization, or without the token', async () => {
+  test('ends no login of another browser or organization, and none without the token', async () => {
     const browser = await several()
     const page = await browser.get(picker())
     const theirs = await several()

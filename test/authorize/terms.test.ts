@@ -72,7 +72,7 @@ describe('terms of an organization', () => {
     expect((await browser.get('/account')).heading).toBe('Your account')
   })
 
-  test('PEO-38 the form works for its own login and request alone, and two at once count once', async () => {
+  test('PEO-38 the form works for its own login and request alone, and counts once when sent twice at once', async () => {
     const user = await person()
     const browser = openBrowser(app)
     const page = await goTo(browser, user)

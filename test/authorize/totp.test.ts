@@ -107,7 +107,7 @@ describe('an authenticator app', () => {
     expect((await send(second.browser, second.page, { code: codeOf(app, key) })).status).toBe(302)
   })
 
-  test('FAC-02 of fifty browsers with one code one gets in', async () => {
+  test('FAC-02 only one of fifty browsers with the same code gets in', async () => {
     const { user, key } = await withTotp()
     const code = codeOf(app, key)
     const steps: Awaited<ReturnType<typeof secondStep>>[] = []
@@ -168,7 +168,7 @@ describe('recovery codes', () => {
     expect((await rows('recovery_codes')).filter(({ user_id }) => user_id === user.id)).toHaveLength(7)
   })
 
-  test('when used up, the page says who can help', async () => {
+  test('are used up: the page says who can help', async () => {
     const { user } = await withTotp()
     const { browser, page } = await secondStep(user)
     expect(page.html).not.toContain('Lost access?')

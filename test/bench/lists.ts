@@ -7,7 +7,7 @@ import { number, table } from './table.ts'
 
 const USAGE = `bun test/bench/lists.ts [users] [events]
 
-Fills one database with 1,000 users and 10,000 events and one with as many as asked for (1,000,000 and 10,000,000: some ten
+Fills a small database with 1,000 users and 10,000 events and a large one with the given numbers (1,000,000 and 10,000,000: some ten
 minutes and 12 GB), starts dist/gatehouse on each, and prints what a page of a list costs: ms for the first page and for the one after it.
 A page must cost at most twice as much in the large one.`
 

@@ -63,7 +63,7 @@ export const printPostgres = (rows: OperationRow[], version: string): void => {
   print(`\n${table(head, body)}`)
   print(
     `PostgreSQL ${version}, with fsync and synchronous_commit. @: Gatehouse's process; database @: PostgreSQL's processes;\n` +
-      'op/s, p50 and p99 (ms) at 8 connections; again: commits there that it took more than one try for, of all.',
+      'op/s, p50 and p99 (ms) at 8 connections; again: share of those commits that needed more than one try.',
   )
 }
 
@@ -81,7 +81,7 @@ export const printCopies = (rows: OperationRow[]): void => {
   })
   print(`\n${table(head, body)}`)
   print(
-    'A balancer gives each request to the next copy. It, both copies, PostgreSQL and the load share the cores of this machine.',
+    'A balancer gives each request to the next copy. The balancer, both copies, PostgreSQL and the load share the cores of this machine.',
   )
 }
 

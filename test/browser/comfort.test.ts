@@ -80,7 +80,7 @@ testInChromium(
 )
 
 testInChromium(
-  'PAG-21 the rules are ticked while a password is typed, once where it can be shown',
+  'PAG-21 the rules are ticked while a password is typed, which is only once where the page can show it',
   async () => {
     const { page, close } = await opened('set-up.empty')
     const met = () => page.locator('.rules .met').evaluateAll(items => items.map(item => item.dataset.rule))
@@ -101,7 +101,7 @@ testInChromium(
 )
 
 testInChromium(
-  'PAG-23 the first page of all shows its button without scrolling',
+  'PAG-23 the set-up page shows its button without scrolling',
   async () => {
     const { page, close } = await opened('set-up.empty', { viewport: { width: 1280, height: 800 } })
     const { y = 0, height = 0 } =
@@ -153,7 +153,7 @@ testInChromium(
 )
 
 testInChromium(
-  'PAG-51 commands are copied as they stand, by keyboard too; the key of an app without its spaces',
+  'PAG-51 commands are copied as they stand, by keyboard too; the key of an app is copied without its spaces',
   async () => {
     const { page, close } = await opened('account.next-tenant', {
       permissions: ['clipboard-read', 'clipboard-write'],

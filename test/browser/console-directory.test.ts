@@ -92,7 +92,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-14 an application gets claims and is closed to all but holders of a role',
+  'CON-14 an application gets claims and is closed to people without a role',
   async () => {
     await enterConsole(page, served.url, '/console/clients/shop')
     await heading('Northwind shop')
@@ -135,7 +135,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-15 attributes are defined for an organization, and those of a user changed by their type',
+  'CON-15 attributes are defined for an organization, and the attributes of a user are changed by their type',
   async () => {
     await enterConsole(page, served.url, '/console/organizations/default#attributes')
     await button('Define an attribute').click()
@@ -352,7 +352,7 @@ testInChromium(
 )
 
 testInChromium(
-  'an organization shows the name for administrators in the list and on its page where it differs',
+  'the list and the page of an organization show its name for administrators where it differs',
   async () => {
     await create(served.app, '/organizations', { name: 'Acme North', slug: 'acme', display_name: 'Acme' })
     await enterConsole(page, served.url, '/console/organizations')

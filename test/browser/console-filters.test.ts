@@ -103,7 +103,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-47 a filter takes the beginning of an organization’s name, a form the whole name',
+  'CON-47 a filter takes the beginning of an organization’s name, and a form takes the whole name',
   async () => {
     const { id } = await addOrganization(at.served.app, 'acme', { name: 'Acme Laboratories' })
     await addDynamicClient(at.served.app, id)

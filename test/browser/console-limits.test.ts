@@ -102,7 +102,7 @@ const testDuration = async (field: Locator, name: string, { min = 0, max = 0 }: 
 }
 
 testInChromium(
-  'CON-12 each field of a form has the limits of the API, and says those of a text in its words',
+  'CON-12 each field of a form has the limits of the API, and states the limits of a text in the API’s words',
   async () => {
     const { page, served } = at
     const paths = await fillConsole(served.app)

@@ -45,7 +45,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-43 a stream that breaks is opened again and misses no event; one without its session asks for a login',
+  'CON-43 a stream that breaks is opened again and misses no event; without a session it asks for a login',
   async () => {
     await enterConsole(at.page, at.served.url, '/console/events?type=user.created')
     await follow()

@@ -146,7 +146,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-42 a dynamic application is blocked, unblocked and its sessions ended; a registration token is shown once',
+  'CON-42 a dynamic application is blocked and unblocked, its sessions are ended, and a registration token is shown once',
   async () => {
     await addDynamicClient(at.served.app, DEFAULT_ORGANIZATION)
     await enterConsole(at.page, at.served.url, '/console/clients')

@@ -127,7 +127,7 @@ describe('an organization’s own CSS', () => {
     },
   )
 
-  testInChromium('has no effect of what it asks of our own origin', async () => {
+  testInChromium('has no effect by its requests to our own origin', async () => {
     const answers = await walk('own')
     const parts = answers.filter(({ url }) => /\/oauth\/(import|font|background|value-)/.test(url))
     expect(parts.length).toBeGreaterThan(3)

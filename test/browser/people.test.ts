@@ -81,7 +81,7 @@ const eventsOf = async (email: string): Promise<string[]> => {
 }
 
 testInChromium(
-  'PEO-01 an invited person with nothing but a mail is in the application, with a passkey, on a phone',
+  'PEO-01 an invited person who has only a mail gets into the application, with a passkey, on a phone',
   async () => {
     const email = 'ada@example.com'
     expect((await server.admin('POST', '/invitations', { delivery: 'mail', email })).status).toBe(201)
@@ -100,7 +100,7 @@ testInChromium(
 )
 
 testInChromium(
-  'PEO-09 a person who registers is in the application that they came from, with a passkey, on a phone',
+  'PEO-09 a person who registers gets into the application that they came from, with a passkey, on a phone',
   async () => {
     const settings = { registration: 'open' }
     expect((await server.admin('PUT', '/organizations/default', { settings })).status).toBe(200)

@@ -95,7 +95,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
   )
 
   testInChromium(
-    'who denies goes back with access_denied, and is asked again',
+    'a person who denies consent goes back with access_denied, and is asked again later',
     async () => {
       await addUser(name('ben'))
       const { page, close } = await openPage(options)

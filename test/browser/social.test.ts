@@ -167,7 +167,7 @@ for (const [alias, login, given_name] of [
   )
 
 testInChromium(
-  'an existing account is connected by its password; the next time it is enough to be known there',
+  'an existing account is connected by its password; the next login needs only the provider',
   async () => {
     const { page, close } = await openPage()
     const finish = await begin(page)

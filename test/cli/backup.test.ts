@@ -160,7 +160,7 @@ describe('backup and restore', () => {
     expect((await run(begun, 'check')).code).toBe(0)
   }, 30_000)
 
-  test('a backup is not restored without its master key or with another', async () => {
+  test('a backup is not restored without its master key or with another key', async () => {
     const data_dir = await stopped()
     const file = path('backup.db')
     await run(data_dir, 'backup', file)

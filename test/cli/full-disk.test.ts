@@ -109,7 +109,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'a server that does not answer in time, or holds its tables back, is named; later it may',
+  'the message names a server that does not answer in time, or whose tables are locked',
   async () => {
     const { url, drop } = await temporaryPostgres()
     const sql = new SQL({ url, max: 1 })

@@ -36,7 +36,7 @@ test('a full disk gets no partial key file, and a complete one when there is spa
 })
 
 testOnPostgres(
-  'of copies that start at once without a key one makes the instance, and the others keep no key of their own',
+  'one of several copies that start at once without a key makes the instance; the others keep no key of their own',
   async () => {
     for (let round = 0; round < 3; round++) {
       const { url, drop } = await temporaryPostgres()

@@ -8,7 +8,7 @@ import { idsOf, readRules } from './rules.ts'
 const rules = await readRules()
 
 describe('the rules', () => {
-  test('have a unique id, one sentence and a source', () => {
+  test('have a unique id, a sentence and a source', () => {
     const ids = rules.map(({ id }) => id)
     expect(ids.length).toBeGreaterThan(400)
     expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])

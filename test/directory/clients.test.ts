@@ -375,7 +375,7 @@ describe('O-70', () => {
     expect((await app.admin('DELETE', at)).status).toBe(204)
   })
 
-  test('CLI-16 such a client has only redirect URIs of its document, as far as that is known', async () => {
+  test('CLI-16 such a client has only redirect URIs of its document, if the document is known', async () => {
     const elsewhere = ['https://claude.ai/api/mcp/auth_callback', 'https://evil.example/cb']
     const refused = {
       status: 422,

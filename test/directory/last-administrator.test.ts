@@ -45,7 +45,7 @@ test('USR-30 the last administrator is not disabled, stripped or deleted without
   expect(await types()).toEqual(['user.deleted'])
 })
 
-test('USR-30 nobody is asked for another user, another change, or while another administrator is enabled', async () => {
+test('USR-30 no name is needed for another user, for another change, or while another administrator is enabled', async () => {
   const ada = await addUser(app, 'ada', { roles })
   const alan = await addUser(app, 'alan', { roles })
   const grace = await addUser(app, 'grace')

@@ -141,7 +141,7 @@ describe('creating a user', () => {
     await create(app, '/users', { ...alice, organization_id: acme.id })
   })
 
-  test('of two parallel creations with one name one gets a conflict', async () => {
+  test('one of two parallel creations with the same name gets a conflict', async () => {
     const answers = await Promise.all([
       app.admin('POST', '/users', alice),
       app.admin('POST', '/users', { ...alice, email: 'alice2@example.com' }),

@@ -33,7 +33,7 @@ beforeEach(async () => {
   await app.events()
 })
 
-test('PEO-11 a person who comes by a provider with the name of staff gets a number, but not an invited one', async () => {
+test('PEO-11 a person who comes by a provider with the name of staff gets a number; an invited person does not', async () => {
   await allow('off')
   await addUser(app, 'chief', { roles: ['admin'] })
   await addUser(app, 'jamie-2', { roles: ['admin'] })

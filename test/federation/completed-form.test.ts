@@ -55,7 +55,7 @@ test('H-31 a form that led to a second one is used up by the second one’s logi
   await isRefused(browser, await browser.submit(second, { password: PASSWORD }))
 })
 
-test('H-31 of two sent at once one signs in', async () => {
+test('H-31 only one of two forms sent at once signs in', async () => {
   const browser = fresh()
   const page = await goThrough(browser, upstream, entry, newcomer())
   const sent = await Promise.all([browser.submit(page, answers()), browser.submit(page, answers())])

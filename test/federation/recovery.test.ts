@@ -35,7 +35,7 @@ test('PEO-16 a recovery code does not replace the login at a provider', async ()
   expect((await owner.follow(done)).heading).toBe('Security')
 })
 
-test('PEO-30 an address that was typed behind a link does not catch its owner’s login', async () => {
+test('PEO-30 an account with an address that was typed behind a link does not get the owner’s login', async () => {
   const body = { delivery: 'link', organization_id, max_uses: 2 }
   const { invitation_url } = await create(app, '/invitations', body)
   const { sub, email } = somebody()

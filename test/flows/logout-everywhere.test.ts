@@ -113,13 +113,13 @@ const logOutEverywhere = async (more: Record<string, string> = {}) => {
 const isDelivered = ({ status }: Json) => status === 'delivered'
 
 test(
-  'BCL-18 an application ends its session at once, and after both were down',
+  'BCL-18 an application ends its session at once, and also after it and the server were down',
   () => logOutEverywhere(),
   60_000,
 )
 
 testOnPostgres(
-  'BCL-18 an application ends its session at once, and after both were down, on PostgreSQL',
+  'BCL-18 an application ends its session at once, and also after it and the server were down, on PostgreSQL',
   async () => {
     const { url, drop } = await temporaryPostgres(true)
     await logOutEverywhere({ GATEHOUSE_DATABASE_URL: url })

@@ -158,7 +158,7 @@ test('rows joining users to a deleted role or group are removed in batches, and 
   expect((await app.admin('GET', '/roles/role_user')).body.user_count).toBe(3)
 })
 
-test('of two parallel creations with one name one gets a conflict', async () => {
+test('one of two parallel creations with the same name gets a conflict', async () => {
   const bodies: Record<string, Json> = {
     '/organizations': { name: 'Acme', slug: 'acme' },
     '/roles': { name: 'editor', permissions: [] },

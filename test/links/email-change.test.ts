@@ -94,7 +94,7 @@ describe('a new address', () => {
     expect((await signIn(other, await other.get('/account'), wanted)).heading).toBe('Your account')
   })
 
-  test('mistyped, is of no use to the recipient of the mail: only its owner can confirm it', async () => {
+  test('if mistyped, is of no use to the recipient of the mail: only the owner of the account can confirm it', async () => {
     const { user, browser, wanted, link } = await asked()
     const stranger = openBrowser(app)
     const neighbour = (await signedIn()).browser

@@ -161,7 +161,7 @@ describe('a forgotten password', () => {
     expect(await browser.get(late)).toMatchObject(gone)
   })
 
-  test('of fifty uses of one link at once one succeeds', async () => {
+  test('only one of fifty uses of one link at once succeeds', async () => {
     const user = await newUser()
     await ask(user.username)
     await post()

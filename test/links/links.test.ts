@@ -95,7 +95,7 @@ describe('a sign-in link', () => {
     expect(await browser.submit(page, choose)).toMatchObject(gone)
   })
 
-  test('of fifty uses at once one succeeds', async () => {
+  test('succeeds for only one of fifty uses at once', async () => {
     const { browser, page } = await open(await addUser(app, 'raced'))
     const answers = await Promise.all(Array.from({ length: 50 }, () => browser.submit(page, choose)))
     expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)

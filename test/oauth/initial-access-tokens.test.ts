@@ -92,7 +92,7 @@ test('DCR-11 as many clients register as it has uses, until it expires', async (
   expect(await app.events()).toEqual([])
 })
 
-test('DCR-11 refused metadata and two requests at once take no more uses than they may', async () => {
+test('DCR-11 refused metadata takes no use, and two requests at once take no more uses than there are', async () => {
   const { token } = await newToken()
   expect((await register(token, { redirect_uris: ['javascript:x'] })).status).toBe(400)
   const answers = await Promise.all([register(token), register(token), register(token)])
@@ -112,7 +112,7 @@ test('DCR-11 wrong fields are 422, and the bounds are 90 days and 1,000 uses', a
   expect([longest.status, longest.body.organization_id]).toEqual([201, 'org_default'])
 })
 
-test('DCR-12 the client signs in users of its organization alone, also where another is open', async () => {
+test('DCR-12 the client signs in only users of its organization, even if another organization is open', async () => {
   const { token } = await newToken()
   const { body: client } = await register(token)
   const code = await logIn(client, 'amy', acme.id)

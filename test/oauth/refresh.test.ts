@@ -87,7 +87,7 @@ describe('rotation', () => {
     await app.events()
   })
 
-  test('O-18 of fifty parallel refreshes with one token one succeeds, and the family is revoked', async () => {
+  test('O-18 only one of fifty parallel refreshes with one token succeeds, and the family is revoked', async () => {
     const tokens = await grantTokens(app, client, alice)
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => refresh(app, client, tokens.refresh_token)),
@@ -98,7 +98,7 @@ describe('rotation', () => {
     await app.events()
   })
 
-  test('O-19 another client, or the same without its secret, is refused and the family untouched', async () => {
+  test('O-19 another client, or the client without its secret, is refused and the family untouched', async () => {
     const tokens = await grantTokens(app, client, alice)
     await app.events()
     expect(await refresh(app, other, tokens.refresh_token)).toMatchObject(refusal('invalid_grant'))

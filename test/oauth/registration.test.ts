@@ -246,7 +246,7 @@ describe('DCR-04 registrations stay few', () => {
     expect((await register(metadata)).body.client_id).toBe(first.body.client_id)
   })
 
-  test('DCR-04 one that nobody has allowed is removed after an hour, not before', async () => {
+  test('DCR-04 a client that nobody has allowed is removed after an hour, not before', async () => {
     await register({ ...clients.Cursor, client_name: 'Unused' })
     const has = async () => (await rows()).some(({ name }) => name === 'Unused')
     app.clock.advance(HOUR - 1)

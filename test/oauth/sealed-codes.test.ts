@@ -117,7 +117,7 @@ describe.each([
   test.each([
     ['a wrong verifier', { code_verifier: 'z'.repeat(43) }],
     ['another redirect URI', { redirect_uri: 'https://app.example/other' }],
-  ])('%s burns it, once and for all', async (_name, wrong) => {
+  ])('%s uses the code up for good', async (_name, wrong) => {
     const code = await addCode(app, client, alice, more)
     expect(await redeem(app, client, code, wrong)).toMatchObject(invalid)
     expect(await redeem(app, client, code)).toMatchObject(invalid)
@@ -136,7 +136,7 @@ describe.each([
     }
   })
 
-  test('O-15 an expired one leaves no row', async () => {
+  test('O-15 an expired code leaves no row', async () => {
     const code = await addCode(app, client, alice, more)
     const before = await rows('authorization_codes')
     app.clock.advance(MINUTE)

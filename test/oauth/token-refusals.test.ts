@@ -192,7 +192,7 @@ describe('O-36 guessing', () => {
     await app.events()
   })
 
-  test('a code or refresh token that was once valid is no guess', async () => {
+  test('a code or refresh token that was valid before does not count as a guess', async () => {
     ip = '198.51.100.78'
     const tokens = await grantTokens(app, spa, alice)
     await refresh(app, spa, tokens.refresh_token)

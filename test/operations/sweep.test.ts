@@ -32,7 +32,7 @@ test('EVT-15 a step of the clean-up looks only at the sessions that are due firs
   expect([await step(), await step(), await step()]).toEqual([1, 1, 0])
 })
 
-test('EVT-15 an expired session is recorded once, however many sweeps, and nothing else is', async () => {
+test('EVT-15 an expired session is recorded once, however many sweeps run, and nothing else is recorded', async () => {
   const { app, user, client, sweep } = await start()
   const gone = await grantTokens(app, client, user)
   app.clock.advance(30 * MINUTE)

@@ -61,7 +61,7 @@ test('PAG-32 many providers stand in two columns by name', async () => {
   expect(few).toMatch(/<div class="providers">[\s\S]*<span>Continue with Google</)
 })
 
-test('PAG-32 Apple has its own words and the last row among many', async () => {
+test('PAG-32 among many providers Apple has its own words and the last row', async () => {
   const { page, data } = find('login.providers')
   const { providers } = data as { providers: { kind: string }[] }
   const appleFirst = providers.toSorted((a, b) => Number(b.kind === 'apple') - Number(a.kind === 'apple'))

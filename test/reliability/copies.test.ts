@@ -66,7 +66,7 @@ testOnPostgres('R-17 two copies that start together on an empty database make on
 })
 
 testOnPostgres(
-  'R-17 O-14 a code redeemed at both at once has one winner, and is a reuse at the other',
+  'R-17 O-14 a code that is redeemed at both copies at once has one winner, and counts as reused at the other copy',
   async () => {
     await using copies = await startCopies()
     const { one, other } = copies
@@ -87,7 +87,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'R-17 O-14 a code replayed from fifty connections has one winner, or none beside a wrong verifier',
+  'R-17 O-14 a code that fifty connections send has one winner; with wrong verifiers among them it has one at most',
   async () => {
     await using copies = await startCopies()
     const { one, other } = copies
@@ -111,7 +111,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'R-17 O-18 a refresh token used at both at once has one winner, and its family ends',
+  'R-17 O-18 a refresh token that is used at both copies at once has one winner, and its family ends',
   async () => {
     await using copies = await startCopies()
     const { one, other } = copies
@@ -139,7 +139,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'R-17 a right that is taken away at one is gone at the other, at once',
+  'R-17 a permission that one copy withdraws is gone at the other copy at once',
   async () => {
     await using copies = await startCopies()
     const { one, other } = copies
@@ -163,7 +163,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'R-17 a session revoked, or a user disabled, at one is refused by the other at once',
+  'R-17 a session that one copy revokes, or a user that it disables, is refused by the other copy at once',
   async () => {
     await using copies = await startCopies()
     const { one, other } = copies
@@ -247,7 +247,7 @@ testOnPostgres('R-17 O-34 wrong passwords at two copies share one budget', async
   expect(refused).toContain(429)
 })
 
-testOnPostgres('R-17 a rotation that is due is done by one of them', async () => {
+testOnPostgres('R-17 only one of the copies does a rotation that is due', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   const before = await firstKeys(copies)

@@ -79,7 +79,7 @@ export const services: Case[] = [
     },
   },
   {
-    name: 'service client: a minute before the end when that is more, half of a short life at most',
+    name: 'service client: renews at least a minute before the end, but not before half of a short lifetime',
     async run(world) {
       const { clock, issuer } = world
       for (const [life, keptFor, renewedAfter] of [
@@ -100,7 +100,7 @@ export const services: Case[] = [
     },
   },
   {
-    name: 'service client: a renewal that fails leaves the valid token in use, an expired one is not',
+    name: 'service client: a failed renewal leaves a valid token in use, but not an expired one',
     async run(world) {
       const { clock, issuer } = world
       const client = clientOf(world)
@@ -151,7 +151,7 @@ export const services: Case[] = [
     },
   },
   {
-    name: 'service client fetch: a 401 drops the token and is tried once more, body and all',
+    name: 'service client fetch: a 401 drops the token, and the request is sent once more with its body',
     async run(world) {
       const { issuer } = world
       const calls: string[] = []

@@ -93,7 +93,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'the same kid with another key: the old key until the set is fetched again, then the new one alone',
+    name: 'the same kid with another key: the old key is valid until the set is fetched again, then only the new key',
     async run({ clock, issuer, route }) {
       const ask = await route()
       const old = await issuer.token()
@@ -119,7 +119,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'issuer down before the first fetch: 503, no storm, well again after the wait',
+    name: 'issuer down before the first fetch: 503 with few attempts, and success after the wait',
     async run({ clock, issuer, route, verifier }) {
       const large = `{"keys":[],"x":"${'x'.repeat(1024 * 1024)}"}`
       const faults = [
@@ -205,7 +205,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'an issuer that answers nonsense after expiry is not merely down: 503',
+    name: 'an issuer that answers nonsense after expiry does not count as down: 503',
     async run({ clock, issuer, route }) {
       const ask = await route()
       const token = await issuer.token()

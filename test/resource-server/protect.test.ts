@@ -169,7 +169,7 @@ describe.each(targets)('$name', ({ start, throws }) => {
     expect(challengeOf(further)).toContain(named)
   })
 
-  run('SDK-53 every spelling of a path is guarded, but the open ones', async ask => {
+  run('SDK-53 every spelling of a path is guarded, except the open paths', async ask => {
     expect(await (await ask('/healthz')).json()).toBe('open')
     for (const path of [
       '/v1/mcp',

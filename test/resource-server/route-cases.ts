@@ -75,7 +75,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'SDK-09 roles: all of them; anyRole: one of them, none of an empty list',
+    name: 'SDK-09 roles requires all of the list; anyRole requires one of it, and refuses all with an empty list',
     async run({ issuer, route }) {
       const clerk = await issuer.token({ roles: ['user', 'clerk'] })
       const status = async (rules: Rules) => (await (await route({ rules }))(clerk)).status

@@ -165,7 +165,7 @@ describe('the objects of a file are created', () => {
     expect(await hash()).toBe(before)
   })
 
-  test('pruning deletes the rest of the sections in the file, but nothing that an instance needs', async () => {
+  test('pruning deletes what the sections of the file do not list, but nothing that an instance needs', async () => {
     const app = await startApp()
     await apply(app, whole)
     const kept = { ...whole, users: whole.users?.slice(0, 1), clients: [], roles: whole.roles?.slice(0, 1) }

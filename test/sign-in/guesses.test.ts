@@ -170,7 +170,7 @@ describe('O-35 an account', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('an attempt counts the one that fails while it reads the count', async () => {
+  test('an attempt counts another attempt that fails while the first one reads the count', async () => {
     const { username } = await newUser()
     const guess = guessOf(username, newAddress())
     const { context } = app
@@ -206,7 +206,7 @@ describe('O-35 an account', () => {
     for (let i = 2; i < CONCURRENT; i++) await end(i)
   })
 
-  test('both names together get no more attempts checked than one', async () => {
+  test('both names together get no more attempts checked than one name', async () => {
     const { username, email } = await newUser()
     const ip_address = newAddress()
     await app.events()
@@ -245,7 +245,7 @@ describe('H-23, O-35, PWD-01 strangers cannot lock an account', () => {
     for (const name of [username, email]) expect((await owner(name, PASSWORD)).status).toBe(302)
   })
 
-  test('H-23 in a network without attempts so far: five attempts a day are checked, and right ones succeed', async () => {
+  test('H-23 in a network without earlier attempts: five attempts a day are checked, and right ones succeed', async () => {
     const { username } = await newUser()
     const [stranger, home] = [newAddress(), newAddress()]
     const statuses: number[] = []
@@ -272,7 +272,7 @@ describe('H-23, O-35, PWD-01 strangers cannot lock an account', () => {
     expect(passed).toBe(100)
   })
 
-  test('H-23 the networks of one IPv6 site get five of them, and leave the rest to others', async () => {
+  test('H-23 the networks of one IPv6 site together get five such attempts, and leave the rest to others', async () => {
     const { username } = await newUser()
     await close(username)
     let passed = 0
@@ -294,7 +294,7 @@ describe('H-23, O-35, PWD-01 strangers cannot lock an account', () => {
     expect(told).toEqual(['60', '60', '60'])
   })
 
-  test('H-23 a known browser waits only for its own failures, and is known only for its own users', async () => {
+  test('H-23 a known browser waits only after its own failures, and is known only for its own users', async () => {
     const [ada, ben] = [await newUser(), await newUser()]
     const owner = await signedIn(ada.username)
     for (let i = 0; i < 5; i++) expect((await owner(ada.username, 'wrong')).status).toBe(401)

@@ -69,7 +69,7 @@ test('FAC-04 also as a second factor', async () => {
   expect(subjects).toContainEqual([user.email, SUBJECT])
 })
 
-test('of two responses with the same count at once, one signs in', async () => {
+test('only one of two responses with the same count at once signs in', async () => {
   const { user, passkey } = await withPasskey()
   const browsers = [openBrowser(app), openBrowser(app)]
   const pages = await Promise.all(browsers.map(browser => browser.get(authorizeUrl('web'))))

@@ -174,7 +174,7 @@ test('fifty concurrent writes that depend on their reads are serialized', async 
   expect(row?.value).toBe(50)
 })
 
-test('of fifty that check first and then insert, one inserts', async () => {
+test('only one of fifty writes that check first and then insert succeeds', async () => {
   const store = await freshStore()
   const first = async (tx: Transaction) => {
     if ((await names(tx)).length > 0) return false
@@ -228,7 +228,7 @@ describe('text', () => {
   })
 })
 
-test('a lock is held by one at a time for each name', async () => {
+test('a lock of a name is held by one caller at a time', async () => {
   const store = await freshStore()
   expect(await store.exclusively('sweep', async () => 'done')).toBe('done')
   const failed = store.exclusively('sweep', async () => {

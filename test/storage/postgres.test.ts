@@ -35,7 +35,7 @@ const writes = () => {
     await other.close()
   })
 
-  test('overtake one that waits for the lock while another takes long', async () => {
+  test('overtake a write that waits for the lock while a third one takes long', async () => {
     const store = await freshStore()
     await store.write(tx => put(tx, 'taken'))
     const sql = new SQL({ url: store.path, max: 2 })
@@ -89,7 +89,7 @@ const writes = () => {
     expect([await stored(store, 'a'), await stored(store, 'b')]).toEqual(['a', 'b'])
   })
 
-  test('are refused when it is lost repeatedly; the next one is not', async () => {
+  test('are refused when their connection is lost repeatedly; the next write is not', async () => {
     const store = await freshStore()
     const refused = store.write(async tx => {
       await put(tx, 'a')
@@ -201,7 +201,7 @@ const changes = () => {
     await other.close()
   })
 
-  test('may be missed when the listening connection is lost: every cache is cleared', async () => {
+  test('can be missed when the listening connection is lost, so every cache is cleared', async () => {
     const store = await freshStore()
     const told = nextOf(store)
     await ask(store.path, killOthers)

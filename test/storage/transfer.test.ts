@@ -146,7 +146,7 @@ describe('from SQLite to PostgreSQL', () => {
     30_000,
   )
 
-  testOnPostgres('an instance that is there stays, unless it is to be replaced', async () => {
+  testOnPostgres('an existing instance stays, unless the call says to replace it', async () => {
     const [one, other] = [await settled(), await settled()]
     await addUser(one, 'only-one')
     await addUser(other, 'only-other')
@@ -165,7 +165,7 @@ describe('from SQLite to PostgreSQL', () => {
     await drop()
   })
 
-  testOnPostgres('nothing is copied while a server is connected, but for a backup', async () => {
+  testOnPostgres('nothing is copied while a server is connected, except for a backup', async () => {
     const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const server = await openPostgres({ url, connections: 1 })
@@ -231,7 +231,7 @@ describe('from SQLite to PostgreSQL', () => {
     30_000,
   )
 
-  testOnPostgres('what is not the same afterwards undoes all of it', async () => {
+  testOnPostgres('a difference after the copy undoes the copy', async () => {
     const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const sql = new SQL({ url, max: 1 })

@@ -73,7 +73,7 @@ describe('unsolicited responses', () => {
     expect(await reasons()).toEqual(refusedFor('saml_replayed'))
   })
 
-  test('S-31 are accepted once, of twenty at the same moment', async () => {
+  test('S-31 are accepted once when twenty come at the same moment', async () => {
     const encoded = unasked('open')
     await forget()
     const before = await rowsOf(app)
