@@ -8,9 +8,9 @@ import { postgresTables } from '#src/storage/postgres/tables.ts'
 import { sqliteTables } from '#src/storage/sqlite/tables.ts'
 
 /*
- * `bun run db:generate NAME` writes the difference between `src/storage/tables.ts` and the schema of the last
- * migration as the next migration of each engine. Triggers and views are added to the file by hand. A
- * released migration never changes, because the server refuses a database that ran another version of it.
+ * `bun run db:generate NAME` writes the next migration of each engine, from the schema of the last migration
+ * to `src/storage/tables.ts`. Triggers and views are added to the file by hand. A released migration never
+ * changes, because the server refuses a database that ran another version of it.
  */
 
 type Snapshot = Record<string, unknown>

@@ -1,6 +1,6 @@
 /**
  * Prints the notes of a release. Fails when the tag, such as `v1.2.3`, does not name the version in
- * package.json, or when the changelog has no section for this version.
+ * package.json. Also fails when the changelog has no section for this version.
  */
 import { join } from 'node:path'
 import { version } from '../../package.json'

@@ -16,8 +16,8 @@ type SignedIn = Pick<
 >
 
 /**
- * Lists the browsers in which the user is signed in, each with its sessions at clients, and the sessions
- * whose login has ended.
+ * Lists the browsers in which the user is signed in, each with its sessions at clients. Also lists the
+ * sessions whose login has ended.
  */
 export const listSignedIn = async (
   context: Context,

@@ -88,7 +88,7 @@ const eventOf = (
 /**
  * Downloads the data stored about the user. The file lacks secrets that would allow a login, and has only the
  * latest 10,000 events and the newest 100 active sessions. The form requires a recent authentication: a
- * stranger at a signed-in browser must not take the data along.
+ * stranger at a signed-in browser must not get the data.
  */
 export const postDownload =
   (context: Context) =>

@@ -64,8 +64,8 @@ const verifyEmailPage = (
   )
 
 /**
- * Asks to confirm the address. A pending address also requires a login, because a mistyped address belongs to
- * a stranger, who must not get the account.
+ * Asks to confirm the address. A pending address also requires a login. A mistyped address belongs to a
+ * stranger, who must not get the account.
  */
 const askPage = async (
   context: Context,
@@ -138,7 +138,7 @@ export const postVerifyEmail =
 
 /**
  * Sends the verification mail again, or with `discard` removes the pending address. Beyond the limit no mail
- * is sent, and the page shows the same notice, because the mails that were sent before still work.
+ * is sent. The page then shows the same notice, because the earlier mails still work.
  */
 export const postSendVerification =
   (context: Context) =>

@@ -36,8 +36,8 @@ export interface Viewer {
 
 /**
  * Returns the user of the latest login of this browser; with `?organization=` (slug), of a login in that
- * organization. Without a login, or when the login owes a step or a recent authentication, it returns the
- * page of the next step.
+ * organization. Returns the page of the next step when there is no login, or when the login owes a step or a
+ * recent authentication.
  *
  * @param back path to which the browser returns after a login
  * @param cancel path to which the user may go back, for a page that requires a recent authentication
@@ -72,7 +72,7 @@ const provesChange = (
 ): boolean => isFresh(login, now) && (login.factors.length === 0 || levelOf(login.acr) >= levelWith('totp'))
 
 /**
- * Asks the signed-in user to confirm who they are; afterwards the browser goes to `back`, or the form in
+ * Asks the signed-in user to confirm who they are. Afterwards the browser goes to `back`, or the form in
  * `intent` continues.
  */
 const confirmUser = async (

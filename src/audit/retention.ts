@@ -24,7 +24,7 @@ export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...even
 const PART = 65_536
 
 /**
- * Returns the size up to the end of the last complete line: a process that died while writing leaves a
+ * Returns the size up to the end of the last complete line. A process that died while writing leaves a
  * partial line. The file is searched from its end in parts, because a line may be longer than one part.
  */
 const wholeSize = (file: number): number => {

@@ -67,8 +67,8 @@ export const eventTypes = [
 export type EventType = (typeof eventTypes)[number]
 
 /**
- * The target type is the first word of the event type (`user` of `user.created`), with two exceptions: token
- * events target a session or a client, and `admin.settings_changed` targets `settings`.
+ * The target type is the first word of the event type (`user` of `user.created`). There are two exceptions:
+ * token events target a session or a client, and `admin.settings_changed` targets `settings`.
  */
 export type TargetType =
   | 'user'

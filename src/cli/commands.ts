@@ -199,7 +199,7 @@ export const commands: readonly CommandRow[] = [
         '--mcp',
         'allow applications that no administrator registered, and run an MCP server on the next port',
       ],
-      ['--ready-file <file>', 'write the ready line to this file once the server answers'],
+      ['--ready-file <file>', 'write the ready line to this file when the server answers'],
     ],
     run: async options => (await import('./dev.ts')).dev(options),
   },

@@ -28,9 +28,9 @@ interface Listener {
 }
 
 /**
- * Opens the server socket with the certificate of the settings. A Bun server cannot change its certificate,
- * so a second server takes over the port with the new certificate while the first one finishes its requests.
- * A client that is in a handshake at that moment has to retry.
+ * Opens the server socket with the certificate of the settings. A Bun server cannot change its certificate. A
+ * second server therefore takes over the port with the new certificate, while the first one finishes its
+ * requests. A client that is in a handshake at that moment has to retry.
  *
  * @throws ConfigError when the address or the certificate cannot be used
  */

@@ -286,9 +286,7 @@ const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown =
   return undefined
 }
 
-/**
- * Converts an issue of zod. Values are never included; names of unknown fields only when they are printable.
- */
+/** Converts an issue of zod. Details contain no value and no unprintable name of an unknown field. */
 const details = (issue: z.core.$ZodIssue): Detail[] => {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, 20).map(key => ({

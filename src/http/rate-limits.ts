@@ -11,8 +11,8 @@ import { networkOf } from './network.ts'
  * 1. Each network and each known browser pays from its own bucket, so no network can use up another one's
  *    budget.
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
- *    as large. Many networks together can empty the bucket of one organization. They cannot empty that of
- *    another organization or the reserve of another network. Only a budget `instance` is common to all
+ *    as large. Many networks together can empty the bucket of one organization. They cannot empty the bucket
+ *    of another organization or the reserve of another network. Only a budget `instance` is common to all
  *    networks and organizations.
  * 3. A client that presents its correct secret pays nothing, so strangers cannot use up the budget of an
  *    application.

@@ -10,8 +10,8 @@ import { charge } from './rate-limits.ts'
 const MAX_LENGTH = 200
 
 /**
- * Escapes everything except visible ASCII characters, so that a stranger's text cannot look like log lines,
- * and truncates to 200 characters.
+ * Truncates a text to 200 characters and escapes everything except visible ASCII characters, so that a
+ * stranger's text cannot look like log lines.
  */
 export const printable = (text: string): string =>
   text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)

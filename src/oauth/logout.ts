@@ -167,7 +167,8 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 /**
  * Uses the brand of the organization whose users are signed in. When they belong to several organizations, or
  * nobody is signed in, it uses the default organization's brand. The brand of the client's organization is
- * not used: any organization could link here with its own client and put its CSS on a page of other users.
+ * not used. Otherwise any organization could link here with its own client, and put its CSS on a page of
+ * other users.
  */
 const common = async (
   context: Context,

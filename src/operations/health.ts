@@ -22,7 +22,8 @@ import { checkFiles } from './files.ts'
 import { isLocalHost } from './metrics.ts'
 
 /**
- * Result of a check. `warn` is for facts that the operator should know, `skip` for a check that was not made.
+ * Result of a check. `warn` is for facts that the operator should know, and `skip` is for a check that was
+ * not made.
  */
 export interface Finding {
   state: 'ok' | 'warn' | 'fail' | 'skip'
@@ -167,8 +168,7 @@ export const checks = { files, modes, database, themes, disk, sockets, scheme, m
 const LONG_HOLD = 0.5
 
 /**
- * Returns the finding about the event loop from the text of the metrics; undefined when the text lacks the
- * gauge of the event loop.
+ * Returns the finding about the event loop from the text of the metrics; undefined when its gauge is missing.
  */
 export const judgeLoop = (metrics: string): Finding | undefined => {
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]

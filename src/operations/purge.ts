@@ -52,8 +52,8 @@ const removeRows = async (
 
 /**
  * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
- * behind, and rebuilds indexes of attributes, in writes of bounded size. Returns the number of rows, without
- * those of clients and of indexes.
+ * behind. Also rebuilds indexes of attributes. Each write has a bounded size. Returns the number of rows,
+ * without those of clients and of indexes.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0

@@ -83,7 +83,7 @@ const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
 /**
  * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. The query
  * reads the index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of
- * letters and digits; a term without three of them in a row makes it scan the rows.
+ * letters and digits. It scans the rows for a term without three letters or digits in a row.
  */
 export const matchesOf = (q: Queries, search: Search): SQL => {
   const { users } = q.tables

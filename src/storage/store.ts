@@ -158,7 +158,7 @@ export const startStatements = new Map<string, Build>()
 /**
  * Like {@link prepared}, for statements that a start or a short command executes. On SQLite the SQL of
  * `build` was made at build time. Building the statements of a start and their tables would take a third of
- * its CPU time.
+ * the CPU time of the start.
  *
  * @param name identifies the SQL in sqlite/made-statements.json
  */

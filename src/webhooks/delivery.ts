@@ -29,8 +29,8 @@ const BATCH = 200
 /** Range of `seq` that one query scans; a scan holds the event loop for about 1 ms. */
 const WINDOW = 1_000
 /**
- * Milliseconds after which a webhook with more events ends its turn, so that a webhook that catches up does
- * not delay other webhooks.
+ * Milliseconds after which a webhook ends its turn even if it has more events, so that it does not delay
+ * other webhooks.
  */
 const TURN = 5 * SECOND
 /** Milliseconds that a sender has for its turn: longer than `TURN` plus the timeout of the last attempt. */

@@ -23,7 +23,7 @@ interface PostgresOptions {
   url: string
   /** With false, pending migrations are not applied; they are an error. */
   migrate?: boolean
-  /** Number of connections for reads, and as many again for writes. One more connection listens. */
+  /** Number of connections for reads, and the same number for writes. One more connection listens. */
   connections?: number
   /** Time in ms without an answer after which a connection is closed. */
   stall?: number

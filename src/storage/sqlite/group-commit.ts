@@ -16,8 +16,8 @@ const BATCH = 64
 const BEGIN_TIMEOUT = 5_000
 const BEGIN_PAUSE = 1
 /**
- * Shortest and longest pause, in ms, that a caller of many writes makes between two writes so that others can
- * write.
+ * Shortest and longest pause between two writes of a job that makes many, in ms. Others can write during the
+ * pause.
  */
 const SHORTEST_TURN = 5
 const LONGEST_TURN = 100

@@ -33,8 +33,8 @@ const CHOSEN = `WITH named AS (
 
 /**
  * Returns an in-memory copy of the database at `path`. It has the objects that administrators make and the
- * users that `users` names. It has no sessions, events or other traces of use: a rehearsal reads none of
- * these rows, which are most rows of a database. It has no triggers, so a rehearsed write does not change
+ * users that `users` names. It has no sessions, events or other traces of use: they are most rows of a
+ * database, and a rehearsal reads none of them. It has no triggers, so a rehearsed write does not change
  * totals.
  */
 export const copyForRehearsal = (path: string, users: RehearsedUsers): Database => {

@@ -9,11 +9,11 @@ import { sqliteSide } from './sqlite.ts'
 
 /**
  * Copies a PostgreSQL instance into the database file `target` and verifies every row. With `online`, servers
- * may keep writing, as for a backup; writes after the beginning of the copy are missing in it. Otherwise no
+ * may go on writing, as for a backup. The copy then lacks writes after its beginning. Without `online` no
  * server may be connected, so that a move loses nothing.
  *
- * @throws StorageError when the copy differs, one of the two cannot be used or, without `online`, a server is
- * connected
+ * @throws StorageError when the copy differs, one of the databases cannot be used or, without `online`, a
+ * server is connected
  */
 export const toFile = (
   url: string,
@@ -46,7 +46,7 @@ export const toFile = (
  * Returns the number of rows by table. `replace` removes an existing instance. No server may be connected,
  * because its caches would keep rows of the old instance.
  *
- * @throws StorageError when a server is connected, the copy differs, one of the two cannot be used, an
+ * @throws StorageError when a server is connected, the copy differs, one of the databases cannot be used, an
  * instance exists without `replace`, or the file has an older version
  */
 export const toPostgres = async (
