@@ -56,8 +56,8 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const { flow, next } = await settle(context, browser, opened, logins)
-  // The redirect URI of a dynamic client may be an attacker's while the user has not consented, so no error
-  // is sent to it. authorize.ts does the same for a refused request (`refuseDynamic`).
+  // Until the user consents, the redirect URI of a dynamic client may be an attacker's, so the error is a
+  // page. `refuseDynamic` in authorize.ts does the same for a refused request.
   if (next.step === 'refuse' && flow.client && isDynamic(flow.client)) throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
@@ -102,9 +102,8 @@ export const decide = async (
   decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
 /**
- * Like {@link decide}, but reads the metadata document of a dynamic client before the steps that concern the
- * client: the page for an excluded user, consent and the code. Callers that answer the client use this
- * function.
+ * Like {@link decide}. Before the steps that concern the client (excluded user, consent, code), this function
+ * reads the metadata document of a dynamic client. Callers that answer the client use this function.
  */
 export const settle = async <F extends Flow>(
   context: Context,
@@ -140,7 +139,7 @@ export const decideAmong = (
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
     hinted_user_id: request.hinted_user_id,
     consent_required: client?.consent_required ?? false,
-    // Another program on the device can get the answer at a private-use scheme or a loopback address, and so
+    // At a private-use scheme or a loopback address, another program on the device can receive the answer and
     // pose as the client (RFC 8252 section 8.6).
     always_ask:
       client !== undefined &&
@@ -151,10 +150,10 @@ export const decideAmong = (
 }
 
 /**
- * True when the login may count as proven in this flow: its authentication is recent, or newer than the
- * stored request. A provider with single sign-on may report an older authentication, or no time. Such a login
- * still counts for a user who has no factor, must add one, and owes no new password, because the user could
- * not sign in otherwise.
+ * True when the login is new enough to count as proven in this flow: its authentication is recent, or newer
+ * than the stored request. A provider with single sign-on may report an older authentication, or no time.
+ * Such a login still counts for a user without a factor who must add one and owes no new password. Otherwise
+ * this user could not sign in.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login
@@ -163,8 +162,8 @@ const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: numbe
 }
 
 /**
- * True when a page was open so long that its login is no longer recent enough: the next step asks the same
- * user to authenticate again.
+ * True when the login of a page became too old while the page was open. The next step asks the same user to
+ * authenticate again.
  */
 export const isStale = (next: Next, login_id: string | undefined): boolean =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
@@ -204,8 +203,8 @@ const issue = async (
       amr: login.amr,
       client_info: call,
     })
-  // When an existing login answers the request at once, only a code that is too long for a URL is written: a
-  // shorter one contains the grant itself.
+  // An existing login may answer the request at once. Only a code that is too long for a URL is then written,
+  // because a shorter code contains the grant itself.
   if (issued?.stored || flow.pending || flow.approved)
     await context.store.write(tx => endFlow(context, tx, call, flow, login, issued?.stored))
   return issued

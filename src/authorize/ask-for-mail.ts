@@ -11,10 +11,10 @@ import { chargeBrowser, isKnownDevice } from '#src/sign-in/known-browsers.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Limits of mails that unauthenticated clients request: per recipient and network (a person asks again once
- * or twice), per recipient from all networks, and per network for all recipients (an office shares a
- * network). The wait after the limit of a recipient is as long as a link is valid, so the recipient always
- * has a working link even if others use up the limit.
+ * Limits of mails that unauthenticated clients request. `PER_NETWORK` counts per recipient and network: a
+ * person asks again once or twice. `PER_RECIPIENT` counts per recipient over all networks. `PER_ADDRESS`
+ * counts per network over all recipients: an office shares a network. The wait for a recipient is the
+ * lifetime of a link, so the recipient always has a working link, even if others use up the limit.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
@@ -22,8 +22,9 @@ const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 *
 
 /**
  * Returns the user of this name when the request comes from one of the user's known browsers. The work is the
- * same for every name. A known browser passes the limits of its network only for its own user: otherwise a
- * person with an account could make many browsers known, and flood other people with mail from each of them.
+ * same for every name. A known browser passes the limits of its network only for mails to its own user.
+ * Otherwise a person with an account could make many browsers known, and flood other people with mail from
+ * each browser.
  */
 export const knownOwner = (
   { store }: Context,
@@ -40,8 +41,8 @@ export const knownOwner = (
  * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. The answer does not
  * tell whether `recipient` has reached its limit, so that a stranger learns nothing about requests of others.
  *
- * @param owner the recipient, when one of their known browsers asks: the limit of the network for all
- *   recipients then refuses nothing
+ * @param owner the recipient, if one of the recipient's known browsers asks; `PER_ADDRESS` then refuses
+ *   nothing
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of network and organization is spent
  */

@@ -35,8 +35,8 @@ interface Outcome {
 interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
   /**
-   * Runs in the write that begins the login or stores the first factor: verifies that the proof still holds,
-   * and uses up a proof that works once. Changes to the account belong in `action`, which waits for the
+   * Verifies that the proof still holds, and uses up a proof that works once. Runs in the write that begins
+   * the login or stores the first factor. Changes to the account belong in `action`, which waits for the
    * second factor.
    */
   confirm?: (tx: Transaction) => Promise<unknown>
@@ -44,21 +44,21 @@ interface AuthenticationResult extends AuthenticationMethod {
   /** Time of the authentication in milliseconds: now if undefined, 0 when the time is unknown. */
   auth_time?: number | undefined
   /**
-   * Start of the login in milliseconds. When the login replaces an earlier one, for example after a change of
-   * the password, this is the start of the earlier login.
+   * Start of the login in milliseconds. A login that replaces another, such as after a change of password,
+   * gets the start of the replaced login.
    */
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */
   until?: number | undefined
   /** The user proved a recovery code in place of a lost passkey, and has to add a new passkey. */
   recovers?: true
-  /** Returns the page to show in place of the next step, once the login has begun. */
+  /** Returns the page to show in place of the next step, after the login has begun. */
   show?: () => Promise<Response>
 }
 
 /**
- * Starts the login, stores it as the flow's choice and continues. A user who owes a second factor is signed
- * in only after it (O-69); the post-login action waits until then.
+ * Starts the login, stores it as the flow's choice and continues. When the user owes a second factor, the
+ * login and the post-login action wait for that factor (O-69).
  */
 export const proceedAs = (
   context: Context,
@@ -111,8 +111,8 @@ const completeAuthentication = async (
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
-  // A remembered browser never spares the second factor for a change of the account, because its cookie
-  // proves a browser and not a person.
+  // A remembered browser never spares the second factor for a change of the account: its cookie proves a
+  // browser, not a person.
   const isSpared =
     !action && isFirstFactor({ amr }) && (await rememberedIn(context, tx, call, flow)).has(user_id)
   const { factor_due, enrol_due } = owedBy(context, flow, { acr, user_id }, factors, isSpared)

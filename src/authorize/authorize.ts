@@ -114,8 +114,8 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   const redirect_uri = parameters.values.get('redirect_uri')
   const client = await clientOfRequest(context, client_id, redirect_uri)
   if (!client) throw await refuse('unknown_client', { client_id, redirect_uri })
-  // A script that fetches the request gets no code for the console. The user would not see the request, and
-  // nobody is asked for consent to the console.
+  // Only a navigation gets a code for the console. A script could get a code unseen, because nobody is asked
+  // for consent to the console.
   if (client_id === CONSOLE_CLIENT && call.request.headers.get('sec-fetch-mode') !== 'navigate')
     throw await refuse('not_a_navigation', { client_id, redirect_uri })
   const target = read(() => parseTarget(parameters, client))
@@ -146,9 +146,9 @@ const hintedUser = async (
 }
 
 /**
- * Runs `body` and sends its errors to the client, server errors included. A PageError, a spent budget and the
- * errors of a dynamic client are thrown instead, and become pages: a redirect could not carry the 429 and
- * `Retry-After` of a spent budget, and the redirect URI of a dynamic client may be an attacker's.
+ * Runs `body` and sends its errors to the client, server errors included. Some errors are thrown instead and
+ * become pages: a PageError; a spent budget, because a redirect cannot carry the 429 and its `Retry-After`;
+ * and each error of a dynamic client, because its redirect URI may be an attacker's.
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 const redirectingErrors = async (

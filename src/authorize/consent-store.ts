@@ -4,8 +4,8 @@ import { isDynamic, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /**
- * Adds the scopes to those that the user has granted to the client since `since` (ms), so that the user is
- * asked about each scope once. An older consent is replaced.
+ * Adds the scopes to the user's consent to the client, so that the user is asked about each scope once. A
+ * consent from before `since` (ms) is replaced.
  */
 export const grantConsent = async (
   tx: Transaction,

@@ -7,8 +7,8 @@ import { chooseLogin, openStep } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
 /**
- * Handles the user's decision. The stored request is granted; the posted fields only have to agree with it
- * (O-65), so a changed form grants nothing that the user did not see.
+ * Handles the user's decision. The stored request is granted. The posted fields only have to agree with that
+ * request (O-65): a changed form grants nothing that the user did not see.
  */
 export const postConsent =
   (context: Context) =>
@@ -36,7 +36,7 @@ const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolea
 }
 
 /**
- * Normalizes a text for a comparison with a posted hidden field, in which browsers replace line breaks by
- * CRLF and NUL by U+FFFD. `state` may hold both (O-25).
+ * Normalizes a text for a comparison with a posted hidden field. In such a field browsers replace line breaks
+ * by CRLF, and NUL by U+FFFD. `state` may contain line breaks and NUL (O-25).
  */
 const asPosted = (text: string): string => text.replace(/\r\n?|\n/g, '\n').replaceAll('\0', '\ufffd')

@@ -133,10 +133,7 @@ const rolesFor = async (
   return new Set(roles.map(({ name }) => name))
 }
 
-/**
- * True for a first factor with a post-login action, such as a new password, that waits for the login to
- * begin.
- */
+/** True for a first factor whose post-login action, such as a new password, waits for the login. */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
@@ -168,8 +165,8 @@ const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean>
 const OFFER_AGAIN = 30 * DAY
 
 /**
- * True when a passkey may be offered: the server and the browser support passkeys, and the user typed a
- * password, has proven their factors, has no passkey, may add a factor and has not declined lately. False in
+ * True when server and browser support passkeys, and a passkey may be offered to the user. The user typed a
+ * password, has proven any factors, has no passkey, may add a factor and has not declined lately. False in
  * flows that confirm the user or add a factor. False in development mode, so that tests see the same pages in
  * every browser.
  */
@@ -227,9 +224,9 @@ export const owedBy = (
   })
 
 /**
- * Returns the days for which this browser may be remembered in this flow. Returns undefined when the
- * organization remembers no browsers, and where the second factor is always asked for: for requests that name
- * a permission beyond `profile:*`, changes of the account, and the console.
+ * Returns the days for which this browser may be remembered in this flow. Undefined when the organization
+ * remembers no browsers. Undefined also where the second factor is always asked for: in requests for a
+ * permission beyond `profile:*`, in changes of the account, and in the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =
@@ -267,8 +264,8 @@ export const rememberedIn = async (
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
- * Returns the user of a proven first factor as a list of one. The list is empty when, since the proof, the
- * password was replaced or the user was disabled or deleted.
+ * Returns the user of a proven first factor as a list of one. The list is empty when the password was
+ * replaced, or the user disabled or deleted, after the proof.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)

@@ -52,8 +52,8 @@ const page = (
 }
 
 /**
- * Answers 404 when the server sends no mail, when the organization does not offer codes, and when a user has
- * to confirm their identity. A mailbox alone must not suffice for a change of the account.
+ * Answers 404 when the server sends no mail, the organization offers no codes, or a user has to confirm their
+ * identity. A mailbox alone must not suffice for a change of the account.
  */
 const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFlow): void => {
   if (!mail || request.confirm || settingsOf(organization).email_code === 'off')
@@ -61,8 +61,8 @@ const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFl
 }
 
 /**
- * Shows the form for a code. The link in the mail leads here; in another browser it shows an error, because
- * the code belongs to the browser that asked for it.
+ * Shows the form for a code. The link in the mail leads here. Another browser gets an error, because the code
+ * belongs to the browser that asked for it.
  */
 export const getEmailCode =
   (context: Context) =>
@@ -88,8 +88,8 @@ export const postEmailCode =
   }
 
 /**
- * Sends a code by mail. The answer and the work are the same for every name: whether a code is sent is
- * decided when the mail goes out.
+ * Sends a code by mail. The answer and the work are the same for every name, because the sender of the mail
+ * decides whether a code goes out.
  */
 const sendCode = async (
   context: Context,

@@ -5,7 +5,7 @@ import { advance, refuseAuthorization, settle } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 
 /**
- * Tells the client that it does not admit the user. If an administrator has admitted the user since the page
+ * Tells the client that the user is not admitted. If an administrator has admitted the user since the page
  * was shown, the flow continues instead.
  */
 export const postExcluded =

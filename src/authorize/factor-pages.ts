@@ -17,9 +17,9 @@ const queryParameter = ({ call }: BrowserSession, name: string): string | null =
 type Method = 'totp' | 'passkey' | 'recovery'
 
 /**
- * True when the organization requires passkeys: a user who has lost the passkey may then prove a recovery
- * code instead, and adds a new passkey. Without the code the user would be locked out. When only the client
- * asks for a passkey (`acr_values=phr`), the code is refused: other logins of the user need no passkey.
+ * True when the organization requires passkeys. A user who has lost the passkey then proves a recovery code
+ * instead, and adds a new passkey. Without the code the user would be locked out. When only the client asks
+ * for a passkey (`acr_values=phr`), the code is refused: other logins of the user need no passkey.
  */
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 
@@ -35,9 +35,9 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
 }
 
 /**
- * Returns the days for which the page offers to remember the browser, if any. A required passkey, a change of
- * the account, and a first factor other than a password or a provider get no offer, because a remembered
- * browser does not count for them.
+ * Returns the days for which the page offers to remember the browser. Undefined with a required passkey, a
+ * change of the account, or a first factor other than a password or a provider: there a remembered browser
+ * does not count.
  */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)
@@ -46,8 +46,7 @@ export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefin
 }
 
 /**
- * Renders the second-factor page. `using` is the method to show: that of the posted form, otherwise that of
- * the query.
+ * Renders the second-factor page. `using` is the method to show, from the posted form or else from the query.
  */
 export const secondFactorPage = async (
   context: Context,
@@ -102,7 +101,7 @@ export const secretFor = (context: Context, flow: StoredFlow, { user_id }: Brows
 
 /**
  * Renders the enrolment page: the choice of a kind of factor if there are several, then its setup. `using` is
- * the kind to set up: that of the posted form, otherwise that of the query.
+ * the kind to set up, from the posted form or else from the query.
  */
 export const enrolPage = async (
   context: Context,

@@ -47,7 +47,7 @@ export interface Flow {
   readonly organization: Organization
   /** The APIs that the request names. */
   readonly apis: readonly Api[]
-  /** The stored request, once the user has to act. */
+  /** The stored request; undefined until the user has to act. */
   readonly pending: Pending | undefined
   /** The client as its metadata document describes it; undefined until the document has been read. */
   readonly document?: DynamicClient
@@ -59,10 +59,11 @@ export interface Flow {
 export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: string }
 
 /**
- * Loads client and organization of a request, so that changes since the request was stored count.
+ * Loads client and organization of a request as they are now. Changes since the request was stored thus
+ * count.
  *
- * @throws PageError 400 `unknown_client` or `bad_redirect` when client or redirect URI are no longer
- *   registered, `expired` when the client may no longer make this request or the organization was deleted
+ * @throws PageError 400: `unknown_client` or `bad_redirect` when client or redirect URI are no longer
+ *   registered; `expired` when the client may no longer make this request or the organization was deleted
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
@@ -117,8 +118,8 @@ export const offeredScopes = (
 
 /**
  * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
- * `API_ID/SCOPE`, because another API, or the same one created again, may have a scope of this name. The id
- * of each API is stored too, because a token without scopes may give access to the API.
+ * `API_ID/SCOPE`, because another API, or a later API with the same identifier, may have a scope of this
+ * name. The id of each API is stored too, because a token without scopes may give access to the API.
  */
 export const consentScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
@@ -254,8 +255,8 @@ interface PostedStep {
 /**
  * Opens the form of a step. The CSRF token names the request; a field `request` has to agree with it.
  *
- * @throws PageError 403 when the form comes from another origin or without a token of this browser and step,
- * 400 when the request is no longer pending
+ * @throws PageError 403 for a form from another origin, or without a token of this browser and step; 400 when
+ * the request is no longer pending
  */
 export const openStep = async (context: Context, call: Call, purpose: CsrfPurpose): Promise<PostedStep> => {
   checkOrigin(context.config, call.request)

@@ -26,8 +26,8 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 
 /**
- * Returns the organization that owns the login domain of the address. Returns undefined when no organization
- * does, when it is the organization of the request, and unless the request has `any_organization`.
+ * Returns the organization that owns the login domain of the address. Undefined when the request lacks
+ * `any_organization`, no organization owns the domain, or the organization of the request owns it.
  */
 export const homeOf = async (
   { store }: Context,

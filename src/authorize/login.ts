@@ -50,8 +50,8 @@ export const postLogin =
 
 /**
  * Redirects to the login page of another organization, which asks for the password again, because a redirect
- * must not carry the password. The redirect is charged like a password (`hash`), so that trying addresses in
- * order to find organizations costs as much as guessing passwords.
+ * must not carry the password. The redirect is charged like a password (`hash`): finding organizations by
+ * trying addresses thus costs as much as guessing passwords.
  */
 export const continueAt = async (
   context: Context,

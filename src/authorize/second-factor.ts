@@ -33,8 +33,8 @@ export const postSecondFactor =
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
-        // When two copies of the form arrive at the same time, the code that the first one used must not
-        // count as a wrong code of the second.
+        // Two copies of the form may arrive at the same time. The code that the first copy used must not
+        // count as a wrong code of the second copy.
         const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
         if (stored?.round !== flow.pending.round)
           return { kind: 'refused', answer: () => resume(context, browser, flow) }

@@ -48,8 +48,8 @@ export const getSignUp =
 
 /**
  * Sends a registration link, which also continues the request of this browser. The answer and the work are
- * the same for an address that has a user, so that nobody can find out who has an account: the user is looked
- * up only when the mail is sent.
+ * the same for an address that has a user, because only the sender of the mail looks the user up. A stranger
+ * can thus not find out who has an account.
  */
 export const postSignUp =
   (context: Context) =>

@@ -86,8 +86,8 @@ export const otherAccount = (context: Context, flow: StoredFlow, subject?: Subje
 })
 
 /**
- * Returns the user who has to confirm their identity; undefined when the request asks nobody to do so, and
- * when their login has ended.
+ * Returns the user who has to confirm their identity. Undefined when the request asks for no confirmation, or
+ * the user's login has ended.
  */
 export const confirmingUser = async (
   context: Context,

@@ -35,8 +35,8 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
 
 /**
  * An authorization that waits for the user, bound to one browser. `login_id` is the chosen login. With
- * `selected` the user has only selected it, without proving it in this flow; `selected` without a login means
- * that the user wants another account. `proof` is a proven first factor whose user owes a second one.
+ * `selected` and a login, the user has selected the login but not proven it in this flow. With `selected` and
+ * no login, the user wants another account. `proof` is a proven first factor whose user owes a second one.
  */
 export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request'> & {
   request: FlowRequest

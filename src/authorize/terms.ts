@@ -9,8 +9,8 @@ import { chooseLogin, openStep } from './flow.ts'
 import { termsPage } from './terms-page.ts'
 
 /**
- * Stores that the user accepts the terms of the organization, in the version that the page showed, because
- * the user has read no other one.
+ * Stores that the user accepts the terms of the organization. The accepted version is the one that the page
+ * showed, because the user has read no other version.
  */
 export const postTerms =
   (context: Context) =>
