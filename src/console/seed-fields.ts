@@ -1,5 +1,5 @@
-// Prints the default of each field of a seed file, for the build of the console: a JSON object of JSON texts,
-// '' for a field without a default.
+// Prints the default of each field of a seed file, for the build of the console. The output is a JSON object
+// of JSON texts, with '' for a field without a default.
 import { Seed, seedSections } from '#src/seed/schema.ts'
 
 interface Shape {

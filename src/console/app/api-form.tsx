@@ -48,10 +48,7 @@ const standingOf = (problem: Problem | undefined, edited: string[]): Problem | u
   return details?.length ? { ...problem, details } : undefined
 }
 
-/**
- * Returns the limits of an operation. In the keys of all limits `*` stands for an id, the second part of a
- * path.
- */
+/** Returns the limits of an operation. A key of `all`, such as `PUT /users/*`, has `*` in place of the id. */
 const limitsOf = (method: string, path: string): Limits =>
   all[`${method} ${path.replace(/^(\/[a-z-]+\/)[^/]+$/, '$1*')}`] ?? {}
 

@@ -117,9 +117,9 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 }
 
 /**
- * Calls the admin API. The person is asked to sign in again when the API refuses the token or demands a newer
- * authentication, and to confirm a change that leaves an organization without an administrator. If the person
- * agrees, the call is repeated.
+ * Calls the admin API. When the API refuses the token or demands a newer authentication, the person is asked
+ * to sign in again. When a change leaves an organization without an administrator, the person is asked to
+ * confirm the change. If the person agrees, the call is repeated.
  *
  * @throws ApiError
  */

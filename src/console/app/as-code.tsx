@@ -23,8 +23,8 @@ const DEFAULT = 'org_default'
 const text = words.code
 
 /**
- * Settings of pictures and CSS. An object that has one is not shown as YAML, because the API answers with
- * URLs and not with the contents. A SAML provider is not shown either, because the API answers with the
+ * Settings of pictures and CSS. An object with such a setting is not shown as YAML, because the API answers
+ * with URLs and not with the contents. A SAML provider is not shown either, because the API answers with the
  * fingerprints of its certificates.
  */
 const assets = ['logo', 'logo_dark', 'custom_css']

@@ -22,8 +22,8 @@ const ceiling = (value: number): number => {
 }
 
 /**
- * Shows logins and failed logins by day as bars: from the first day that has any, and at least the last seven
- * days. Screen readers get the numbers of all days in a table.
+ * Shows logins and failed logins by day as bars. The first bar is the first day that has any, but at least
+ * the last seven days are shown. Screen readers get the numbers of all days in a table.
  */
 export const Chart = ({ points: all }: { points: Point[] }) => {
   const first = all.findIndex(({ logins, failed_logins }) => logins + failed_logins > 0)

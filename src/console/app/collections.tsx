@@ -22,8 +22,8 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
 )
 
 /**
- * Edits a list of objects. The component keeps a key for each item, so that the fields of the other items
- * stay when one is removed. It needs another `key` when `items` is replaced from outside.
+ * Edits a list of objects. The component numbers the items, so that the fields of the other items stay when
+ * an item is removed. Give the component another `key` when `items` is replaced from outside.
  */
 export const Entries = <T extends object>(props: {
   items: readonly T[]

@@ -7,16 +7,16 @@ import { say, words } from './words.ts'
 const { common } = words
 
 /**
- * Opens a dialog, and closes it before it is removed, because only closing gives the focus back to the
- * element that had it.
+ * Opens a dialog, and closes it before its removal: only closing gives the focus back to the element that had
+ * the focus before.
  */
 export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
   useLayoutEffect(() => {
     const { current } = dialog
     current?.showModal()
     return () => {
-      // This close event must not reach `onClose`, because the person has not closed the dialog and the
-      // screen may show another one in its place.
+      // The person has not closed the dialog, and the screen may show another dialog in its place. This close
+      // event must therefore not reach `onClose`.
       current?.addEventListener('close', event => event.stopImmediatePropagation(), { capture: true })
       current?.close()
     }

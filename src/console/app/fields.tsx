@@ -24,7 +24,7 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
 
 /**
  * Returns the message for a text, or for a list of texts, that exceeds the limits of the API. Returns
- * undefined for an empty text and for one within the limits.
+ * undefined for a text that is empty or within the limits.
  */
 const complaintOf = (text: string, limit: Limit): string | undefined => {
   const { maxLength = Infinity, pattern, message, maxItems, item = {} } = limit
@@ -171,8 +171,8 @@ export const Choice = (props: {
 }
 
 /**
- * Shows a field for the search of a list. The API takes at most 256 characters. Enter does not send a form
- * around it, because the list is searched while the person types.
+ * Shows a field for the search of a list. The API takes at most 256 characters. Enter does not send the form
+ * that contains the field, because the list is searched while the person types.
  */
 export const SearchField = (props: {
   label?: string

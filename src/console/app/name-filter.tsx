@@ -40,7 +40,8 @@ const kinds = {
 type Kind = keyof typeof kinds
 
 /**
- * Returns the object whose name, or the text beside it, is the typed text; undefined unless exactly one fits.
+ * Returns the object that the typed text names, by its name or by the text beside the name. Undefined when no
+ * object or several objects fit.
  */
 const named = (kind: Kind, found: Found[], typed: string): Found | undefined => {
   const wanted = typed.toLowerCase()

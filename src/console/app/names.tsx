@@ -60,7 +60,7 @@ export const useName = (type: string, id: string): string | undefined => {
 
 /**
  * Returns the name of an organization; undefined for the caller's own organization, because the console names
- * an organization only where it is another one.
+ * other organizations only.
  */
 export const foreignOrganization = async (id: string): Promise<string | undefined> =>
   id === person.value?.organization_id ? undefined : readName(`/organizations/${id}`)

@@ -32,12 +32,12 @@ export const follow = (): void => {
  */
 export const opened = signal(0)
 /**
- * Number of visits so far: screens opened by a link, Back or Forward, and screens that replaced their
- * content.
+ * Number of visits so far. A visit begins when a link, Back or Forward opens a screen, or when a screen
+ * replaces its content.
  */
 const visits = signal(0)
 /**
- * The way in which the current screen was opened; undefined once the person has pressed a key or a pointer
+ * The way in which the current screen was opened; undefined after the person has pressed a key or a pointer
  * button.
  */
 let arrival: 'link' | 'history' | undefined
@@ -90,7 +90,10 @@ export const startVisit = (by: typeof arrival = 'link'): void => {
   visits.value++
 }
 
-/** Opens the section of a form that contains the element, at once, so that the element can get the focus. */
+/**
+ * Opens the form section that contains the element. This happens at once, so that the element can get the
+ * focus.
+ */
 export const reveal = (element: Element): void => {
   const panel = element.closest<HTMLElement>('[role=tabpanel]')
   if (!panel?.hidden) return

@@ -43,7 +43,8 @@ export const Sections = (props: { label: string; sections: readonly (Section | f
         ))}
       </div>
       {sections.map(({ id, content }) => (
-        // The id of the panel is not the fragment, because the browser would scroll the tabs out of view.
+        // The id of the panel differs from the fragment. The browser would otherwise scroll to the panel, and
+        // the tabs out of view.
         <div
           key={id}
           id={`panel-${id}`}

@@ -22,7 +22,7 @@ interface Attempt {
 const ATTEMPT = 'gatehouse-console'
 /**
  * Key in the session storage for the organization of the last login. A reload signs in at this organization
- * again. If the reload named no organization, a login of this browser at another one could be used.
+ * again. If the reload named no organization, a login of this browser at another organization could be used.
  */
 const ORGANIZATION = 'gatehouse-organization'
 const CALLBACK = '/console/callback'
@@ -90,8 +90,8 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
 }
 
 /**
- * Redirects to the login page. The person has to sign in even when this browser has a login, because that
- * login would otherwise answer at once as the same person.
+ * Redirects to the login page. The person has to sign in again, because an existing login of this browser
+ * would answer at once as the same person.
  */
 export const signInAnew = (): Promise<never> => {
   sessionStorage.removeItem(ORGANIZATION)

@@ -17,8 +17,8 @@ const LINE = 60
 const isSimple = (value: unknown): boolean => typeof value !== 'object' || value === null
 
 /**
- * Returns a value as the YAML that stands after its key: a blank and the value when the value fits on the
- * line, otherwise indented lines.
+ * Returns a value as the YAML that stands after its key. This is a blank and the value when the value fits on
+ * the line, otherwise indented lines.
  */
 const below = (value: unknown, indent: string): string => {
   if (isSimple(value)) return ` ${scalarOf(value)}`

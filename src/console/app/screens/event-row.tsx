@@ -118,8 +118,8 @@ export const EventRow = ({ event, exact }: { event: LogEvent; exact?: boolean })
 }
 
 /**
- * Minimum events of a run. Two events stay separate, because two lines are hardly longer than one that has to
- * be opened.
+ * Minimum events of a run. Two events stay separate lines, because a line that has to be opened would save
+ * little.
  */
 const RUN = 3
 

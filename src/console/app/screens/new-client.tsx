@@ -94,7 +94,7 @@ const Made = ({ client }: { client: Client }) => (
   </>
 )
 
-/** Says after a reload that the secret of a new application was shown, and where to get another. */
+/** Says after a reload that the secret of a new application was shown, and where to get another secret. */
 const MadeBefore = ({ id }: { id: string }) => (
   <>
     <Heading
@@ -115,7 +115,7 @@ export const NewClientScreen = () => {
   const [made, setMade] = useState<Client>()
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
-    // A reload of this screen loses the secret, and says so.
+    // A reload of this screen loses the secret. With `made` in the address the screen then says so.
     go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })

@@ -8,8 +8,8 @@ import { words } from '../words.ts'
 type Client = (typeof ClientAnswer)['_output']
 
 /**
- * Shows a command with a button that copies it. A command `gatehouse guide SUBJECT` links to that page of the
- * guide in the console instead.
+ * Shows a command with a button that copies it. A command `gatehouse guide SUBJECT` is instead shown as a
+ * link to that page in the console.
  */
 const Command = ({ text }: { text: string }) => {
   const subject = text.split('gatehouse guide ')[1]
@@ -33,8 +33,8 @@ const BELOW = 'app.mjs below uses it; both are in'
 
 /**
  * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
- * Returns nothing unless the client is a web application whose redirect URI is on this machine, at a path
- * that the program does not use itself.
+ * Returns them only for a web application whose redirect URI is on this machine. The path of the URI must not
+ * be a path of the program itself.
  */
 const serverOf = (
   { kind, redirect_uris: [uri = ''] }: Client,

@@ -46,7 +46,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const run = async (bulk: Bulk): Promise<void> => {
     setProblem(undefined)
     try {
-      // One user after the other, so that the first refusal stops the change and is shown.
+      // Changes one user after the other, so that the first refusal stops the change and is shown.
       for (const [n, user] of users.entries()) {
         setDone(n)
         await bulks[bulk].run(user)
