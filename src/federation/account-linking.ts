@@ -23,7 +23,7 @@ export interface UpstreamIdentity {
   profile: UpstreamProfile
   /** The user who links this account on the account page. */
   linking?: UserId | undefined
-  /** The invitation that this login accepts: for a new user, or for the user who was created with it. */
+  /** The invitation that this login accepts. Its user is new, or was created with the invitation. */
   invited?: FlowRequest['invited']
   /** True when the user filled in a form after the callback; each form works for one login. */
   is_form?: boolean
@@ -88,8 +88,8 @@ export const newAddressOf = ({
 
 /**
  * Returns the reason to refuse a new user's e-mail address; undefined when it is accepted. When only some
- * domains are allowed, the address grants access, so the provider must have verified it or an invitation must
- * name it. An address that the user typed, here or at the provider, does not count.
+ * domains are allowed, the address grants access. The provider must then have verified the address, or an
+ * invitation must name the address. An address that the user typed, here or at the provider, does not count.
  */
 const refusedAddress = (
   organization: Organization,
@@ -103,11 +103,11 @@ const refusedAddress = (
 }
 
 /**
- * True when the provider's assertion alone may identify this user: the provider has `trust_email` and has
- * verified the address, and the user has no more permissions than the role `user`. A provider alone must not
- * decide who gets more permissions than that. If Gatehouse has not verified the address of the user, the
- * result is true only for a user who has never signed in and has no linked account: otherwise an attacker
- * could register another person's address and wait until that person signs in through a provider.
+ * True when the provider's assertion alone may identify this user. The provider must have `trust_email` and
+ * must have verified the address. The user must have no more permissions than the role `user`, because a
+ * provider alone must not decide who gets more. If Gatehouse has not verified the address of the user, the
+ * user must never have signed in and must have no linked account. Otherwise an attacker could register
+ * another person's address and wait until that person signs in through a provider.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -74,7 +74,7 @@ export const handleCallback = async (
 /**
  * Returns the `auth_time` of the login in milliseconds, never later than now. A provider that states no time
  * gives 0, which no `max_age` accepts. When the request required a re-authentication, the value is at least
- * the time of the request, and a missing time counts as now, because some providers never state one.
+ * the time of the request. A missing time then counts as now, because some providers never state a time.
  */
 const authTimeOf = (
   { clock }: Context,
@@ -178,8 +178,8 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  // In a flow that confirms who the signed-in user is, only an account that is already linked to this user is
-  // a proof, so this check comes first.
+  // A flow that confirms the signed-in user accepts only an account that is already linked to this user. This
+  // check therefore comes first.
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)
@@ -229,7 +229,7 @@ const ignoreConflict = (error: unknown): undefined => {
   throw error
 }
 
-/** Links the account and signs in, in one write, once every required factor is proven. */
+/** Links the account and signs in, in one write, after every required factor is proven. */
 export const linkAs = (
   context: Context,
   browser: BrowserSession,

@@ -100,8 +100,8 @@ const completeProfilePage = (
 }
 
 /**
- * Lists the missing fields of the profile. A first or a last name alone is enough: both are listed when the
- * profile has neither.
+ * Lists the missing fields of the profile. One name is enough, the first or the last. When the profile has no
+ * name, both are listed.
  */
 const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] => [
   ...(identity.profile.first_name || identity.profile.last_name

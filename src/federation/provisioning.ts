@@ -21,8 +21,8 @@ import type { UpstreamProfile } from './profile.ts'
  * An invitation is used up in the same write, and adds its roles and groups. If the invitation already has a
  * user, the account is linked to that user instead.
  *
- * A user without an invitation is disabled and waits for approval if the organization demands approval of
- * registrations: a provider that anyone can use must not bypass the approval.
+ * If the organization demands approval of registrations, a user without an invitation is disabled and waits
+ * for approval. A provider that anyone can use must not bypass the approval.
  *
  * @throws AppError `conflict` when a concurrent request took the name or address; PageError 410 when the
  * invitation has ended, and 400 `expired` when the organization's policy changed meanwhile
@@ -50,7 +50,7 @@ export const provisionUser = async (
   }
   const { username, roles } = await context.store.read(async q => {
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
-    // Names that are no role of the organization are ignored: a provider lists its own groups too, and a role
+    // Names that are no role of the organization are ignored. A provider lists its own groups too, and a role
     // that was renamed or deleted must not lock people out.
     const wanted = [...profile.roles, ...(found?.invitation.roles ?? [])]
     const named = await rolesNamed(q, organization.id, wanted)
@@ -95,15 +95,15 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 }
 
 /**
- * Number of names that are tried before random characters are added: each name takes one or two queries, and
+ * Number of names that are tried before random characters are added. Each name takes one or two queries;
  * `jane-9` is the last name that is tried.
  */
 const TRIES = 9
 
 /**
  * Returns the base name if it is free, else with a number, else with random characters. A name that looks
- * like a reserved name or an administrator's counts as taken unless the person is invited, because anyone can
- * choose such a name at a public provider, and applications show it.
+ * like a reserved name, or like the name of an administrator, counts as taken, except for an invited person:
+ * anyone can choose such a name at a public provider, and applications show it.
  */
 const freeName = async (
   q: Queries,

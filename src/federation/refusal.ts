@@ -17,8 +17,8 @@ interface CallbackErrorOptions extends ErrorOptions {
 }
 
 /**
- * The reason why a callback is refused. The audit log records it; the page never shows it, because it may
- * tell a stranger which users exist and how the provider is set up.
+ * The reason why a callback is refused. The audit log records the reason. The page never shows the reason,
+ * which may tell a stranger which users exist and how the provider is set up.
  */
 export class CallbackError extends Error {
   override readonly name = 'CallbackError'
@@ -51,10 +51,10 @@ const describe = (error: Error): string => {
 }
 
 /**
- * Returns the throttle key that counts the refused callbacks of a network. After 30 within a minute the
- * network waits for a minute, because each refusal is an event in the log; people who make mistakes stay far
- * below. Wrong passwords have another key, so refused callbacks do not block passwords, and wrong passwords
- * do not block callbacks.
+ * Returns the throttle key that counts the refused callbacks of a network. After 30 refusals within a minute
+ * the network waits for a minute, because each refusal is an event in the log. People who make mistakes stay
+ * far below this number. Wrong passwords have another key, so refused callbacks do not block passwords, and
+ * wrong passwords do not block callbacks.
  */
 const callbacksFrom = (ip_address: string): ThrottleKey => ({
   key: `callbacks:${networkOf(ip_address)}`,
@@ -62,9 +62,9 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 })
 
 /**
- * Charges a callback before it is parsed or forwarded: to its network, or to a known browser when the network
- * has no budget left. Callers do not charge a callback that answers a pending upstream request, because the
- * start of its login was charged and the request accepts one callback only.
+ * Charges a callback to its network, before the callback is parsed or forwarded. When the network has no
+ * budget left, a known browser is charged. Callers do not charge a callback that answers a pending upstream
+ * request: the start of its login was charged, and the request accepts one callback only.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */

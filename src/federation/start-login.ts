@@ -55,8 +55,8 @@ export const requireProvider = async <P extends IdentityProvider>(
 }
 
 /**
- * Redirects a browser to a provider. With `request` the login belongs to that authorization, with `client_id`
- * to a new authorization; with neither it ends on the account page.
+ * Redirects a browser to a provider. The parameter `request` names the authorization of the login;
+ * `client_id` begins a new authorization. Without both, the login ends on the account page.
  */
 export const startUpstreamLogin = async <P extends IdentityProvider>(
   context: Context,
@@ -89,7 +89,7 @@ const redirectUpstream = async <P extends IdentityProvider>(
   linking: UserId | undefined,
   buildUrl: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
-  // A provider signs in only users of its own organization (M-03, M-09): the operator of a provider could
+  // A provider signs in only users of its own organization (M-03, M-09). The operator of a provider could
   // otherwise sign in as a user of another organization.
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
@@ -118,8 +118,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
 }
 
 /**
- * True when single sign-on at the provider is not enough, because the client demands a new authentication or
- * the user of an existing login has to authenticate again.
+ * True when single sign-on at the provider is not enough: the client demands a new authentication, or the
+ * user of an existing login has to authenticate again.
  */
 const mustReauthenticate = async (
   context: Context,

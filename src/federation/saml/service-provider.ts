@@ -19,7 +19,7 @@ import { signingThread } from '#src/tokens/signing-thread.ts'
 
 /**
  * Returns a URL of the service provider. Gatehouse has another entity id and other endpoints for each
- * identity provider, so that a response of one provider is never accepted as a response of another provider.
+ * identity provider. A response of one provider is thus never accepted as a response of another provider.
  */
 export const samlAddress = (
   { config }: Context,
@@ -55,9 +55,9 @@ export const stateOf = (relay_state: string): string => relay_state.split(SEPARA
 
 /**
  * Builds the redirect to the provider with an AuthnRequest. The RelayState is the state and 16 random
- * characters: one upstream request may redirect more than once, and providers refuse a request ID that they
- * have seen. The RelayState stays within the 80 bytes of section 3.4.3 of
- * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
+ * characters. The request ID, which is derived from the RelayState, thus differs in each redirect of an
+ * upstream request: providers refuse an ID that they have seen. The RelayState stays within the 80 bytes of
+ * section 3.4.3 of https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
  */
 export const buildAuthnRequest =
   (context: Context): BuildAuthorizationUrl<SamlProvider> =>

@@ -9,7 +9,7 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signJwt } from '#src/tokens/signature.ts'
 
 /**
- * Maximum bytes of metadata and of a key set. Both are kept parsed, which takes up to 25 times as much
+ * Maximum bytes of metadata and of a key set. Both are kept parsed, which takes up to 25 times their size in
  * memory.
  */
 export const MAX_KEPT_BYTES = 64 * 1024
@@ -33,8 +33,8 @@ export const through =
     })
 
 /**
- * Returns the option with which openid-client calls a plain http URL; no option unless `outbound_allow`
- * allows the host and port of the URL.
+ * Returns the option with which openid-client calls a plain http URL; no option when `outbound_allow` does
+ * not allow the host and port of the URL.
  */
 export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
   isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []
