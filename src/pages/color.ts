@@ -55,9 +55,9 @@ const lightened = (color: string, to: 0 | 1, share: number): string => {
 }
 
 /**
- * Returns the colour if its contrast to the background reaches `ratio`. Otherwise makes it darker (`to` is 0)
- * or lighter (1) in steps of one percent and returns the first colour whose contrast does; black or white
- * when no step reaches it.
+ * Returns the colour if its contrast to the background reaches `ratio`. Otherwise makes the colour darker
+ * (`to` is 0) or lighter (1) in steps of one percent, and returns the first one that reaches `ratio`. Returns
+ * black or white when no step reaches `ratio`.
  */
 export const readableOn = (ground: string, color: string, to: 0 | 1, ratio: number): string => {
   for (let percent = 0; percent < 100; percent++) {

@@ -38,9 +38,9 @@ const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: Secret
     .digest('base64url')
 
 /**
- * Issues the hidden `csrf_token` of a form: a subject, such as the handle of the request, and a MAC over
- * purpose, subject and `holder`. The subject has no dots. `holder` is the hash of the browser's cookie. The
- * server stores nothing, so a page costs no write.
+ * Issues the hidden `csrf_token` of a form. The token is a subject, such as the handle of the request, and a
+ * MAC over purpose, subject and `holder`. The subject has no dots. `holder` is the hash of the browser's
+ * cookie. The server stores nothing, so a page costs no write.
  */
 export const issueCsrf = (
   context: Pick<Core, 'master'>,

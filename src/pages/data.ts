@@ -19,8 +19,8 @@ export type MessageCode<Prefix extends string, Suffix extends string = ''> = Mes
 
 /**
  * Branding of a page. `name` is the organization's display name. `theme` is a built-in theme; any other name
- * means the default. `sheets` are the URLs of further stylesheets, of which a later one overrides the
- * earlier. `logo_dark` replaces `logo` in the dark scheme.
+ * means the default. `sheets` are the URLs of further stylesheets; a later stylesheet overrides the earlier
+ * ones. `logo_dark` replaces `logo` in the dark scheme.
  */
 export interface Brand {
   name: string
@@ -139,8 +139,8 @@ export interface VerifyEmailPage extends Common {
 }
 
 /**
- * Ways to leave a step of a login: a link to the page that asked for the step, or a form that posts `fields`
- * to sign in as another user.
+ * Ways to leave a step of a login. `cancel_url` is the page that asked for the step. `other` is a form that
+ * posts `fields` to sign in as another user.
  */
 export interface StepExit {
   cancel_url?: string
@@ -205,7 +205,7 @@ export interface OfferPasskeyPage extends EnrolPasskeyPage {
 }
 
 /**
- * Posts `username` to request a code by mail. Once a code was requested, the page has `again_url` and posts
+ * Posts `username` to request a code by mail. After a code was requested, the page has `again_url` and posts
  * `code`.
  */
 export interface EmailCodePage extends Common {
@@ -583,7 +583,8 @@ export interface AccountProfilePage extends AccountFrame {
 /** Posts `client_id`. */
 export interface AccountApplicationsPage extends AccountFrame {
   /**
-   * `created_at` is the time of the consent (ISO 8601), absent for a client that the user uses without one.
+   * `created_at` is the time of the consent (ISO 8601), absent for a client that the user uses without
+   * consent.
    */
   applications: {
     client_id: string
@@ -674,7 +675,8 @@ export interface AccountPage extends AccountFrame {
     steps: { step: MessageCode<'account.next.', '.title'>; lines: string[] }[]
     issuer: string
     /**
-     * False for an administrator of any organization but the default one, who may have no access to the host.
+     * True for an administrator of the default organization. Other administrators may have no access to the
+     * host.
      */
     is_operator: boolean
   }

@@ -69,9 +69,9 @@ const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client',
 const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
 
 /**
- * Returns the link of an error page: to the account when there is no login to return to, to the page of the
- * form after a refused POST, and to the same URL after a temporary error. A wrong request that no page of
- * this server sent has no link, because only the application that sent it can correct it.
+ * Returns the link of an error page. It leads to the account when there is no login to return to, to the page
+ * of the form after a refused POST, and to the same URL after a temporary error. There is no link after a
+ * wrong request of an application, because only the application can correct the request.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }

@@ -98,8 +98,8 @@ const isAdobe = (marker: number, segment: Buffer): boolean =>
   marker === 0xee && segment.length === 16 && segment.toString('latin1', 4, 9) === 'Adobe'
 
 /**
- * Returns the orientation in an Exif segment if it rotates or mirrors the picture, which the values 2 to 8 do
- * (Exif 2.32 section 4.6.4, tag 274).
+ * Returns the orientation in an Exif segment if it is 2 to 8. These values rotate or mirror the picture (Exif
+ * 2.32 section 4.6.4, tag 274).
  */
 const orientationOf = (segment: Buffer): number | undefined => {
   const tiff = segment.subarray(10)

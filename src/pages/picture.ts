@@ -61,8 +61,8 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
 }
 
 /**
- * Reason for refusing a picture, in the order of the codes: no data URI of a supported type, too many bytes,
- * bytes that are no picture of the type, or too many pixels.
+ * Reason for refusing a picture: no data URI of a supported type (`form`), too many bytes (`bytes`), bytes
+ * that are no picture of the type (`content`), or too many pixels (`pixels`).
  */
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 

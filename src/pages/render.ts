@@ -129,8 +129,8 @@ export const render = <Page extends keyof Pages>(
       ...(is_still && stillHeaders),
       'content-language': locale,
       // With no-referrer Chromium would post `Origin: null`, which `checkOrigin` refuses. The page of
-      // form_post has no-referrer all the same: its form posts to the client, which must not see the URL of
-      // the page, because that URL is an authorization request.
+      // form_post is an exception, because its form posts to the client. The client must not see the URL of
+      // the page, which is an authorization request.
       'referrer-policy': html.includes('<form') && page !== 'form-post' ? 'same-origin' : 'no-referrer',
       ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
       ...extra,

@@ -44,8 +44,8 @@ export const viewTools = (locale: string, t: Translate) => ({
 })
 
 /**
- * Returns one or two capital letters or digits for the avatar of a user, a client or an organization; `?` for
- * a name without letters and digits.
+ * Returns one or two capital letters or digits for the avatar of a user, a client or an organization. A name
+ * without letters and digits gives `?`.
  */
 export const initials = (name: string): string => {
   const words = name.split(/[\s._-]+/).filter(word => /^[\p{L}\p{N}]/u.test(word))
