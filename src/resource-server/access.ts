@@ -19,7 +19,7 @@ export type Rules = {
   anyRole?: readonly string[]
   /** All of these scopes are required, otherwise 403 `insufficient_scope`. */
   scopes?: readonly string[]
-  /** A request without a token passes, without claims. A token that is sent must fulfil the other rules. */
+  /** A request without a token passes and has no claims. A token that is sent must fulfil the other rules. */
   optional?: boolean
   /** With `optional`: refuse an invalid token (the default, so that its sender notices) or ignore it. */
   onInvalid?: 'reject' | 'anonymous'
@@ -75,8 +75,8 @@ export function findToken({ headers }: CredentialSource): string | undefined {
 }
 
 /**
- * Verifies the token of a request and checks the rules of its route. All adapters call it; an adapter for
- * another framework can call it too.
+ * Verifies the token of a request and checks the rules of its route. All adapters call this function; an
+ * adapter for another framework can call it too.
  *
  * @param source the headers of the request
  * @param rules requirements beyond a valid token; default: none

@@ -57,9 +57,9 @@ const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'auth_time']
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Validates the payload of a token with a valid signature. The kind of token is checked before the claims
- * that it must have, so that the refusal of an ID token names the mistake and not a claim that it lacks.
- * `now` is in Unix seconds with fractions; `typ` is the header's value in lower case.
+ * Validates the payload of a token with a valid signature. The kind of token is checked before the required
+ * claims. The refusal of an ID token thus names the mistake, not a missing claim. `now` is in Unix seconds
+ * with fractions; `typ` is the header's value in lower case.
  *
  * @throws AccessError of the class that names the defect
  */

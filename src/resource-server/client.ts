@@ -38,7 +38,7 @@ export type ServiceClient = {
   getToken(scopes?: readonly string[]): Promise<string>
   /**
    * Calls `fetch` with the token in the Authorization header. After a 401 it repeats the request once with a
-   * new token, because the kept token may be revoked, or its key withdrawn.
+   * new token: the kept token may have been revoked, or its key withdrawn.
    *
    * @throws TokenRequestError
    */

@@ -74,9 +74,9 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
 }
 
 /**
- * Returns a plugin that makes the application a protected resource, such as an MCP server: it serves the
- * metadata document, and guards all paths but the open ones. Handlers have `claims`. An `AccessError` that a
- * handler throws becomes the answer.
+ * Returns a plugin that makes the application a protected resource, such as an MCP server. The plugin serves
+ * the metadata document, and guards all paths except the open ones. Handlers have `claims`. An `AccessError`
+ * that a handler throws becomes the answer.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

@@ -65,8 +65,8 @@ export class AlgorithmNotAllowedError extends AccessError {
 }
 
 /**
- * The issuer publishes no key with the `kid` of the token, or the key cannot be used; or the token has no
- * `kid`, and not exactly one key matches its algorithm.
+ * The issuer publishes no key with the `kid` of the token, or the key cannot be used. Or the token has no
+ * `kid`, and no key or several keys match its algorithm.
  */
 export class UnknownKeyError extends AccessError {
   constructor(detail: string, cause?: unknown) {

@@ -61,9 +61,9 @@ export function getClaims(req: Request): Claims {
 }
 
 /**
- * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the
- * metadata document, guards all paths but the open ones, and sets the claims that `getClaims` returns. Use it
- * before the body parser and all routes.
+ * Returns middleware that makes the application a protected resource, such as an MCP server. The middleware
+ * serves the metadata document, guards all paths except the open ones, and sets the claims that `getClaims`
+ * returns. Use it before the body parser and all routes.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

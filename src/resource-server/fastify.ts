@@ -103,9 +103,9 @@ export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verif
   })
 }
 /**
- * Plugin that makes the app a protected resource, such as an MCP server: it serves the metadata document,
- * guards all paths but the open ones before bodies are read, and sets `request.claims`. Register it before
- * the routes, in place of `gatehouse`.
+ * Plugin that makes the app a protected resource, such as an MCP server. The plugin serves the metadata
+ * document, guards all paths except the open ones before bodies are read, and sets `request.claims`. Register
+ * the plugin before the routes, in place of `gatehouse`.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

@@ -42,9 +42,9 @@ export function auth<R extends HonoOptions = Record<never, never>>(
 }
 
 /**
- * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the
- * metadata document, guards all paths but the open ones, and sets the variable `claims` on guarded paths. An
- * `AccessError` that a handler throws becomes the answer.
+ * Returns middleware that makes the application a protected resource, such as an MCP server. The middleware
+ * serves the metadata document, guards all paths except the open ones, and sets the variable `claims` on
+ * guarded paths. An `AccessError` that a handler throws becomes the answer.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

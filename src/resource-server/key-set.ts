@@ -44,8 +44,8 @@ const BACKOFF = { first: 1_000, max: 60_000 }
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**
- * A kid that is still unknown after a refresh causes no further refresh for `for` milliseconds, so that a
- * repeated forged token causes few. At most `count` kids of at most `length` characters are remembered.
+ * A kid that a refresh has not found causes no further refresh for 10 s (`for`). A forged token that is sent
+ * often thus causes few refreshes. At most `count` kids of at most `length` characters are remembered.
  */
 const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 

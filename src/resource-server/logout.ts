@@ -198,8 +198,8 @@ function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
 }
 
 /**
- * Returns the logout token of a form, which is text or the fields that a framework has parsed; `''` when
- * there is not exactly one.
+ * Returns the logout token of a form: a text, or the fields that a framework has parsed. Returns `''` when
+ * the form has no token or several.
  */
 function tokenOf(form: unknown): string {
   const values =

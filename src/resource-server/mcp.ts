@@ -118,9 +118,9 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
 }
 
 /**
- * Guards a fetch handler that is a protected resource, such as an MCP server: serves the metadata document,
- * and answers requests without a valid token by a challenge that names the document. An `AccessError` that
- * the handler throws becomes the answer.
+ * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document.
+ * Answers a request without a valid token by a challenge that names the document. An `AccessError` that the
+ * handler throws becomes the answer.
  *
  * @param handle gets the claims; undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`

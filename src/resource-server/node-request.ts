@@ -8,8 +8,8 @@ type NodeRequest = {
 }
 
 /**
- * Returns the headers. In `headers` Node drops the second of two Authorization headers. Here both are joined,
- * so that the request is refused, because a proxy may have checked the one that Node drops.
+ * Returns the headers. In `headers` Node drops the second of two Authorization headers. A proxy may have
+ * checked the second, so both are joined here, and the request is refused.
  */
 export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): CredentialSource => ({
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },
