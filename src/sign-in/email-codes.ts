@@ -72,8 +72,8 @@ export const createEmailCode = async (
 }
 
 /**
- * Uses up a typed code. False for a wrong code, which is counted; for any code after too many wrong ones or
- * after the expiry; and for a user who is unknown or may no longer use codes.
+ * Uses up a typed code. A wrong code gives false and is counted. Any code gives false after too many wrong
+ * codes, after the expiry, and for a user who is unknown or may no longer use codes.
  */
 export const redeemEmailCode = async (
   context: Core,

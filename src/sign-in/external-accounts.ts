@@ -55,8 +55,8 @@ export const unlinkAccounts = async (
 }
 
 /**
- * Records `user.updated` for a link that was created or removed, and forgets the remembered browsers of the
- * user, as each change of the credentials does (RMB-04).
+ * Records `user.updated` for a link that was created or removed. Forgets the remembered browsers of the user,
+ * as each change of the credentials does (RMB-04).
  */
 export const recordLink = async (
   context: Context,

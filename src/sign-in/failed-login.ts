@@ -18,7 +18,7 @@ interface FailedLogin {
 
 /**
  * Counts a failed login against the keys and records it with the count of the first key. Only the audit log
- * has the reason, which would tell a stranger who exists.
+ * has the reason, because the reason would tell a stranger which users exist.
  */
 export const failLogin = async (
   context: Context,

@@ -16,8 +16,8 @@ import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 const KEPT = 400 * DAY
 
 /**
- * Sends a notice when a user signs in with a new browser, unless the user has no other known browser: the
- * first browser is no news to the user. Returns the Set-Cookie lines that make the browser known.
+ * Sends a notice when a user who has a known browser signs in with a new one. The first browser is no news to
+ * the user. Returns the Set-Cookie lines that make the browser known.
  */
 export const recognizeDevice = async (
   context: Context,
@@ -69,11 +69,11 @@ export const chargeBrowser = async (context: Core, client_info: ClientInfo, work
 }
 
 /**
- * Charges work to a browser in which a user of the organization has signed in. The network or the
- * organization had no budget left before, which is the `refusal`.
+ * Charges work to a browser in which a user of the organization has signed in. `refusal` is the error that
+ * the network or the organization has no budget left.
  *
- * @throws `refusal` for any other browser, and when `refusal` is another error than 429 `rate_limited`;
- *   AppError 429 `rate_limited` when the browser has spent its own budget
+ * @throws `refusal` for any other browser, and when `refusal` is not a 429 `rate_limited`; AppError 429
+ *   `rate_limited` when the browser has spent its own budget
  */
 export const chargeDevice = async (
   context: Core,

@@ -9,8 +9,8 @@ import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
- * Maximum attempts per day of each network on an account whose shared budget is spent, so that the owner gets
- * in even after mistyping the password. The network's failures before that count too.
+ * Maximum attempts per day of each network on an account whose shared budget is spent. The owner thus gets in
+ * even after mistyping the password. Failures of the network within the shared budget count too.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
@@ -51,9 +51,9 @@ export interface Budget {
 }
 
 /**
- * An attempt is allowed if one budget of each list is free; an empty list has no limit. The client learns
- * that `name` has to wait, but not that `user` has: a shared wait would show that two names belong to one
- * account. A name without a user is counted in the same way.
+ * An attempt is allowed if one budget of each list is free; an empty list has no limit. The client learns the
+ * wait of `name`, but not the wait of `user`, which would show that two names belong to one account. A name
+ * without a user is counted in the same way.
  */
 export interface Budgets {
   name: Budget[]
@@ -70,7 +70,7 @@ const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${us
 
 /**
  * Returns the budgets of an attempt. A known browser has its own budget. All other browsers share one budget
- * per account, and each network has a small one in addition, so one network cannot lock an account. Networks
+ * per account. Each network has a small budget in addition, so one network cannot lock an account. Networks
  * are never "known": others in a shared network would learn which accounts exist.
  */
 export const budgetsOf = async (

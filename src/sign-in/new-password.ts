@@ -116,7 +116,7 @@ export const chooseNewPassword = async (
 /**
  * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a
  * new login in the current browser. With `is_same` the new password equals the current one. The password then
- * keeps its age, and a temporary password stays temporary, so the user must still replace an expired or
+ * keeps its age, and a temporary password stays temporary. The user must still replace an expired or
  * temporary password at the next login.
  */
 export const replaceOwnPassword = async (

@@ -66,10 +66,10 @@ const BUSY = 2 * SECOND
 
 /**
  * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
- * wrong passwords get the same refusal, with the same hashes computed and the same rows counted; only the
- * audit log has the reason. The answer thus does not tell who has an account. A user with too many failures,
- * counted over all their names, gets this refusal too, even for the correct password, because another answer
- * would confirm the guess.
+ * wrong passwords get the same refusal. The same hashes are computed and the same rows counted; only the
+ * audit log has the reason. The answer thus does not tell who has an account. After too many failures,
+ * counted over all names of the user, even the correct password gets this refusal: another answer would
+ * confirm the guess.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
   proveByName(context, credentials, {
@@ -193,7 +193,7 @@ export const accountName = ({
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
 interface Slot extends Pick<Budget, 'key' | 'failed' | 'passed'> {
-  /** Number of concurrent attempts when the slot was occupied, with its own. */
+  /** Number of concurrent attempts when the slot was occupied, the slot's own attempt included. */
   running: number
   release(): void
 }

@@ -39,8 +39,8 @@ export const ROW = {
   forget_after: DAY,
 } satisfies Limit
 /**
- * Limit of wrong passwords from one network: people in one office may mistype at the same time, and a guesser
- * of many accounts gets about ten tries a minute.
+ * Limit of wrong passwords from one network. People in one office may mistype at the same time. A guesser of
+ * many accounts gets about ten tries a minute.
  */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /**
@@ -73,8 +73,8 @@ export const checkThrottle = async (
 }
 
 /**
- * Time in milliseconds until which a key is blocked; a past time or 0 when it is not. Cached, because the
- * token endpoint needs it at each call of a client that is not authenticated.
+ * Time in milliseconds until which a key is blocked; a past time or 0 for a key that is not blocked. Cached,
+ * because the token endpoint needs it at each call of a client that is not authenticated.
  */
 export const blockedUntil = cached(
   'throttles',

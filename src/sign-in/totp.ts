@@ -62,7 +62,10 @@ export const currentCode = (
       })
     : undefined
 
-/** Consumes a code. True when it is valid for this app, and neither it nor a later code was used before. */
+/**
+ * Consumes a code. True when the code is valid for this app, and no code of the same or a later time step was
+ * used.
+ */
 export const redeemTotp = async (
   context: Core,
   tx: Transaction,

@@ -5,9 +5,10 @@ import { accountName } from './password.ts'
 import { removeThrottle, removeThrottles } from './store.ts'
 
 /**
- * Deletes all failures counted against a user, by user name, e-mail address and second factor, and the counts
- * of the mails that were requested for the user. Counts of networks stay, because they also count attempts at
- * other accounts. Counts of mailboxes stay, because they also count the mails of other users.
+ * Deletes all failures counted against a user: those of the user name, the e-mail address and the second
+ * factor. Deletes the counts of the mails that were requested for the user, too. Counts of networks stay,
+ * because they also count attempts at other accounts. Counts of mailboxes stay, because they also count the
+ * mails of other users.
  */
 export const forgetFailures = async (
   tx: Transaction,
