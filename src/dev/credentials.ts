@@ -26,9 +26,9 @@ export const isExposed = (server: {
   )
 
 /**
- * Returns the credentials of a server: the documented ones when only this machine can reach it, otherwise
- * random ones, because the documented ones are public. An admin secret in the settings takes the place of a
- * random admin secret. A data directory that is used again keeps its credentials.
+ * Returns the credentials of a server. A server that only this machine can reach gets the documented ones.
+ * Any other server gets random ones, because the documented ones are public. An admin secret in the settings
+ * takes the place of a random admin secret. A data directory that is used again keeps its credentials.
  *
  * @throws ConfigError for a directory with documented credentials, when other machines can reach the server
  */

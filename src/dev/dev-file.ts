@@ -21,7 +21,7 @@ export interface DevFile {
   /** Address of the server on this machine. */
   local_url: string
   port: number
-  /** null once the server has stopped. */
+  /** null after the server has stopped. */
   pid: number | null
   /** Bearer token of the controls. */
   control_token: string

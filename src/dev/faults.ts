@@ -27,8 +27,8 @@ export const openFaults = () => {
       faults = []
     },
     /**
-     * Returns the faulty answer to a request; undefined when no fault or only a delay applies, so that the
-     * server handles the request.
+     * Returns the faulty answer to a request. Undefined when no fault applies or only a delay: the server
+     * then handles the request.
      */
     apply: async (incoming: FaultyRequest, keepOpen: () => void): Promise<Response | undefined> => {
       const fault = faults.find(one => matches(one, incoming))

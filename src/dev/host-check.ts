@@ -30,8 +30,8 @@ export const CONTROL_HEADER = 'gatehouse-control'
 
 /**
  * Checks each request in development mode, whose secrets may be public. A web page of another origin must not
- * reach the server through a host name that the page's owner controls (DNS rebinding), nor send requests
- * below /dev/.
+ * send requests below /dev/. It must also not reach the server through a host name that the page's owner
+ * controls (DNS rebinding).
  */
 export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
@@ -46,8 +46,8 @@ export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
     /**
      * Returns the URL of the request.
      *
-     * @throws AppError 421 unless the host is the server's own, loopback, one of `dev_hosts` or, on a server
-     * that listens on all addresses, an IP address
+     * @throws AppError 421 for any host except the server's own, loopback and `dev_hosts`; a server that
+     * listens on all addresses also accepts an IP address
      */
     admit: (request: Request): URL => {
       const url = URL.parse(request.url)

@@ -33,7 +33,7 @@ export const Mint = z.strictObject({
   scope: lines(2_000).optional(),
   /** Claim `roles` of an access token, in place of the user's roles. The stored user stays as it is. */
   roles: set(line(128), 100).optional(),
-  /** Claims to add to the token, or in place of its own; null removes a claim. */
+  /** Claims that the token gets in addition to its own claims, or in their place; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
   /**
    * Seconds; default: the client's `access_token_ttl`. The maximum is a year, so that a token in a test

@@ -67,9 +67,9 @@ const read = (subject: string): Block[] =>
   )
 
 /**
- * Returns the guide in the order of its table of contents, README.md, which has a heading for each section
- * and below it a list: a link to each page, then `: about`. This is a Bun macro: the executable contains the
- * tree and no Markdown parser. https://bun.com/docs/bundler/macros
+ * Returns the guide in the order of its table of contents, README.md. There each section has a heading and a
+ * list. An entry of the list is a link to a page, then `: about`. This is a Bun macro: the executable
+ * contains the tree and no Markdown parser. https://bun.com/docs/bundler/macros
  */
 export const parseGuide = (): GuideSection[] => {
   const sections: GuideSection[] = []

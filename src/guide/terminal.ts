@@ -13,8 +13,8 @@ const GAP = 2
 const MIN_WIDTH = 32
 
 /**
- * Renders a part of a text. A link is rendered as its text, followed by its target unless the text is the
- * target or contains the path of the target file.
+ * Renders a part of a text. A link is rendered as its text and its target. The target is left out when the
+ * text is the target or contains the path of the target file.
  */
 const inline = (part: Inline): string => {
   if (typeof part.text === 'string') return part.text

@@ -26,8 +26,8 @@ export const parseTraceParent = (header: string | null): TraceParent | undefined
 export const newHexId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
 
 /**
- * Samples by the last seven bytes of the trace id, which are random, so all participants of a trace make the
- * same decision. https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
+ * Samples by the last seven bytes of the trace id, which are random. All participants of a trace see the same
+ * id and thus make the same decision. https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
  */
 const inRatio = (trace_id: string, ratio: number): boolean =>
   Number.parseInt(trace_id.slice(-14), 16) >= (1 - ratio) * 2 ** 56

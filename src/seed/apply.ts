@@ -36,7 +36,7 @@ export interface SeedOptions {
 
 /** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/** Changes per transaction of a longer file. Other writes wait (SQLite) or conflict with it (PostgreSQL). */
+/** Changes per transaction of a longer file. Other writes then wait (SQLite) or conflict (PostgreSQL). */
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
@@ -79,7 +79,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
 /** Passwords hashed at once. On two cores, half of the organization's seats in the hash queue stay free. */
 const HASHES = 32
 
-/** Work on one entry: one that the file names, or a stored one to prune. */
+/** Work on an entry that the file names, or on a stored entry to prune. */
 interface Step {
   path: string
   /** Resolves to the change, or to undefined when the entry is up to date. */

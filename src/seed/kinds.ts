@@ -81,8 +81,8 @@ type Fields = Record<string, unknown>
 /** Finds, creates, changes and removes entries of one section, through the services of the admin API. */
 export interface SeedKind<S extends SeedSection, Row> {
   /**
-   * Finds the stored object of an entry: by id when the file has one, so that a new name is an update;
-   * otherwise by name.
+   * Finds the stored object of an entry by the id, so that a new name is an update. Without an id in the
+   * file, finds the object by name.
    */
   find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
   /** Returns the fields that are compared before and after an update. */

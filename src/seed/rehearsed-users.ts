@@ -3,8 +3,8 @@ import type { RehearsedUsers } from '#src/storage/store.ts'
 import type { ReadSeed } from './read.ts'
 
 /**
- * Returns the stored users that an apply may read: all users when the apply prunes users; otherwise those
- * that the file names, and the members of the groups in the file.
+ * Returns the stored users that an apply can read. These are all users when the apply prunes users, otherwise
+ * the users that the file names and the members of its groups.
  */
 export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
   if (prune && present.has('users')) return 'all'
