@@ -221,7 +221,7 @@ const codeOf = (text: string): string => text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s
 test('SQL lives in storage/ and in files called store.ts', () => {
   const allowed = (file: string) => file.startsWith('storage/') || file.endsWith('store.ts')
   expect(breaches((file, imported) => /^drizzle-orm/.test(imported) && !allowed(file))).toEqual([])
-  // A query needs only a transaction and its `tables`, so a file can contain one without an import.
+  // A query needs only a transaction and its `tables`, so imports do not reveal it.
   const query = /\.(?:select|selectDistinct|insert|\$count)\(|\btables\b(?!\.ts)/
   const asking = [...source].filter(([file, text]) => !allowed(file) && query.test(codeOf(text)))
   expect(asking.map(([file]) => file)).toEqual([])

@@ -61,7 +61,7 @@ const onBoth = (): string[] =>
 
 const counts = { pass: 0, fail: 0, skip: 0 }
 const failures: string[] = []
-/** Matches a failed test with the output before its verdict, which is repeated at the end of the run. */
+/** Matches a failed test with the output before its verdict. The end of the run repeats both. */
 const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
 /**
  * Milliseconds for a test that sets no timeout: Bun's default of 5 s is too short for a browser on a busy

@@ -48,7 +48,7 @@ const register = async (browser: Browser, email: string, url?: string) => {
   return { answer, letter, link: letter ? urlIn(letter) : '' }
 }
 
-/** Sends the form of the page that has this field. */
+/** Sends the page's form with this field. */
 const send = (browser: Browser, page: Page, field: string, fields: Record<string, string>) =>
   browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
 

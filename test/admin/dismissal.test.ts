@@ -14,8 +14,8 @@ let app: TestApp
 type Interruption = () => Promise<unknown>
 const interruptions = new AsyncLocalStorage<Interruption[]>()
 /**
- * Runs `interruption` once, right before the first write of `request`, as if it came first in the queue of
- * writes. Writes by jobs of the server do not start the interruption.
+ * Runs `interruption` once, right before the first write of `request`, like a write that is ahead in the
+ * queue. Writes by jobs of the server do not start the interruption.
  */
 const interrupted = <T>(interruption: Interruption, request: () => Promise<T>): Promise<T> =>
   interruptions.run([interruption], request)

@@ -6,10 +6,11 @@ import { searchText } from '#src/storage/search.ts'
 import { random } from '#test/support/random.ts'
 
 /**
- * Fills a migrated database with users and events while no server uses it: `bun test/bench/fill.ts
- * data/gatehouse.db 1000000 10000000`. One tenant has nearly all rows, another tenant has a twentieth, and
- * many small tenants share the rest. Each tenant has a client. Indexes and triggers are dropped while it runs
- * and created again at the end.
+ * Fills a migrated database with users and events while no server uses it:
+ * `bun test/bench/fill.ts data/gatehouse.db 1000000 10000000`.
+ * One tenant has nearly all rows, another tenant has a twentieth, and many small tenants share the rest.
+ * Each tenant has a client.
+ * Indexes and triggers are dropped while it runs and created again at the end.
  */
 const first = [
   'zoe',

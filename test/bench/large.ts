@@ -11,7 +11,7 @@ import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const FEW = { users: 1_000, events: 10_000 }
-/** Largest allowed ratio of the cost in the large database to that in the small one. */
+/** Largest allowed cost in the large database, divided by the cost in the small database. */
 const LIMIT = 2
 /** Milliseconds; R-15. */
 const START_LIMIT = 2_000
@@ -32,7 +32,7 @@ const open = async (users: number, events: number): Promise<Instance> => {
   await (await startGatehouse(directory)).stop()
   process.stderr.write(`filling ${users} users, ${events} events …\n`)
   fill(file, users, events)
-  // Syncs the filled database; otherwise the server's first commit would wait for its pending writes.
+  // Syncs the filled database, because the server's first commit would wait for the pending writes.
   const descriptor = openSync(file, 'r+')
   fsyncSync(descriptor)
   closeSync(descriptor)

@@ -3,7 +3,7 @@ import { cpuTime } from './server-process.ts'
 export interface Measured {
   /** CPU time in µs of the server process, of all copies together. */
   cpu_per_op: number
-  /** CPU time in µs of its database, if that has separate processes. */
+  /** CPU time in µs of the database, if it has processes of its own. */
   database_per_op: number
   /** Retried transactions per commit, if the server reports them. */
   retried?: number

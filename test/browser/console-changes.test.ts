@@ -1,4 +1,4 @@
-/** Tests in a browser the changes of each object that the console edits. */
+/** Tests the changes of each object that the console edits, in a browser. */
 import { expect } from 'bun:test'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
@@ -7,7 +7,10 @@ import { fillConsole } from '#test/support/console-screens.ts'
 const at = inConsole()
 const { button } = at
 
-/** A field of each form, what this person types there, and what another person saves meanwhile. */
+/**
+ * A field of each form, the text that this person types there, and the change that another person saves
+ * meanwhile.
+ */
 const edits: [kind: string, field: string, typed: string, theirs: object][] = [
   ['users', 'first_name', 'Mine', { first_name: 'Theirs' }],
   ['clients', 'name', 'Mine', { name: 'Theirs' }],

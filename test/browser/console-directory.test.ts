@@ -1,4 +1,4 @@
-/** Tests in a browser the console's screens for APIs, claims and attributes. */
+/** Tests the console's screens for APIs, claims and attributes, in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { hostActor } from '#src/audit/record.ts'

@@ -1,4 +1,4 @@
-/** Tests in a browser the limits and refusals of the console's fields. */
+/** Tests the limits and refusals of the console's fields, in a browser. */
 import { expect } from 'bun:test'
 import type { Locator } from 'playwright-core'
 import type { Limit } from '#src/console/app/api-form.tsx'

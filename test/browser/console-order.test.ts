@@ -1,4 +1,4 @@
-/** Tests in a browser the order in which screens of the console show their parts. */
+/** Tests the order of the parts on screens of the console, in a browser. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'

@@ -1,4 +1,4 @@
-/** Tests in a browser the console's screens for invitations, registrations and dynamic clients. */
+/** Tests the console's screens for invitations, registrations and dynamic clients, in a browser. */
 import { expect } from 'bun:test'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { create } from '#test/support/callers.ts'

@@ -1,4 +1,4 @@
-/** Tests in a browser that each role can be reached in the console, also among more than a page of roles. */
+/** Tests in a browser that each role can be reached in the console, even when roles fill several pages. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'

@@ -1,4 +1,4 @@
-/** Tests confirmations before a change, and fields that stay filled in when it is refused. */
+/** Tests confirmations before a change, and fields that stay filled in after a refusal. */
 import { expect } from 'bun:test'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'

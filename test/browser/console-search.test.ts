@@ -1,4 +1,4 @@
-/** Tests in a browser what the search over all objects finds, and the links from objects to their events. */
+/** Tests the search over all objects and the links from objects to their events, in a browser. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'

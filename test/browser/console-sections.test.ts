@@ -1,4 +1,4 @@
-/** Tests in a browser the sections of the console's long forms, and the layout of their fields. */
+/** Tests the sections of the console's long forms and the layout of their fields, in a browser. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'

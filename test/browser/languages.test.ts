@@ -9,7 +9,8 @@ afterAll(async () => {
 })
 
 /**
- * Returns the elements that leave the window or overflow their container, all details open. Runs in the page.
+ * Opens all details and returns the elements that leave the window or overflow their container. Runs in the
+ * page.
  */
 const tooWide = (): string[] => {
   for (const details of document.querySelectorAll('details')) {

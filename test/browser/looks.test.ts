@@ -1,4 +1,4 @@
-/** Tests in a browser the limits of an organization's own CSS on its pages. */
+/** Tests the limits of an organization's CSS on its pages, in a browser. */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -180,7 +180,7 @@ testInChromium(
   120_000,
 )
 
-/** An Exif segment that says that the picture is turned by 90 degrees. */
+/** An Exif segment of a picture that is turned by 90 degrees. */
 const TURNED = Buffer.from('ffe100224578696600004d4d002a00000008000101120003000000010006000000000000', 'hex')
 
 testInChromium(

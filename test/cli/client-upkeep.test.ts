@@ -1,4 +1,6 @@
-/** The commands that change registered applications, and which server a command without URL uses. */
+/**
+ * Tests the commands that change registered applications, and the server that a command without a URL uses.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

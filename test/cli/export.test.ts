@@ -1,4 +1,4 @@
-/** Tests that output for other programs arrives complete, or the command fails. */
+/** Tests that a command fails when its output for other programs does not arrive complete. */
 import { afterAll, expect, test } from 'bun:test'
 import {
   closeSync,

@@ -1,9 +1,6 @@
 import { Glob } from 'bun'
 
-/**
- * A rule of the product in one or two sentences, with a stable id and the standard or decision that it comes
- * from.
- */
+/** A rule of the product: a short text, a stable id, and the standard or decision that it comes from. */
 export interface Rule {
   id: string
   sentence: string

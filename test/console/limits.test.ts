@@ -7,7 +7,7 @@ import { addClient } from '#test/support/people.ts'
 
 let app: TestApp
 let limits: Record<string, Record<string, Limit>>
-/** The path of one object of each kind, by its path with `*` for the id. */
+/** The path of one object of each kind, by the same path with `*` for the id. */
 const objects: Record<string, string> = { '/settings': '/settings' }
 
 beforeEach(async () => {

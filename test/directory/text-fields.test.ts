@@ -8,8 +8,8 @@ beforeEach(async () => {
 })
 
 /**
- * A resource: its path, the member that is its id, a valid body, and for each place of a text the fields that
- * set it.
+ * A resource: its path, the member with its id, a valid body, and by place of each text a function that sets
+ * the text.
  */
 interface Subject {
   path: string

@@ -8,8 +8,8 @@ const { SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET, ORDERS_URL } = pr
 if (!SERVICE_URL || !SERVICE_CLIENT_ID || !SERVICE_CLIENT_SECRET || !ORDERS_URL)
   throw new Error('SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET and ORDERS_URL have to be set')
 
-// One client for the whole service: it caches its token, renews it in time, and sends one token request for
-// all waiting calls.
+// One client for the whole service. It caches the token, renews the token in time, and sends one token
+// request for all waiting calls.
 const orders = createServiceClient({
   issuer: SERVICE_URL,
   clientId: SERVICE_CLIENT_ID,

@@ -88,7 +88,7 @@ const everywhere = async (app: TestApp) => {
   return { user, organization_id }
 }
 
-/** By table: the part of a download that has the rows. */
+/** By table: the part of a download that has the rows of the table. */
 const downloaded: Record<string, string> = {
   consents: 'applications',
   external_accounts: 'external_accounts',
@@ -100,7 +100,7 @@ const downloaded: Record<string, string> = {
   terms_acceptances: 'terms',
   user_roles: 'user',
 }
-/** By table: the reason why a download leaves out the rows, although they name people. */
+/** By table: the reason why a download leaves out its rows, which name people. */
 const leftOut: Record<string, string> = {
   devices: 'hashes of cookies',
   email_codes: 'a hash, for ten minutes',

@@ -259,7 +259,7 @@ describe('the data of another tenant', () => {
       for (const token of [tokenOf(route), root])
         for (const name of [(tenant: Tenant) => tenant, bySlug])
           for (const owner of [beta, home]) {
-            // The first request fills the caches with the caller, so that the two below run the same
+            // The first request fills the caches with the caller, so that the next two requests run the same
             // statements.
             let foreign: Json = await send(route, nobody, token)
             let unknown: Json

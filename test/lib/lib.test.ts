@@ -15,7 +15,7 @@ describe('ids', () => {
     expect(new Set(ids).size).toBe(4)
   })
 
-  test('sort by creation however many one millisecond has, and whatever other ids are made between', () => {
+  test('sort by creation, however many one millisecond has and whatever other ids come between', () => {
     const ids = Array.from({ length: 10_000 }, () => {
       Bun.randomUUIDv7('hex', 1)
       return newId('usr', 7_000_000)

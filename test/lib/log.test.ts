@@ -63,7 +63,7 @@ test('causes in a circle end, and the errors of an AggregateError are named', ()
   expect(msg).toBe('text')
 })
 
-test('a field that is not an error under the name of one is written as it is', () => {
+test('a field with the name of an error is written as it is when it is no error', () => {
   const { lines, log } = open()
   log.error({ err: 'refused' }, 'text')
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: 'refused', msg: 'text' })

@@ -159,7 +159,7 @@ describe('mail on request', () => {
     ])
   })
 
-  test('is a conflict with the reason where the mail would have no use', async () => {
+  test('is a conflict, with the reason, where the mail would be useless', async () => {
     const disabled = await addUser(app, 'disabled', { enabled: false })
     const verified = await addUser(app, 'verified', { email_verified: true })
     const unknown = await addUser(app, 'unknown')

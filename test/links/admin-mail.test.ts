@@ -104,7 +104,7 @@ test.each([
   ['evil.example'],
   ['www．evil．example'],
   ['ask boss@evil.example'],
-])('H-25 %s is no safe organization name in mail', async display_name => {
+])('H-25 %s is not a safe organization name in mail', async display_name => {
   app.clock.advance(HOUR)
   const { id } = await addOrganization(app, `named-${Bun.hash(display_name)}`, { display_name })
   const user = await addUser(app, `in-${Bun.hash(display_name)}`, { organization_id: id })
@@ -116,7 +116,7 @@ test.each([
 })
 
 test.each([['Acme Inc. 2024'], ['Müller & Söhne A.G.'], ['1848: Kaffee'], ['شرکت نمونه']])(
-  'H-25 %s is',
+  'H-25 %s is a safe organization name in mail',
   async display_name => {
     app.clock.advance(HOUR)
     const { id } = await addOrganization(app, `named-${Bun.hash(display_name)}`, { display_name })

@@ -45,7 +45,7 @@ test('PEO-45 an expired password, typed again behind a link, stays expired', asy
   await settings(null)
 })
 
-test('PEO-41 PEO-45 nothing tells a temporary password before the second factor', async () => {
+test('PEO-41 PEO-45 nothing reveals a temporary password before the second factor', async () => {
   const user = await newUser()
   const own = openBrowser(app)
   const { key } = await enrolTotp(app, own, await openEnrolment(own, user.username))

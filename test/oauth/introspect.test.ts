@@ -118,7 +118,7 @@ describe('inactive tokens reveal nothing else', () => {
 })
 
 describe('who may introspect', () => {
-  test('TOK-06 without the capability 403, without or with wrong credentials 401, a public client never', async () => {
+  test('TOK-06 403 without the capability, 401 without the right credentials, and never for a public client', async () => {
     expect(await ask('x', client)).toMatchObject({ status: 403, body: { error: 'forbidden', status: 403 } })
     const form = { token: 'x' }
     expect((await post(app, '/oauth/introspect', form)).body).toMatchObject({

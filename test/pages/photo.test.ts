@@ -68,7 +68,7 @@ describe('PEO-34 a picture keeps nothing but what a decoder needs', () => {
     expect(cleaned(bytes).bytes.equals(expected)).toBe(true)
   })
 
-  test('and a clean one stays as it is', () => {
+  test('and a clean picture stays as it is', () => {
     for (const [type, bytes] of [
       ['png', png(1024, 1024)],
       ['png', png(8, 8, pngChunk('tRNS', Buffer.alloc(6)))],

@@ -61,7 +61,7 @@ class File {
   synced: Buffer
   size: number
   waiting: Entry[] = []
-  /** False for a new file until its directory is synced: a power cut removes the file. */
+  /** False for a new file until its directory is synced: a power cut would remove the file. */
   named: boolean
   constructor(content: Buffer, named: boolean) {
     this.synced = content

@@ -62,7 +62,7 @@ test(
 
       for (const [i, answer] of redeemed.entries()) {
         if (!answer) {
-          // The redemption may or may not have been committed, so at most one more succeeds.
+          // It is open whether the redemption was committed, so at most one more succeeds.
           const statuses = [
             await redeem(after, client, codes[i] ?? ''),
             await redeem(after, client, codes[i] ?? ''),

@@ -302,7 +302,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'no kid among several keys that fit is an unknown key and costs no further request',
+    name: 'without a kid, and with several keys that fit, the key is unknown and no further request is made',
     async run({ issuer, route }) {
       await issuer.rotate()
       const ask = await route()

@@ -27,7 +27,7 @@ export const serveConsole = async (parts: Parameters<typeof startApp>[1] = {}) =
   return { app, url, clock: { skip }, stop: () => server.stop(true) }
 }
 
-/** Opens the console and signs in at the page that it leads to. */
+/** Opens the console, and signs in at the login page to which it redirects. */
 export const enterConsole = async (
   page: Page,
   url: string,

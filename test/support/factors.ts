@@ -27,7 +27,7 @@ export const optionsOf = (page: Page): Json => {
 export const recoveryCodesOf = (page: Page): string[] =>
   [...page.html.matchAll(/<code class="recovery-code">([^<]+)<\/code>/g)].map(([, code = '']) => code)
 
-/** Returns the link of the page whose URL contains this text. */
+/** Returns the page's link with this text in its URL. */
 export const linkWith = (page: Page, part: string): string => {
   const href = [...page.html.matchAll(/href="([^"]+)"/g)].find(([, address = '']) => address.includes(part))
   if (!href?.[1]) throw new Error(`no link with ${part} on ${page.url}: ${page.heading}`)
@@ -71,7 +71,7 @@ export const openEnrolment = async (browser: Browser, username: string): Promise
   return page.forms.some(({ action }) => action === '/oauth/login') ? signIn(browser, page, username) : page
 }
 
-/** Sends the form of the page that has this field. */
+/** Sends the page's form with this field. */
 export const sendForm = (browser: Browser, page: Page, field: string, fields: Record<string, string>) =>
   browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
 

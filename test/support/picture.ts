@@ -1,5 +1,5 @@
-// Makes the pictures of the README: the console with a login page in front of it, light and dark. bun
-// test/support/picture.ts FOLDER
+// Makes the pictures of the README: the console with a login page in front of it, light and dark.
+//   bun test/support/picture.ts FOLDER
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

@@ -171,7 +171,7 @@ export const addWaiting = async (app: TestApp, organization_id: OrganizationId):
 }
 
 /**
- * Creates a tenant with one resource of each kind. Its session belongs to another user and client, so it
+ * Creates a tenant with one resource of each kind. The session belongs to another user and client, so it
  * outlives `user_id` and `client_id`.
  */
 export const addTenant = async (

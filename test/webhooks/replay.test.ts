@@ -6,7 +6,7 @@ import { create } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
 import { startReceiver } from './receiver.ts'
 
-/** Counts turns of the event loop, for which requests wait, until it is stopped. */
+/** Counts turns of the event loop until it is stopped. Each request waits for such a turn. */
 const countTurns = () => {
   let turns = 0
   let next: NodeJS.Immediate

@@ -1,9 +1,6 @@
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 
-/**
- * Returns the code of the refusal that `act` throws, `none` when it throws nothing; any other error fails the
- * test.
- */
+/** Returns the code of the refusal that `act` throws, or `none`. Any other error fails the test. */
 export const refusal = (act: () => unknown): string => {
   try {
     act()
