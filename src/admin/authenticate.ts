@@ -61,8 +61,8 @@ const isFreshCaller = async (
 }
 
 /**
- * Splits the caller's permissions: the token's scopes name those in `permissions`, and do not name those in
- * `withheld`.
+ * Splits the caller's permissions into those that the token's scopes name (`permissions`) and the others
+ * (`withheld`).
  */
 const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   const named = expand(scopes)

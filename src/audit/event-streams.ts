@@ -70,9 +70,9 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
 
 /**
  * Opens a stream of the events that are written from now on:
- * https://html.spec.whatwg.org/multipage/server-sent-events.html. A stream that joins others may begin with
- * events of the last `LOOK` ms. When the caller's token, session or permission ends, the stream sends the
- * refusal as an event `error` and ends.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html.
+ * A stream that joins other streams may begin with events of the last `LOOK` ms. When the caller's token,
+ * session or permission ends, the stream sends the refusal as an event `error` and ends.
  *
  * @throws AppError 429 for too many streams
  */

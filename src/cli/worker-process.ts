@@ -8,7 +8,7 @@ import type { FromWorker, ToWorker } from './worker.ts'
 const KILL_AFTER = 3 * SECOND
 /**
  * Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default. A
- * worker that hangs thus does not hide the metrics of the others.
+ * worker that hangs thus does not hide the metrics of the other workers.
  */
 const METRICS_WAIT = SECOND
 

@@ -93,7 +93,7 @@ export const enqueueNotice = (
 export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
   topic: 'mails',
   // All mails go to one mail server, and many servers limit the connections of a client. An organization that
-  // sends many mails at once leaves the other connections to others.
+  // sends many mails at once uses one connection and leaves the rest to other organizations.
   at_once: 4,
   at_once_each: 1,
   lease: 2 * MINUTE,

@@ -26,7 +26,7 @@ export const largestOfMinute = () => {
 
 /**
  * Milliseconds between two ticks. A hold is the time for which one task kept the event loop. The measured
- * time is too short by less than this interval. Ten ticks a second cost 0.1 % of a core.
+ * time can be too short, by less than this interval. Ten ticks a second cost 0.1 % of a core.
  */
 const INTERVAL = 100
 
