@@ -83,7 +83,7 @@ export type EventText = [
  * database but does not have the key.
  */
 export const macOf = (master: MasterKey, event: EventText): string =>
-  new Bun.CryptoHasher('sha256', master.derive('event')).update(JSON.stringify(event)).digest('base64url')
+  master.hmac('event').update(JSON.stringify(event)).digest('base64url')
 
 const rowOf = ({ master }: Core, event: NewEvent, now: number) => {
   const row = {

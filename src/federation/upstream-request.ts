@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { MINUTE } from '#src/lib/duration.ts'
@@ -161,4 +160,4 @@ export const findStoredIdentity = async (
  * stored.
  */
 export const boundHandle = ({ master }: Context, purpose: string, state: string): string =>
-  createHmac('sha256', master.derive('upstream')).update(`${purpose}\0${state}`).digest('base64url')
+  master.hmac('upstream').update(`${purpose}\0${state}`).digest('base64url')

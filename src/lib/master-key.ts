@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import { randomOctets } from './secrets.ts'
 
 /** File of the master key in the data directory. */
 export const MASTER_KEY_FILE = 'master.key'
@@ -10,6 +11,8 @@ export const MASTER_KEY_FILE = 'master.key'
 export interface MasterKey {
   /** Returns 32 bytes by HKDF-SHA-256 (https://www.rfc-editor.org/rfc/rfc5869). */
   derive(purpose: string): Buffer
+  /** Returns a new HMAC-SHA-256 with the derived key: `update` it, then take the `digest`. */
+  hmac(purpose: string): Bun.CryptoHasher
   /** Encrypts with AES-256-GCM bound to `label`. Returns nonce (12 bytes), ciphertext and tag (16 bytes). */
   seal(plain: Uint8Array, label: string): Buffer
   /** Decrypts the result of `seal`. Throws when the key, the label or any byte differs. */
@@ -20,7 +23,7 @@ const TAG = 16
 
 /** Encrypts with AES-256-GCM under a key of 32 bytes and a random nonce; `label` is the associated data. */
 export const sealWith = (key: Buffer, plain: Uint8Array, label: string): Buffer => {
-  const nonce = randomBytes(12)
+  const nonce = randomOctets(12)
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(label))
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
 }
@@ -44,8 +47,16 @@ export const masterKey = (bytes: Uint8Array): MasterKey => {
     }
     return key
   }
+  const hashers = new Map<string, Bun.CryptoHasher>()
   return {
     derive,
+    // A copy takes a fifth of the time of `createHmac`, which prepares the key at each call.
+    hmac: purpose => {
+      const known = hashers.get(purpose)
+      const hasher = known ?? new Bun.CryptoHasher('sha256', derive(purpose))
+      if (!known) hashers.set(purpose, hasher)
+      return hasher.copy()
+    },
     seal: (plain, label) => sealWith(derive('seal'), plain, label),
     open: (sealed, label) => openWith(derive('seal'), sealed, label),
   }

@@ -1,4 +1,4 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 
 declare const secret: unique symbol
 declare const secretHash: unique symbol
@@ -8,8 +8,11 @@ export type Secret = string & { readonly [secret]: true }
 /** The SHA-256 of a secret in base64url, the only stored form. */
 export type SecretHash = string & { readonly [secretHash]: true }
 
+/** Returns random bytes of the Web Crypto API. `randomBytes` of node:crypto takes ten times as long. */
+export const randomOctets = (length: number): Buffer => crypto.getRandomValues(Buffer.alloc(length))
+
 /** Returns 256 random bits in base64url (43 characters) for a token, code, cookie value or handle. */
-export const newSecret = (): Secret => randomBytes(32).toString('base64url') as Secret
+export const newSecret = (): Secret => randomOctets(32).toString('base64url') as Secret
 
 /**
  * Returns the digest of a presented secret. Generated secrets have full entropy, so one round of SHA-256 is

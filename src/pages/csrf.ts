@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
@@ -33,9 +33,7 @@ export type CsrfPurpose =
   | 'logout'
 
 const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: SecretHash, subject: string) =>
-  createHmac('sha256', context.master.derive('csrf'))
-    .update(`${purpose}\0${holder}\0${subject}`)
-    .digest('base64url')
+  context.master.hmac('csrf').update(`${purpose}\0${holder}\0${subject}`).digest('base64url')
 
 /**
  * Issues the hidden `csrf_token` of a form. The token is a subject, such as the handle of the request, and a

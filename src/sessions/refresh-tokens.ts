@@ -1,7 +1,7 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { Core } from '#src/context.ts'
 import { type SessionId, uuidBytes, uuidOf } from '#src/lib/ids.ts'
-import { hashSecret, type Secret, sameHash } from '#src/lib/secrets.ts'
+import { hashSecret, randomOctets, type Secret, sameHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findRefreshable, refreshSession } from './store.ts'
 
@@ -18,7 +18,7 @@ const TAG = 16
 const LENGTH = Math.ceil(((ID + SECRET + TAG) * 4) / 3)
 
 const tagOf = ({ master }: Core, named: Uint8Array): Buffer =>
-  createHmac('sha256', master.derive('refresh-tag')).update(named).digest().subarray(0, TAG)
+  master.hmac('refresh-tag').update(named).digest().subarray(0, TAG)
 
 const compose = (context: Core, session_id: SessionId, secret: Uint8Array): Secret => {
   const named = Buffer.concat([uuidBytes(session_id), secret])
@@ -40,7 +40,7 @@ const sessionOf = (context: Core, token: string): SessionId | undefined => {
 
 /** Generates the first refresh token of a session. */
 export const newRefreshToken = (context: Core, session_id: SessionId): Secret =>
-  compose(context, session_id, randomBytes(SECRET))
+  compose(context, session_id, randomOctets(SECRET))
 
 /** The session and user of a refresh token. `is_used` is true when the token is not the current one. */
 export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGrant>>>
@@ -62,8 +62,7 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
  * (`refresh_token_reuse_window`), so only its hash has to be stored.
  */
 const successorOf = (context: Core, token: string, session_id: SessionId): Secret => {
-  const key = context.master.derive('refresh')
-  const secret = createHmac('sha256', key).update(`${session_id}\0${token}`).digest()
+  const secret = context.master.hmac('refresh').update(`${session_id}\0${token}`).digest()
   return compose(context, session_id, secret)
 }
 

@@ -1,4 +1,4 @@
-import { createHmac, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { Context, Core } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
@@ -28,9 +28,7 @@ const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 *
  * Hashes a code with a key: without a key, the six digits could be found by trial in a copy of the database.
  */
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
-  createHmac('sha256', master.derive('email-codes'))
-    .update(`${request_hash}\0${user_id}\0${code}`)
-    .digest('base64url')
+  master.hmac('email-codes').update(`${request_hash}\0${user_id}\0${code}`).digest('base64url')
 
 /** True when the organization offers codes by mail to this user, who may have switched them off. */
 export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean> => {

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
@@ -24,8 +23,7 @@ export const challengeOf = (
   { master }: Core,
   purpose: 'login' | 'second_factor' | 'enrol' | 'invitation' | 'link',
   subject: string,
-): string =>
-  createHmac('sha256', master.derive('passkeys')).update(`${purpose}\0${subject}`).digest('base64url')
+): string => master.hmac('passkeys').update(`${purpose}\0${subject}`).digest('base64url')
 
 /**
  * Milliseconds that the user has for an answer, 5 minutes:

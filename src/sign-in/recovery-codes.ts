@@ -1,4 +1,4 @@
-import { createHmac, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { Core } from '#src/context.ts'
 import {
   consumeRecoveryCode,
@@ -35,7 +35,7 @@ const normalize = (typed: string): string | undefined => {
 
 /** Hashes a code with a key: without a key, its 60 bits could be found by trial in a copy of the database. */
 const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
-  createHmac('sha256', master.derive('recovery-codes')).update(`${user_id}\0${code}`).digest('base64url')
+  master.hmac('recovery-codes').update(`${user_id}\0${code}`).digest('base64url')
 
 /**
  * Replaces the user's recovery codes by ten new ones. Only hashes are stored, so the codes can be shown only

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import { generateSync, generateURI, ScureBase32Plugin, verifySync } from 'otplib'
 import { encode } from 'uqr'
 import type { Core } from '#src/context.ts'
@@ -21,10 +20,7 @@ const base32 = new ScureBase32Plugin()
  * a restart, although the secret is stored only when its first code is verified.
  */
 export const offerSecret = ({ master }: Core, subject: string): string =>
-  base32.encode(
-    createHmac('sha256', master.derive('totp')).update(subject).digest().subarray(0, SECRET_BYTES),
-    { padding: false },
-  )
+  base32.encode(master.hmac('totp').update(subject).digest().subarray(0, SECRET_BYTES), { padding: false })
 
 const labelOf = (user_id: string): string => `totp:${user_id}`
 

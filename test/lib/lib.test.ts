@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
 import { AppError } from '#src/lib/app-error.ts'
 import { openCursor, sealCursor } from '#src/lib/cursor.ts'
 import { parseDuration } from '#src/lib/duration.ts'
@@ -129,6 +130,13 @@ describe('the master key', () => {
 
   test('derives a separate key for each purpose', () => {
     expect(master.derive('cursor').equals(master.derive('csrf'))).toBe(false)
+  })
+
+  test('makes an independent HMAC-SHA-256 at each call', () => {
+    const expected = createHmac('sha256', master.derive('csrf')).update('text').digest('base64url')
+    master.hmac('csrf').update('text of another call')
+    expect(master.hmac('csrf').update('text').digest('base64url')).toBe(expected)
+    expect(master.hmac('cursor').update('text').digest('base64url')).not.toBe(expected)
   })
 })
 
