@@ -1,26 +1,26 @@
-import { eq, inArray, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import { prepared, preparedForStart, type Queries } from '#src/storage/store.ts'
 
 const { placeholder } = sql
 
+// A union of two joins takes half the time of `roles.id IN (…)` with a union of ids.
 const selectRoles = preparedForStart(
   'effective roles',
   (q, { group_members, group_roles, roles, user_roles }) => {
+    const columns = { id: roles.id, name: roles.name, permissions: roles.permissions }
     const direct = q
-      .select({ role_id: user_roles.role_id })
+      .select(columns)
       .from(user_roles)
+      .innerJoin(roles, eq(roles.id, user_roles.role_id))
       .where(eq(user_roles.user_id, placeholder('user_id')))
     const inherited = q
-      .select({ role_id: group_roles.role_id })
-      .from(group_roles)
-      .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
+      .select(columns)
+      .from(group_members)
+      .innerJoin(group_roles, eq(group_roles.group_id, group_members.group_id))
+      .innerJoin(roles, eq(roles.id, group_roles.role_id))
       .where(eq(group_members.user_id, placeholder('user_id')))
-    return q
-      .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
-      .from(roles)
-      .where(inArray(roles.id, direct.union(inherited)))
-      .orderBy(roles.name)
+    return direct.union(inherited).orderBy(roles.name)
   },
 )
 
