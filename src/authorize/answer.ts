@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { redirectHeaders } from '#src/http/answer.ts'
+import { redirect } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
@@ -41,7 +41,7 @@ export const answerClient = (
     )
   }
   const location = withParameters(redirect_uri, all)
-  return new Response(null, { status: 302, headers: { ...redirectHeaders, location } })
+  return redirect(302, location)
 }
 
 /** Sends an error to the client: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1 */

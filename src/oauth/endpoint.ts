@@ -1,15 +1,15 @@
 import type { Context } from '#src/context.ts'
-import { asAppError, errorBody, json } from '#src/http/answer.ts'
+import { asAppError, errorBody, json, jsonHeaders } from '#src/http/answer.ts'
 import { type Call, callOf } from '#src/http/call.ts'
 import { allowOrigin } from '#src/http/cors.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 
 /** Headers of each token response: https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
-const noStore = { 'cache-control': 'no-store', pragma: 'no-cache', vary: 'Origin' }
+const OAUTH_HEADERS = jsonHeaders({ pragma: 'no-cache', vary: 'Origin' })
 
 /** Returns a JSON response of an OAuth endpoint, which caches do not store. */
 export const oauthJson = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
-  json(body, status, { ...noStore, ...headers })
+  json(body, status, headers, OAUTH_HEADERS)
 
 /** A request at an endpoint that web pages of clients may call. */
 export interface EndpointCall {
