@@ -45,7 +45,8 @@ const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
 
 /**
  * Returns the permissions of `wanted` that `held` lacks, except those of the built-in role `user`. Callers
- * must not grant a permission that they lack, and must not act on a user, role or other object that has one.
+ * must not grant a permission that they lack, and must not act on a user, role or other object that has such
+ * a permission.
  */
 export const exceeding = (held: ReadonlySet<string>, wanted: Iterable<string>): Permission[] =>
   [...expand(wanted)].filter(permission => !held.has(permission) && !free.has(permission))

@@ -223,7 +223,9 @@ export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<
   await tx.delete(logins).where(inArray(logins.id, login_ids))
 }
 
-/** Ends the user's logins except `except_login_id`, within `organization_id` if present. */
+/**
+ * Ends the user's logins except `except_login_id`; with `organization_id` only those in that organization.
+ */
 export const endUserLogins = async (
   tx: Transaction,
   user_id: UserId,

@@ -40,7 +40,7 @@ const identifier = z
   )
   .describe('Audience of the tokens of the API, unique in the instance. It cannot be changed.')
 
-// In the parameter `scope` each of these names also asks for a permission, or is a scope of OpenID Connect.
+// These names have another meaning in the parameter `scope`: a permission, or a scope of OpenID Connect.
 const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'admin', '*'])
 
 const scopeName = z

@@ -37,7 +37,9 @@ const common = {
   allow_registration: flag.describe(
     'Whether the first login of a person creates a user, who waits for approval if `settings.registration` is `approval`.',
   ),
-  trust_email: flag.describe('Whether addresses that the provider states as verified count as verified.'),
+  trust_email: flag.describe(
+    'Whether Gatehouse trusts the provider when it states that an address is verified.',
+  ),
   default_roles: set(line(128), 50)
     .overwrite(names => names.toSorted())
     .describe('Names of the roles that new users of the provider get, sorted.'),

@@ -30,7 +30,9 @@ const admittedDocuments = (settings: Policies): readonly string[] | 'any' => {
   return policy === 'allowlist' ? allowed_metadata_documents : policy === 'off' ? [] : policy
 }
 
-/** True when the organization allows the client; always for a client that an administrator registered. */
+/**
+ * True when the organization allows the client; always true for a client that an administrator registered.
+ */
 export const letsIn = (organization: Pick<Organization, 'settings'>, client: Origin): boolean => {
   if (!isDynamic(client)) return true
   const { client_id } = client

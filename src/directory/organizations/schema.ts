@@ -50,7 +50,7 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
-/** Maximum login domains: each is a row. A company with many brands and countries needs a few dozen. */
+/** Maximum login domains. A company with many brands and countries needs a few dozen. */
 const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 

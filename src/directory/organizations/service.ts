@@ -108,8 +108,8 @@ const emailCodeProblems = (
       ]
 
 /**
- * Returns a problem for each setting that requires passkeys when browsers offer no passkeys at the server's
- * URL. With such a setting nobody could sign in.
+ * When browsers offer no passkeys at the server's URL, returns a problem for each setting that requires
+ * passkeys: nobody could then sign in.
  */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,
