@@ -112,7 +112,7 @@ type PasskeyResult =
 
 /**
  * Verifies the assertion and returns its user, or the reason of the failure. The work is the same for known
- * and unknown passkeys. The audit log of this organization does not name a user of another one.
+ * and unknown passkeys. The audit log of this organization does not name a user of another organization.
  */
 const prove = async (
   context: Context,

@@ -20,7 +20,7 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly back?: string
   /** Set in a flow that has no client, and in which the signed-in hinted user confirms who they are. */
   readonly confirm?: Confirmation
-  /** True once the user asked to choose among the logins of this browser. */
+  /** True after the user has asked to choose among the logins of this browser. */
   readonly choose?: boolean
   /** The name to which a code by mail was sent, as it was typed. */
   readonly code_for?: string | undefined

@@ -80,7 +80,7 @@ const newUserOrQuestion = async (q: Queries, identity: UpstreamIdentity): Promis
   return { step: isWhole ? 'create' : 'complete' }
 }
 
-/** Returns the address of a new user: that of the invitation, or the one that the provider asserted. */
+/** Returns the address of a new user: the invited address, or else the address that the provider asserted. */
 export const newAddressOf = ({
   profile,
   invited,

@@ -63,7 +63,7 @@ const standard = {
 
 /**
  * Maps claims to a profile. The provider's mapping names the claim of a field. For a field without a mapping
- * the preset names it, and otherwise the standard does
+ * the claim is named by the preset, or else by the standard
  * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
  */
 export const mapClaims = (

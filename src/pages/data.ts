@@ -513,8 +513,8 @@ export interface AccountFrame extends Common {
 }
 
 /**
- * Each form posts `csrf_token`. The forms of `remove_action` and `rename_action` also post `factor_id`, and
- * the latter posts `name`.
+ * Each form posts `csrf_token`. The forms of `remove_action` and `rename_action` also post `factor_id`. The
+ * form of `rename_action` also posts `name`.
  */
 export interface AccountSecurityPage extends AccountFrame {
   factors: {
@@ -625,8 +625,8 @@ interface SessionRow extends Place {
 }
 
 /**
- * Logins and sessions of the user. `login_action` takes `login_id` and signs a browser out, `session_action`
- * takes `session_id` and signs out of one client, `logout_action` signs out this browser.
+ * Logins and sessions of the user. `login_action` takes `login_id` and signs a browser out. `session_action`
+ * takes `session_id` and signs out of one client. `logout_action` signs out this browser.
  */
 export interface AccountPage extends AccountFrame {
   user: PageUser & { email_verified: boolean; organization: string; picture?: string }

@@ -82,7 +82,7 @@ const JITTER = 0.1
 const RETRY_AFTER = 10_000
 
 /**
- * Creates a client for a service that calls others on its own behalf (client credentials,
+ * Creates a client for a service that calls other services on its own behalf (client credentials,
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background, with
  * one request at a time per set of scopes. Create one client at start and share it.
  *

@@ -30,7 +30,7 @@ export type VerifierOptions = {
   /** Allowed clock difference. Default 5: synchronized machines differ by less than a second. */
   clockTolerance?: number
   /**
-   * Time for which a fetched key set is used; after 80 % of it the next token causes a refresh in the
+   * Time for which a fetched key set is used. After 80 % of this time, the next token causes a refresh in the
    * background. Default 600, because a new key signs 15 minutes after its publication.
    */
   jwksCacheLifetime?: number

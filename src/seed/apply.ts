@@ -280,7 +280,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // The rows are read late, because the pruning of organizations also deletes users, groups and others.
+    // The rows are read late: the pruning of organizations also deletes users, groups and other rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

@@ -20,7 +20,7 @@ export interface Source {
 
 /**
  * Refusal of a file. `message` has one line for each mistake. `applied` is the number of changes that were
- * committed before a concurrent change made a later one fail.
+ * committed before a concurrent change made a later change fail.
  */
 export class SeedError extends Error {
   readonly exit_code = 2
@@ -45,7 +45,7 @@ export class SeedError extends Error {
 /** An entry of a seed with its path in the file. */
 export interface Entry<S extends SeedSection = SeedSection> {
   value: SeedOf<S>
-  /** Fields that the file names. An update leaves all others as they are. */
+  /** Fields that the file names. An update leaves all other fields as they are. */
   given: ReadonlySet<string>
   path: string
 }
@@ -122,8 +122,8 @@ export const readSeed = (
 /**
  * Returns the seed if its file has no mistakes.
  *
- * @throws SeedError with mistakes such as a wrong field. `applySeed` finds those that depend on the database,
- * such as an unknown organization
+ * @throws SeedError with mistakes such as a wrong field. `applySeed` finds mistakes that depend on the
+ * database, such as an unknown organization
  */
 export const requireSound = (seed: ReadSeed): ReadSeed => {
   if (seed.mistakes.length > 0) throw new SeedError(seed.source, seed.mistakes)

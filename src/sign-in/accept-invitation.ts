@@ -164,8 +164,9 @@ export const useUp = async (
   if (!(await useInvitation(tx, invitation, user.id, context.clock.now()))) throw gone()
   if (invitation.is_registration) {
     const organization = await readOrganization(tx, invitation.organization_id)
-    // The policy may have changed since the form was read. A user must neither skip an approval that is now
-    // required nor wait for one that nobody gives. The write is rolled back, so the link shows the new form.
+    // The policy may have changed since the form was read. A user must not skip an approval that is now
+    // required, and must not wait for an approval that nobody gives. The write is rolled back, so the link
+    // shows the new form.
     if (!organization || needsApproval(organization) === user.enabled) throw gone()
     if (!mayRegister(context, organization, user.email)) throw gone()
     return recordRegistration(context, tx, user, call)

@@ -46,8 +46,8 @@ const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
 
 /**
  * Creates the code of a user for a request; an earlier code becomes invalid. Returns undefined when the user
- * may not use a code, or the mailbox has had too many. `is_known` is true when the request comes from a known
- * browser of the user.
+ * may not use a code, or the mailbox has had too many codes. `is_known` is true when the request comes from a
+ * known browser of the user.
  */
 export const createEmailCode = async (
   context: Context,

@@ -87,8 +87,8 @@ export const provePassword = (context: Context, credentials: Credentials): Promi
 interface Means {
   work: ChargeKind
   /**
-   * Returns why the proof fails; undefined when it succeeds. It does the same work for an unknown user, and
-   * for one who is throttled.
+   * Returns why the proof fails; undefined when it succeeds. The same work is done for an unknown user and
+   * for a throttled user.
    */
   check(user: UserRow | undefined, isKnown: boolean): Promise<string | undefined>
   /** Returns a further change for the write that counts the success. */

@@ -18,7 +18,7 @@ const withoutSecrets = (body: object): object =>
     ]),
   )
 
-/** Shows a short form in a dialog. It creates an object by POST, or changes one by PUT. */
+/** Shows a short form in a dialog. The form creates an object by POST, or changes an object by PUT. */
 export const NewDialog = <T,>(props: {
   title: string
   path: string

@@ -3,7 +3,7 @@ import { words } from './words.ts'
 
 export type Option = readonly [value: string, label: string]
 
-/** Options of a choice. The last one reads the next page, if there is one. */
+/** Options of a choice. If there is a next page, the last option reads it. */
 export interface Options {
   all: readonly Option[]
   more(): void

@@ -32,8 +32,8 @@ ${mails.map(
 }
 
 /**
- * Returns the HTML part of a captured mail. Its policy lets it run nothing, and load nothing but pictures
- * from this server and from data URLs.
+ * Returns the HTML part of a captured mail. Its policy allows inline styles, and pictures from this server
+ * and from data URLs, but no scripts and no other files.
  */
 export const mailPage = ({ mail }: DevState, number: string): Response | undefined => {
   const found = /^\d{1,4}$/.test(number) ? mail.mails[Number(number) - 1] : undefined

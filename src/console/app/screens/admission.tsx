@@ -85,8 +85,8 @@ export const Claims = (props: {
 }
 
 /**
- * Edits the roles and groups of which a user needs one to sign in to the application. If none is chosen,
- * every user may sign in.
+ * Edits the roles and groups that admit users to the application. A user needs one of them. If none is
+ * chosen, every user may sign in.
  */
 export const Admission = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { allowed_roles, allowed_groups, organization_id } = props.client

@@ -35,8 +35,8 @@ const mayGive = (permission: string): boolean =>
 const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
- * Reads the roles and groups of the caller's organization. A group is offered unless the caller may not grant
- * one of its roles. The server decides about a role that is on a page not read yet.
+ * Reads the roles and groups of the caller's organization. A group is offered when the caller may grant all
+ * of its roles. A role on a page that is not read yet hides no group: the server then decides.
  */
 export const useGrants = () => {
   const organization_id = person.value?.organization_id
