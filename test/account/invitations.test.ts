@@ -125,7 +125,7 @@ describe('an invitation', () => {
   })
 })
 
-test('USR-22 an invitation of one person, and its address, goes with the user', async () => {
+test('USR-22 an invitation for one person, with its address, is deleted with the user', async () => {
   const { email } = somebody()
   const alone = await invite({ email })
   const shared = await invite({ max_uses: 2 })
@@ -188,7 +188,7 @@ describe('a user without a password', () => {
     }
   })
 
-  test('PEO-06 a caller who may not change users gets no new link to one', async () => {
+  test('PEO-06 a caller who may not change users gets no new link for a user', async () => {
     const greeter = await callerOf(app, 'org_default', ['users:create', 'users:read'])
     const mine = await create(app, '/users', { ...somebody(), roles: ['user'], invite: 'link' })
     const list = (await app.admin('GET', '/invitations?limit=100', undefined, greeter)).body.data

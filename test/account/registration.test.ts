@@ -195,7 +195,7 @@ describe('a registration', () => {
     expect((await other.follow(await accept(other, page))).heading).toBe('Your account')
   })
 
-  test('PEO-11 takes no name that looks like one of the staff', async () => {
+  test('PEO-11 takes no name that looks like a name of the staff', async () => {
     await addUser(app, 'maria', { roles: ['admin'] })
     const who = somebody()
     const browser = openBrowser(app)

@@ -20,7 +20,7 @@ const remove = async (browser: Browser, page: Page, factor_id: string) => {
 }
 
 describe('PEO-18 the only way in', () => {
-  test('of an account with one passkey is kept, and goes once there is a password', async () => {
+  test('of an account with one passkey is kept, and can be removed after a password was set', async () => {
     const { user, browser } = await addPasskeyUser(app, `person${++made}`)
     const [factor] = await factors(user)
     const page = await browser.get('/account/security')

@@ -98,7 +98,7 @@ describe('a user', () => {
     expect(await ask()).toBe(401)
   })
 
-  test('a permission missing from the token is insufficient_scope, one missing from the user forbidden', async () => {
+  test('a permission that the token lacks is insufficient_scope, and one that the user lacks is forbidden', async () => {
     const user = await withRole('narrow', 'users:read')
     const lacking = await app.admin('GET', '/users', undefined, await tokenOf(user, 'openid'))
     expect(lacking).toMatchObject({ status: 403, body: { error: 'insufficient_scope' } })

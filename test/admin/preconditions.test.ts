@@ -26,7 +26,7 @@ const call = async (method: string, path: string, body?: Json, if_match?: string
   return { status: answer.status, etag: answer.headers.get('etag'), body: text ? JSON.parse(text) : {} }
 }
 
-test('API-28 each object has an entity tag, and a PUT with an outdated one is 412 with the object as it is', async () => {
+test('API-28 each object has an entity tag, and a PUT with an outdated tag is 412 with the present object', async () => {
   const puts = app.routes.filter(({ method, path }) => method === 'PUT' && !path.includes('/members/'))
   expect(puts.length).toBeGreaterThan(6)
   for (const route of puts) {

@@ -62,7 +62,7 @@ const say = (writer: Store, target_id: string, more: Json = {}) =>
     }),
   )
 
-test('EVT-20 each new event is sent once, in order, as the list shows it; earlier ones are not', async () => {
+test('EVT-20 each new event is sent once, in order, as the list shows it; earlier events are not sent', async () => {
   await say(store, 'usr_before')
   const answer = await open()
   expect([answer.status, answer.headers.get('content-type'), answer.headers.get('cache-control')]).toEqual([
@@ -90,7 +90,7 @@ test('EVT-20 events of another copy arrive too, and those that fit no filter are
   await beside.close()
 })
 
-test('EVT-20 a filter that the list refuses is refused', async () => {
+test('EVT-20 a filter that the event list refuses is refused here too', async () => {
   for (const query of ['?type=user.exploded', '?actor_id=', '?from=2026-01-01', '?limit=5'])
     expect([query, (await open(query)).status]).toEqual([query, 422])
 })
@@ -162,7 +162,7 @@ describe('EVT-22 the stream ends with the refusal', () => {
 })
 
 describe('EVT-23 streams are bounded', () => {
-  test('to five for a caller; one that is closed makes room', async () => {
+  test('to five for a caller; a closed stream makes room', async () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => open()))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 429])
     expect(answers.find(({ status }) => status === 429)?.headers.get('retry-after')).toBe('15')

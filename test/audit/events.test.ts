@@ -170,7 +170,7 @@ describe('GET /events', () => {
     )
   })
 
-  test('R-23 paging while events are written shows each once, also within one millisecond', async () => {
+  test('R-23 paging while events are written shows each event once, even within one millisecond', async () => {
     for (let i = 0; i < 10; i++) await addUser(app, `user-${i}`)
     const stable = (await app.context.store.read(q => q.select().from(q.tables.events))).map(({ id }) => id)
     for (const order of ['asc', 'desc']) {

@@ -110,7 +110,7 @@ test('ADM-01 lists of names are validated', async () => {
       expect(refused(await limit({ [field]: wrong }))[0]).toStartWith(field)
 })
 
-test('ADM-04 a name that the organization lacks is refused, and one that it has lost may stay', async () => {
+test('ADM-04 a name that the organization lacks is refused, and a name that it has lost may stay', async () => {
   for (const [field, code] of [
     ['allowed_roles', 'unknown_role'],
     ['allowed_groups', 'unknown_group'],

@@ -130,7 +130,7 @@ const runningOut = async (later: number, meanwhile = async (_: Browser) => {}) =
   return { user, browser, auth_time, settled }
 }
 
-test('AUT-09 single sign-on with an expired password asks for a new one first; the login keeps its auth_time', async () => {
+test('AUT-09 single sign-on with an expired password first asks for a new password; the login keeps its auth_time', async () => {
   const { browser, auth_time, settled } = await runningOut(5 * MINUTE)
   const page = await browser.get(authorizeUrl('web'))
   expect(page.heading).toBe('Choose a new password')

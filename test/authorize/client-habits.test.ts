@@ -109,7 +109,7 @@ test('MCP-06 the consent page may redirect to another origin or scheme', async (
   expect(answer.location).toStartWith(`${redirect_uri}?code=`)
 })
 
-test('MCP-06 loopback hosts take any port, registered with one or without', async () => {
+test('MCP-06 loopback hosts take any port, whether they are registered with a port or not', async () => {
   const pairs = [
     ['http://localhost/callback', 'http://localhost:3118/callback'],
     ['http://127.0.0.1/callback', 'http://127.0.0.1:3118/callback'],

@@ -194,7 +194,7 @@ describe('O-65 approval counts only for the user named on the page', () => {
     expect((await consents()).some(row => row.client_id === client_id)).toBeFalse()
   })
 
-  test('when another user signs in beside, the approval is still the first user’s', async () => {
+  test('when another user signs in as well, the approval is still the first user’s', async () => {
     const { page, browser } = await asked()
     await logInTo(browser, 'trusted', 'bob', { prompt: 'login' })
     const { code } = answerOf(await browser.submit(page, { decision: 'approve' }))

@@ -82,7 +82,7 @@ describe('MCD-01 a code by mail', () => {
     expect(JSON.stringify(row)).not.toContain(code)
   })
 
-  test('ends after ten minutes, with another one, and with a new password', async () => {
+  test('ends after ten minutes, with another code, and with a new password', async () => {
     const user = await newUser()
     const browser = newBrowser()
     const first = await ask(browser, user.username)
@@ -97,7 +97,7 @@ describe('MCD-01 a code by mail', () => {
     expect(await codesOf(user)).toEqual([])
   })
 
-  test('works in no other browser, nor in another request of the same one', async () => {
+  test('works in no other browser, and in no other request of the same browser', async () => {
     const user = await newUser()
     const [owner, thief] = [newBrowser(), newBrowser()]
     const { code, link, page } = await ask(owner, user.username)
@@ -375,7 +375,7 @@ describe('guesses', () => {
     expect(sent).toBe(10)
   })
 
-  test('MCD-06 get the same answer for a user, for one who gets no code, and for nobody', async () => {
+  test('MCD-06 get the same answer for a user, for a user who gets no code, and for an unknown name', async () => {
     const [user, other] = [await newUser(), await newUser({ email_code: false })]
     const seen = []
     for (const name of [user.username, other.username, 'nobody-at-all']) {

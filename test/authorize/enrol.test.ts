@@ -69,7 +69,7 @@ describe('a login adds no factor without fresh authentication', () => {
     expect(choice.heading).toBe('Add a passkey')
   })
 
-  test('when the organization has started to require one', async () => {
+  test('when the organization has started to require a factor', async () => {
     const { id } = await addOrganization(app, 'late')
     const user = await newUser({ organization_id: id })
     const owner = openBrowser(app)
@@ -119,7 +119,7 @@ describe('a user who may not change their profile', () => {
     return newUser({ roles: ['reader'], ...more })
   }
 
-  test('adds no factor because a client asks for one', async () => {
+  test('adds no factor when only a client asks for it', async () => {
     const user = await reader()
     const browser = openBrowser(app)
     await signIn(browser, await browser.get('/account'), user.username)
@@ -136,7 +136,7 @@ describe('a user who may not change their profile', () => {
     expect(await factorsOf(user)).toEqual([])
   })
 
-  test('adds the first one when the organization requires it', async () => {
+  test('adds the first factor when the organization requires it', async () => {
     const { id } = await addOrganization(app, 'firm', { settings: { mfa_required: true } })
     const user = await reader({ organization_id: id })
     const browser = openBrowser(app)

@@ -169,7 +169,7 @@ describe('O-34 answers do not reveal which users exist', () => {
     }
   }
 
-  test('an unknown user, a wrong password, a disabled user and one of another organization get the same answer', async () => {
+  test('an unknown user, a wrong password, a disabled user and a user of another organization get the same answer', async () => {
     const wrong = await attempt('ada', 'Wrong-horse-7')
     expect(wrong.status).toBe(401)
     expect(wrong.html).toContain('The username, email or password is wrong.')

@@ -274,7 +274,7 @@ describe('CMD-04 control', () => {
     await configure({ client_metadata_documents: 'any' })
   })
 
-  test('CMD-04 off ends all their sessions, and keeps those of a registered URL', async () => {
+  test('CMD-04 the policy off ends all sessions of these clients, and keeps those of a registered URL', async () => {
     const client = publish()
     const managed = 'https://managed.example/client'
     const registered = await addClient(app, managed)

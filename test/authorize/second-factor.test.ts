@@ -86,7 +86,7 @@ describe('O-69 a login that waits for its second factor counts as no login', () 
     expect((await browser.get(page.url)).heading).toBe('Sign in')
   })
 
-  test('nor after the user was disabled', async () => {
+  test('a first factor is not accepted after the user was disabled', async () => {
     const { user, key } = await withTotp()
     const { browser, page } = await secondStep(user)
     await app.admin('PUT', `/users/${user.id}`, { enabled: false })
@@ -180,7 +180,7 @@ describe('where the organization requires a second factor', () => {
     return { id, user, client: `strict${made}` }
   }
 
-  test('a user without one enrols one at the next login, and is not signed in before', async () => {
+  test('a user without a factor enrols one at the next login, and is not signed in before', async () => {
     const { user, client } = await strict()
     const browser = openBrowser(app)
     const choice = await signIn(browser, await browser.get(authorizeUrl(client)), user.username)
@@ -225,7 +225,7 @@ describe('where the organization requires a second factor', () => {
 })
 
 describe('fresh authentication', () => {
-  test('is required to change factors, five minutes after the last one', async () => {
+  test('is required to change factors, five minutes after the last authentication', async () => {
     const { user, browser, key } = await withTotp()
     expect((await browser.get('/account/security')).heading).toBe('Security')
     const page = await browser.get('/account/security')

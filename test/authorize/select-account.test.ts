@@ -67,7 +67,7 @@ test('can be returned to from the second factor or password of another user, to 
   expect((await browser.submit(page, { login: handleOf(page, ada.email) })).status).toBe(400)
 })
 
-test('is shown neither with one login nor with none', async () => {
+test('is not shown with one login, and not without a login', async () => {
   const browser = openBrowser(app)
   expect((await browser.get(picker())).heading).toBe('Sign in')
   await logInTo(browser, 'web', 'ada')

@@ -8,7 +8,7 @@ import { startWithFactors } from './factor-world.ts'
 const { app, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
 
 describe('several factors', () => {
-  test('are added after proof of an existing one, named, used and removed', async () => {
+  test('are added after proof of an existing factor, named, used and removed', async () => {
     const { user, browser, key } = await withTotp()
     await browser.get('/account')
     const choice = await browser.follow(await browser.get('/account/security/add'))

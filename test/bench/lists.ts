@@ -8,8 +8,8 @@ import { number, table } from './table.ts'
 const USAGE = `bun test/bench/lists.ts [users] [events]
 
 Fills a small database with 1,000 users and 10,000 events and a large one with the given numbers (1,000,000 and 10,000,000: some ten
-minutes and 12 GB), starts dist/gatehouse on each, and prints what a page of a list costs: ms for the first page and for the one after it.
-A page must cost at most twice as much in the large one.`
+minutes and 12 GB). Starts dist/gatehouse on each and prints what a page of a list costs: ms for the first page and for the second page.
+A page may cost at most twice as much in the large database as in the small one.`
 
 const sorts = ['created_at', 'username', 'email', 'last_login'].flatMap(sort => [
   `sort=${sort}`,

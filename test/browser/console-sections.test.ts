@@ -30,7 +30,7 @@ const forms = {
 }
 
 testInChromium(
-  'CON-53 an address opens its section, arrow keys go to the next one, and Tab into the open one',
+  'CON-53 an address opens its section, arrow keys go to the next section, and Tab goes into the open section',
   async () => {
     const { page, served } = at
     await enterConsole(page, served.url, '/console/organizations/default#joining')

@@ -119,7 +119,7 @@ const walk = async (client_id: string): Promise<{ url: string; status: number }[
 
 describe('an organization’s own CSS', () => {
   testInChromium(
-    'O-27 counts on its pages, and loads nothing from another origin; nor does its logo',
+    'O-27 applies to its pages; neither the CSS nor the logo loads anything from another origin',
     async () => {
       const answers = await walk('foreign')
       expect(answers.filter(({ url }) => url.startsWith(there))).toEqual([])

@@ -115,7 +115,7 @@ test('SIGHUP without a certificate changes nothing', async () => {
   expect((await server.admin('GET', '/users')).status).toBe(200)
 })
 
-test('a start with mismatched key and certificate says so, as does a port in use with a certificate', async () => {
+test('a start with a certificate names a port in use, and a key that does not fit', async () => {
   put(await make('first'))
   await using server = await serve()
   const second = {

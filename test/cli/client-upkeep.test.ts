@@ -27,7 +27,7 @@ afterAll(async () => {
 const client = (...args: string[]) => gatehouse(['client', ...args], env)
 const createClient = (...args: string[]) => client('create', ...args)
 
-test('RUN-31 DCR-13 client list --dynamic prints those that registered themselves', async () => {
+test('RUN-31 DCR-13 client list --dynamic prints clients that registered themselves', async () => {
   await server.admin('PUT', '/organizations/default', { settings: { client_registration: 'open' } })
   const redirect_uris = ['https://agent.example/callback']
   const answer = await remote(server).call('/oauth/register', {

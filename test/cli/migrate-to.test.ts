@@ -77,7 +77,7 @@ testOnPostgres(
 )
 
 testOnPostgres(
-  'check and export create no instance in a database that has only tables, and one can be moved into it',
+  'check and export create no instance in a database with tables only, and an instance can be moved into it',
   async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const run = (env: Record<string, string>, ...args: string[]) =>

@@ -101,7 +101,7 @@ describe('keys', () => {
     })
   }, 30_000)
 
-  test('the master key changes beside a running server, which continues; the next start needs the new one', async () => {
+  test('the master key changes beside a running server, which continues; the next start needs the new key', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const file = join(data_dir, 'master.key')
     const server = await serveExecutable({}, data_dir)
@@ -224,7 +224,7 @@ describe('doctor and config check', () => {
     expect(stdout).toMatch(/^fail {2}files +\/no\/seed\.yaml: cannot be read \(ENOENT\)\.$/m)
   })
 
-  test('a missing theme that an organization uses is named, as is a file that cannot be a theme', async () => {
+  test('a missing theme that an organization uses is named, and so is a file that cannot be a theme', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     await using server = await serveExecutable({}, data_dir)
     for (const theme of ['acme', 'nowhere'])

@@ -46,7 +46,7 @@ const askOften = (url: string) => {
 }
 
 testOnPostgres(
-  'RUN-50 workers share the port, and one that is killed is started again',
+  'RUN-50 workers share the port, and a killed worker is started again',
   async () => {
     const { url, drop } = await temporaryPostgres(true)
     const server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' })

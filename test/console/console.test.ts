@@ -121,7 +121,7 @@ describe('CON-04 the page', () => {
     expect((await app.call('/console/assets/000000000000.js')).status).toBe(404)
   })
 
-  test('CON-22 names the language that the browser asks for, and the words of that one alone', async () => {
+  test('CON-22 names the language that the browser asks for, and only the words of that language', async () => {
     const shellIn = async (language: string) =>
       (await app.call('/console', { headers: { 'accept-language': language } })).text()
     const [english, german] = [await shellIn('en'), await shellIn('de-AT, fr;q=0.5')]

@@ -153,7 +153,7 @@ test('DEL-01 a killed sender loses no message, and another takes it after a minu
   expect(await waiting(app)).toEqual([])
 })
 
-test('DEL-06 a server on SQLite frees at its start what a killed one had claimed', async () => {
+test('DEL-06 a server on SQLite frees at its start the messages that a killed server had claimed', async () => {
   const logouts: string[] = []
   const messages: string[] = []
   const both = Promise.withResolvers<void>()

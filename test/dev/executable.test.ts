@@ -209,7 +209,7 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     )
   })
 
-  test('serve applies the seed of its settings at each start, and refuses to start with a wrong one', async () => {
+  test('serve applies the seed of its settings at each start, and refuses to start with a wrong seed', async () => {
     const { serveExecutable } = await import('#test/support/executable.ts')
     const data_dir = join(folder, 'served')
     mkdirSync(data_dir)

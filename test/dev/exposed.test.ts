@@ -173,7 +173,7 @@ test('RUN-54 secrets of an own seed stay, and a given secret of the admin client
     expect((await server.tokenWith(client_id, secret)).status).toBe(200)
 })
 
-test('RUN-54 a kept directory keeps its credentials, and one with documented ones is not exposed', async () => {
+test('RUN-54 a kept directory keeps its credentials, and is not exposed when they are the documented ones', async () => {
   const kept = { data_dir: join(folder, 'kept') }
   const credentials = []
   for (const host of ['0.0.0.0', '0.0.0.0', '127.0.0.1']) {

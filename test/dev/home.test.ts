@@ -258,7 +258,7 @@ describe('H-49 on other machines the pages ask for the control token', async () 
     expect(await page()).toMatch(/Till &lt;b&gt;[\s\S]*role\.created[\s\S]*class="bad"/)
   })
 
-  test('RUN-18 the mailbox shows mail as its program does, as text with links, and its HTML without scripts', async () => {
+  test('RUN-18 the mailbox shows mail as mail programs do: the text with links, and the HTML without scripts', async () => {
     expect((await app.admin('POST', `/users/${alice.id}/send-password-reset`)).status).toBe(204)
     const box = await ask(false, 'http://localhost:8080/dev/mailbox', '127.0.0.1')
     const shown = await box.text()

@@ -41,7 +41,7 @@ test('the prepared rows are those that the default seed writes', async () => {
   expect(await seedRows()).toEqual(await Bun.file(FILE).json())
 })
 
-test('a server that begins with the prepared database has the contents of one that applies the seed', async () => {
+test('a server with the prepared database has the same contents as a server that applies the seed', async () => {
   // A copy is not recognized as the default seed, so the services of the admin API apply it.
   const applied = await startedWith({ seed: { ...defaultSeed } }, contentOf)
   const prepared = await startedWith({}, contentOf)

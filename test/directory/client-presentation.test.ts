@@ -121,7 +121,7 @@ test('PEO-32 the addresses of a client are https, or http on a loopback address'
   }
 })
 
-test('PEO-32 consent shows logo and links of a client, and none of one that registered itself', async () => {
+test('PEO-32 consent shows logo and links of a client, but not those of a client that registered itself', async () => {
   const links = { client_uri: 'https://shown.example/', tos_uri: 'https://shown.example/terms' }
   const { logo } = await addClient(app, 'shown', { consent_required: true, logo: svg('teal'), ...links })
   const { browser } = await signedIn()
@@ -132,7 +132,7 @@ test('PEO-32 consent shows logo and links of a client, and none of one that regi
 })
 
 describe('the applications of a person', () => {
-  test('PEO-33 are those with a start address that admit them, of their organization or of all', async () => {
+  test('PEO-33 have a start address, admit the person, and are of the person’s organization or of all', async () => {
     const own = await addOrganization(app, 'starters')
     await create(app, '/roles', { organization_id: own.id, name: 'boss', permissions: [] })
     const of = (client_id: string, more: Json) =>

@@ -163,7 +163,7 @@ describe('a SAML provider', () => {
     expect(await app.events()).toEqual([event('updated', { id, ...body }, { fields: ['certificates'] })])
   })
 
-  test('IDP-04 is configured from a metadata document, sent or loaded, and updated from a later one', async () => {
+  test('IDP-04 is configured from a metadata document, sent or loaded, and updated from a later document', async () => {
     const { entity_id: _, sso_url: __, certificates: ___, ...bare } = saml()
     const sent = await create(app, PATH, { ...bare, metadata_xml: metadata(current) })
     const found = { entity_id: 'https://idp.example/m', sso_url: 'https://idp.example/sso' }

@@ -84,7 +84,7 @@ test('USR-30 a group whose members are the last administrators is asked for by i
   expect(await types()).toEqual(['group.deleted'])
 })
 
-test('USR-30 each organization keeps an administrator of its own; a deleted one needs none', async () => {
+test('USR-30 each organization keeps an administrator of its own; a deleted organization needs none', async () => {
   const { id: organization_id } = await addOrganization(app, 'acme')
   await addUser(app, 'ada', { roles })
   const bob = await addUser(app, 'bob', { roles, organization_id })
@@ -92,7 +92,7 @@ test('USR-30 each organization keeps an administrator of its own; a deleted one 
   expect((await app.admin('DELETE', '/organizations/acme')).status).toBe(204)
 })
 
-test('USR-30 two administrators who end each other at once leave one', async () => {
+test('USR-30 two administrators who remove each other at once leave one of them', async () => {
   const changes: [string, Json?][] = [
     ['DELETE', undefined],
     ['PUT', { enabled: false }],

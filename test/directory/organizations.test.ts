@@ -165,7 +165,7 @@ describe('PUT', () => {
 })
 
 describe('settings', () => {
-  test('ORG-06 merge by key; null resets one', async () => {
+  test('ORG-06 merge by key; null resets a key', async () => {
     await create(app, '/organizations', {
       ...acme,
       settings: { theme: 'ember', password_policy: { min_length: 12, require_digit: false } },
@@ -281,7 +281,7 @@ describe('settings', () => {
   })
 })
 
-test('ORG-09 the default organization cannot be deleted; an unknown one is 404', async () => {
+test('ORG-09 the default organization cannot be deleted; an unknown organization is 404', async () => {
   for (const reference of ['org_default', 'default'])
     expect((await app.admin('DELETE', `/organizations/${reference}`)).body).toMatchObject({
       error: 'conflict',

@@ -62,7 +62,7 @@ describe('resetting a password', () => {
     expect(left).toEqual([])
   })
 
-  test('USR-23 temporary: the user must choose another one at the next login', async () => {
+  test('USR-23 temporary: the user must choose another password at the next login', async () => {
     const user = await create(app, '/users', alice)
     await app.admin('POST', `/users/${user.id}/reset-password`, {
       password: 'Another-horse-8',

@@ -135,7 +135,7 @@ describe('O-59 a user name is ASCII, and compared without case', () => {
       expect(refused(await post({ ...alice, username }))).toEqual(['username'])
   })
 
-  test('a name in another case finds the user at login and is refused for a second one', async () => {
+  test('a name in another case finds the user at login and is refused for a second user', async () => {
     const user = await addUser(app, 'Ivan')
     await addClient(app, 'shop')
     for (const [i, typed] of ['IVAN', 'ivan', 'Ivan@EXAMPLE.com', ' ivan ', 'ｉｖａｎ'].entries()) {
@@ -228,7 +228,7 @@ describe('tenants', () => {
     expect((await stored()).map(({ organization_id }) => organization_id)).toEqual([acme.id])
   })
 
-  test('M-08 the same person in A and B: tokens are about the requested one', async () => {
+  test('M-08 the same person in A and B: tokens are about the user of the requested organization', async () => {
     const [acme, beta] = [await addOrganization(app, 'acme'), await addOrganization(app, 'beta')]
     for (const { id, slug } of [acme, beta]) {
       const user = await create(app, '/users', { ...alice, organization_id: id })

@@ -186,7 +186,7 @@ describe('GET /users', () => {
   })
 
   test.each(sorts.flatMap(sort => orders.map(order => [sort, order] as const)))(
-    'R-23 sorted by %s %s: while users are added and deleted, each remaining one is shown once',
+    'R-23 sorted by %s %s: while users are added and deleted, each remaining user is shown once',
     async (sort, order) => {
       const app = await startApp()
       const stable: string[] = []

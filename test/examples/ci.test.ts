@@ -88,7 +88,7 @@ test('the action starts a server that outlives its step, exports its variables a
   process.kill(Number(readFileSync(join(temp, 'gatehouse/pid'), 'utf8')))
 }, 30_000)
 
-test('the action refuses another checksum, a URL without one or without an answer, and a server that does not start', async () => {
+test('the action refuses another checksum, a URL without a checksum or an answer, and a server that does not start', async () => {
   const { file } = await archive('other', '#!/bin/sh\necho "gatehouse: unknown option" >&2\nexit 2\n')
   const wrong = await act({ archive: file, sha256: '0'.repeat(64) })
   expect([wrong.code, wrong.stderr]).toEqual([

@@ -83,7 +83,7 @@ describe('an address that already belongs to a user', () => {
     expect(await accountsOf(user.id)).toEqual([])
   })
 
-  test('M-09 in another organization is not linked: a new user is created in this one', async () => {
+  test('M-09 in another organization is not linked: a new user is created in this organization', async () => {
     const { sub, email } = somebody()
     const { id } = await addOrganization(app, `home-of-${sub}`)
     const other = await addUser(app, sub, { organization_id: id })
@@ -220,7 +220,7 @@ describe('O-69 a user who has a second factor', () => {
     expect((await allow(null)).status).toBe(200)
   })
 
-  test('is not linked when another user signs in instead, nor through a provider deleted meanwhile', async () => {
+  test('is not linked when another user signs in instead, or when the provider is deleted meanwhile', async () => {
     const { user, sub, email, code, browser } = await guarded()
     const other = await addUser(app, `other-${sub}`)
     const login = await browser.get(authorizeUrl('app'))
@@ -255,7 +255,7 @@ describe('O-69 a user who has a second factor', () => {
     expect(await accountsOf(user.id)).toMatchObject([{ subject: sub }])
   })
 
-  test('R-24 or must enrol one: the link waits for the enrolment, across restarts', async () => {
+  test('R-24 or must enrol a second factor: the link waits for the enrolment, across restarts', async () => {
     const strict = await addOrganization(app, 'guarded', { settings: { mfa_required: true } })
     await addClient(app, 'guarded-app', { organization_id: strict.id })
     await addProvider(app, 'guarded-id', { organization_id: strict.id, client_id: 'guarded' })

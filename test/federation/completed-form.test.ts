@@ -41,7 +41,7 @@ test('H-31 a complete-profile form signs in once, and not again after signing ou
   await isRefused(browser, await browser.get(page.url))
 })
 
-test('H-31 a form that led to a second one is used up by the second one’s login', async () => {
+test('H-31 a form that led to a second form is used up by the login of the second form', async () => {
   const user = await addUser(app, 'existing')
   const browser = fresh()
   const first = await goThrough(browser, upstream, entry, newcomer())

@@ -168,7 +168,7 @@ test('IDP-08 a metadata document is compared with what is stored', async () => {
   expect(namesOf(await run('acme', query))[0]).toBe('bad metadata')
 })
 
-test('IDP-09 private addresses are never called, and look like those that do not answer', async () => {
+test('IDP-09 private addresses are never called, and look like addresses that do not answer', async () => {
   let calls = 0
   await using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(`${++calls}`) })
   const real = await startApp()
@@ -193,7 +193,7 @@ test('IDP-09 private addresses are never called, and look like those that do not
   expect(calls).toBe(0)
 })
 
-test('IDP-09 each organization has 20 tests in 10 minutes; a refused one calls nobody', async () => {
+test('IDP-09 each organization has 20 tests in 10 minutes; a refused test calls nobody', async () => {
   await addProvider(app, 'upstream')
   const acme = await addOrganization(app, 'acme')
   await addProvider(app, 'theirs', { organization_id: acme.id })

@@ -82,7 +82,7 @@ describe('a new user', () => {
     expect(names).toEqual(['same.name', 'same.name-2', 'same.name-3'])
   })
 
-  test('has the roles of the mapping that exist in the organization, besides the default ones', async () => {
+  test('has the default roles, and the roles of the mapping that exist in the organization', async () => {
     await create(app, '/roles', { name: 'crew', permissions: [] })
     const attribute_mapping = { roles: 'groups', username: 'nick', first_name: 'fn' }
     await addProvider(app, 'mapped', { client_id: 'mapped', attribute_mapping })

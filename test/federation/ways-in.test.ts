@@ -186,7 +186,7 @@ describe('starting a login', () => {
     expect((await browser.get(stored.location ?? '')).status).toBe(400)
   })
 
-  test('the provider of another organization, for a client with that capability', async () => {
+  test('a client with cross_organization uses the provider of another organization', async () => {
     const { id } = await addOrganization(app, 'acme')
     await addClient(app, 'bridge', { capabilities: ['cross_organization'] })
     await addProvider(app, 'acme-id', { organization_id: id, client_id: 'acme' })

@@ -80,7 +80,7 @@ describe('cursors', () => {
     expect(openCursor(key, sealCursor(key, ['a.b', 7, null], 'users?x'), 'users?x')).toEqual(['a.b', 7, null])
   })
 
-  test('R-23 a changed cursor, or one of another query, is refused', () => {
+  test('R-23 a changed cursor, or a cursor of another query, is refused', () => {
     const cursor = sealCursor(key, ['a', 7], 'users?x')
     const forged = `${Buffer.from('["b",7]').toString('base64url')}${cursor}`
     for (const [text, binding] of [

@@ -296,7 +296,7 @@ describe('a new address', () => {
 })
 
 describe('an address changed by an administrator', () => {
-  test('is unverified, and the old one is notified', async () => {
+  test('is unverified, and the old address is notified', async () => {
     const { user, wanted } = await signedIn({ email_verified: true })
     const { body } = await app.admin('PUT', `/users/${user.id}`, { email: wanted })
     expect(body).toMatchObject({ email: wanted, email_verified: false })

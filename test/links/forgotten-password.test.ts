@@ -76,7 +76,7 @@ describe('PAG-69 a forgotten password at a page of any organization', () => {
     ])
   })
 
-  test('finds it by the domain of an address', async () => {
+  test('finds the organization by the domain of an address', async () => {
     await app.admin('PUT', '/organizations/acme', { settings: { login_domains: ['far.example'] } })
     const user = await newUser({ organization_id: acme.id, email: 'finn@far.example' })
     const { browser, page } = await forgotten('someone', '')
@@ -84,7 +84,7 @@ describe('PAG-69 a forgotten password at a page of any organization', () => {
     expect(await post()).toEqual([[user.email, 'Choose a new password for acme']])
   })
 
-  test('gives the same answer for one that does not exist, and sends nothing', async () => {
+  test('gives the same answer for an organization that does not exist, and sends nothing', async () => {
     const user = await newUser()
     const answers = []
     for (const organization of ['acme', 'nowhere', 'a\\b']) {
@@ -344,7 +344,7 @@ describe('a forgotten password', () => {
     expect((await ask('ada', 'web', openBrowser(app, { ip: '2001:db8:1::1' }))).answer.status).toBe(200)
   })
 
-  test('an empty form says so; one from another site is refused', async () => {
+  test('an empty form says so; a form from another site is refused', async () => {
     const { browser, page, answer } = await ask(' ')
     expect([answer.status, answer.heading]).toEqual([400, 'Forgot your password?'])
     const { fields } = formOf(page)

@@ -108,7 +108,7 @@ describe('verification', () => {
 })
 
 describe('notices', () => {
-  test('of a new browser, but not of the first and not of a known one', async () => {
+  test('of a new browser, but not of the first browser or a known one', async () => {
     const user = await newUser()
     const first = openBrowser(app, { ip: '203.0.113.9' })
     await logInTo(first, 'web', user.username)

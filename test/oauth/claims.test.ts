@@ -216,7 +216,7 @@ test('CLM-06 mappings that are malformed, too large or name reserved claims are 
   expect((await put(many(20))).status).toBe(200)
 })
 
-test('CLM-07 mapped claims reach own values alone, replace no other, and have at most 4 KiB', async () => {
+test('CLM-07 mapped claims reach only values of the user and client, replace no claim, and have at most 4 KiB', async () => {
   const claims = {
     a: 'user.attributes.big',
     b: 'user.attributes.constructor.name',

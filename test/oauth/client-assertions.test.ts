@@ -179,7 +179,7 @@ describe('CMD-10 an assertion is refused', () => {
   })
 
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  test('CMD-10 without a signature, with a symmetric one by the public key, or with a changed one', async () => {
+  test('CMD-10 without a signature, with a symmetric signature by the public key, or with a changed signature', async () => {
     const claims = part({
       iss: client.client_id,
       sub: client.client_id,
@@ -195,7 +195,7 @@ describe('CMD-10 an assertion is refused', () => {
     await refused(`${header}.${claims}.${signature}`)
   })
 
-  test('CMD-10 with the key of another client, one in its own header, or another algorithm', async () => {
+  test('CMD-10 with the key of another client, a key in its own header, or another algorithm', async () => {
     const theirs = keyed({ jwks: { keys: [other.jwk] } })
     await refused(await assert(client, {}, other))
     await refused(await assert(client, {}, { ...other, kid: es.kid }))

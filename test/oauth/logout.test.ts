@@ -86,7 +86,7 @@ describe('with a valid id_token_hint', () => {
     expect(page.location).toContain('code=')
   })
 
-  test('an expired hint is accepted, and so is one whose session the client has revoked', async () => {
+  test('an expired hint is accepted, and so is a hint whose session the client has revoked', async () => {
     const { browser, tokens } = await shopping('alice')
     app.clock.advance(DAY - 1)
     await app.call('/oauth/revoke', {
@@ -166,7 +166,7 @@ describe('with a valid id_token_hint', () => {
     }
   })
 
-  test('H-34 a hint from before a later login of this browser asks, and one of another user’s session ends nothing', async () => {
+  test('H-34 a hint from before a later login of this browser asks, and a hint of another user’s session ends nothing', async () => {
     const { browser, tokens } = await shopping('alice')
     await browser.submit(await browser.get('/oauth/logout'))
     await signIn(browser, await browser.get(authorizeUrl('shop')), 'alice')
@@ -308,7 +308,7 @@ describe('H-40 the theme of the sign-out page', () => {
     expect([sheetsOf(done.html), done.forms.length]).toEqual([[own.sheet], 0])
   })
 
-  test('H-40 is the default organization’s without a login, or with logins in several', async () => {
+  test('H-40 is the default organization’s without a login, or with logins in several organizations', async () => {
     await Promise.all([tenant('first'), tenant('second')])
     const browser = openBrowser(app)
     expect(sheetsOf((await browser.get(logoutOf('web-first'))).html)).toEqual([])

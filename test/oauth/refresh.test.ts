@@ -115,7 +115,7 @@ describe('rotation', () => {
     expect((await refresh(app, client, second.refresh_token)).status).toBe(200)
   })
 
-  test('O-20 a wider scope is invalid_scope and consumes nothing; a narrower one applies to that access token only', async () => {
+  test('O-20 a wider scope is invalid_scope and consumes nothing; a narrower scope applies to that access token only', async () => {
     const tokens = await grantTokens(app, client, alice, { scope: 'openid profile' })
     const wider = await refresh(app, client, tokens.refresh_token, { scope: 'openid email' })
     expect(wider).toMatchObject(refusal('invalid_scope'))

@@ -277,7 +277,7 @@ describe('DCR-04 registrations stay few', () => {
   })
 })
 
-test('DCR-10 any page reads answers to a public client, none those with a secret', async () => {
+test('DCR-10 any page reads answers to a public client, and no page reads answers with a secret', async () => {
   app.clock.advance(DAY)
   const origin = 'https://app.example'
   const allowed = ({ headers }: { headers: Headers }) => headers.get('access-control-allow-origin')

@@ -103,7 +103,7 @@ describe('RES-01 a token is for the one resource that it names', () => {
     expect(answerOf(page).error).toBe('invalid_target')
   })
 
-  test('RES-01 a token request names at most one', async () => {
+  test('RES-01 a token request names at most one resource', async () => {
     const { code = '' } = await authorize([ORDERS, FILES], 'openid')
     const form = new URLSearchParams({ grant_type: 'authorization_code', code, ...secretOf(shop) })
     for (const resource of [ORDERS, FILES]) form.append('resource', resource)
@@ -122,7 +122,7 @@ describe('RES-01 a token is for the one resource that it names', () => {
     expect(claimsOf((await refresh(app, shop, body.refresh_token)).body.access_token).aud).toBe('shop')
   })
 
-  test('RES-03 an unknown resource, and one that the client may not use, is invalid_target', async () => {
+  test('RES-03 a resource that is unknown, or that the client may not use, is invalid_target', async () => {
     for (const [client_id, resource] of [
       ['shop', 'https://none.example'],
       ['shop', `${ORDERS}x`],

@@ -100,7 +100,7 @@ describe('O-74 nothing can be read out of a code, and no other text is accepted 
     },
   )
 
-  test('a client that was deleted and registered again gets nothing for the codes of the former one', async () => {
+  test('a client that was deleted and registered again gets nothing for earlier codes', async () => {
     const former = await addClient(app, 'phoenix')
     const code = await addCode(app, former, alice)
     await app.admin('DELETE', '/clients/phoenix')

@@ -33,7 +33,7 @@ describe('client authentication', () => {
     expect(names).toMatchObject(refusal('invalid_request'))
   })
 
-  test('O-38 Basic is decoded as form parts; an unreadable one is 401 with the scheme', async () => {
+  test('O-38 Basic is decoded as form parts; an unreadable header is 401 with the scheme', async () => {
     expect((await post(app, '/oauth/token', form, { headers: basic(client_id, client_secret) })).status).toBe(
       200,
     )
@@ -53,7 +53,7 @@ describe('client authentication', () => {
     }
   })
 
-  test('O-39 a public client with a secret, a confidential one without, and Basic from a client registered for the form', async () => {
+  test('O-39 a public client with a secret, a confidential client without, and Basic from a client registered for the form', async () => {
     const code = await addCode(app, spa, alice)
     expect(await redeem(app, spa, code, { client_secret: 'x' })).toMatchObject(refusal('invalid_client', 401))
     expect(await post(app, '/oauth/token', { ...form, client_id })).toMatchObject(

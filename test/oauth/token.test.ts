@@ -165,7 +165,7 @@ describe('the code grant', () => {
 })
 
 describe('PKCE', () => {
-  test('O-08 a wrong verifier, one of 42 or 129 characters, and the challenge itself are invalid_grant', async () => {
+  test('O-08 a wrong verifier, a verifier of 42 or 129 characters, and the challenge itself are invalid_grant', async () => {
     for (const code_verifier of ['x'.repeat(43), 'x'.repeat(42), 'x'.repeat(129), CHALLENGE])
       expect(await redeem(app, client, await addCode(app, client, alice), { code_verifier })).toMatchObject(
         refusal('invalid_grant'),

@@ -128,7 +128,7 @@ describe('O-44 CORS', () => {
     expect(allowed(await redeem(app, spa, 'x', {}, { headers }))).toBe(ORIGIN)
   })
 
-  test('O-44 userinfo and revocation: the origins of the client that the token was issued to', async () => {
+  test('O-44 userinfo and revocation are for the origins of the client to which the token was issued', async () => {
     const mine = await grantTokens(app, spa, alice)
     const theirs = await grantTokens(app, other, alice)
     const headers = (token: string) => ({ origin: ORIGIN, ...bearer(token) })

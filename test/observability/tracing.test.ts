@@ -239,7 +239,7 @@ test('the reason of a failed export is one word: timeout or unreachable', async 
   expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('ECONNREFUSED')
 })
 
-test('spans refused for good are not sent again; those to be retried are', async () => {
+test('spans that are refused for good are not sent again; spans to be retried are sent again', async () => {
   await using collector = startCollector()
   const before = outcomes()
   const more = (name: string) => (outcomes()[name] ?? 0) - (before[name] ?? 0)

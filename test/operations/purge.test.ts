@@ -78,7 +78,7 @@ test('R-20 data of a deleted user is hidden at once and removed in bounded batch
   expect(await purge(app.context)).toBe(0)
 })
 
-test('R-20 M-10 a deleted organization: all of its data is removed, and none of others', async () => {
+test('R-20 M-10 a deleted organization: all of its data is removed, and no data of others', async () => {
   const acme = await addOrganization(app, 'acme')
   const beta = await addOrganization(app, 'beta')
   for (const { id, slug } of [acme, beta]) {

@@ -79,7 +79,7 @@ const recorded = (path: string): number => {
 }
 
 test(
-  'R-13 each backup beside a writing server opens, is complete, and has every write answered before it began',
+  'R-13 each backup beside a writing server opens, is complete, and has every write that was answered before the backup began',
   async () => {
     const backups = LONG ? 100 : 3
     const data_dir = await filled('busy', LONG ? 25_000 : 2_000)

@@ -201,7 +201,7 @@ testOnPostgres('R-17 what a copy keeps in memory follows the other: clients and 
   await until(async () => (await post(other, '/oauth/token', body)).status === 401)
 })
 
-testOnPostgres('R-17 a key that one copy makes is published and taken by the other', async () => {
+testOnPostgres('R-17 a key that one copy makes is published and used by the other copy', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   const before = await firstKeys(copies)
@@ -211,7 +211,7 @@ testOnPostgres('R-17 a key that one copy makes is published and taken by the oth
   await until(async () => (await kids(other)).length === after.length)
 })
 
-testOnPostgres('R-17 a login begun at one copy is completed at the other', async () => {
+testOnPostgres('R-17 a login that begins at one copy is completed at the other copy', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   await addUser(one, 'alice')

@@ -29,7 +29,7 @@ const start = (): Promise<Running & AsyncDisposable> =>
   serveExecutable({ GATEHOUSE_LOG_LEVEL: 'silent' }, data_dir)
 
 test(
-  'R-02 killed during redemptions: no code or refresh token works twice, and answered ones stay redeemed',
+  'R-02 killed during redemptions: no code or refresh token works twice, and answered redemptions stay',
   async () => {
     let server = await start()
     await addUser(remote(server), 'alice')

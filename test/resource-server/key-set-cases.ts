@@ -229,7 +229,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'a slow key set does not block known kids: neither a refresh in the background nor an unknown kid',
+    name: 'a slow key set does not block known kids, during a refresh in the background or for an unknown kid',
     async run({ clock, issuer, route }) {
       const ask = await route()
       const token = await issuer.token()

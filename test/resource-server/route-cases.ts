@@ -126,7 +126,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'optional with onInvalid anonymous: a bad token passes without claims, an unknowable one is 503',
+    name: 'optional with onInvalid anonymous: a bad token passes without claims, a token that cannot be checked is 503',
     async run({ issuer, route, verifier }) {
       const rules: Rules = { optional: true, onInvalid: 'anonymous', roles: ['user'] }
       const ask = await route({ rules })

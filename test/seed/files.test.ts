@@ -65,7 +65,7 @@ describe('a file that cannot be read', () => {
     expect(() => loadConfig({}, path)).toThrow(`${[path, line].filter(Boolean).join(':')}: `)
   })
 
-  test('H-52 settings over 64 KiB are refused, and those below are read', () => {
+  test('H-52 settings over 64 KiB are refused, and smaller settings are read', () => {
     const filled = (bytes: number) => file(`port: 9000\n#${'x'.repeat(bytes - 12)}`)
     expect(loadConfig({}, filled(64 * 1024)).config.port).toBe(9000)
     const over = filled(64 * 1024 + 1)
@@ -95,7 +95,7 @@ describe('a file that cannot be read', () => {
 describe('H-52 environment variables are substituted in secrets only', () => {
   const env = { VISIBLE: 'a-secret-of-the-machine' }
 
-  test('H-52 the fields that accept one are those marked secret in the schema', () => {
+  test('H-52 only fields that the schema marks as secret accept an environment variable', () => {
     const isReference = (schema: Json): boolean =>
       [schema, ...(schema.anyOf ?? [])].some(({ properties }) => properties?.env)
     const { properties } = seedJsonSchema() as Json

@@ -49,7 +49,7 @@ test('a file with countries only is enough', async () => {
   expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
 })
 
-test('SES-02 with no file, or a missing or broken one, sessions show no place and logins work', async () => {
+test('SES-02 without a file, or with a missing or broken file, sessions show no place and logins work', async () => {
   expect(await locations(undefined, '198.51.100.7')).toEqual([''])
   expect(await locations(join(folder, 'missing.mmdb'), '198.51.100.7')).toEqual([''])
   expect(await locations(file('broken.mmdb', 'no database'), '198.51.100.7')).toEqual([''])

@@ -53,7 +53,7 @@ describe('GET /sessions', () => {
     })
   })
 
-  test('SES-05 active ones only, newest first, page by page', async () => {
+  test('SES-05 only active sessions, newest first, page by page', async () => {
     const made: string[] = []
     for (let i = 0; i < 5; i++) {
       app.clock.advance(1000)
@@ -68,7 +68,7 @@ describe('GET /sessions', () => {
     expect(await list()).toEqual({ data: [], pagination: { total: 0, limit: 20, has_more: false } })
   })
 
-  test('SES-06 filters, alone and combined; unknown ones and bad values are 422', async () => {
+  test('SES-06 filters, alone and combined; unknown filters and bad values are 422', async () => {
     const bob = await addUser(app, 'bob')
     const other = await addClient(app, 'other')
     const [a, b, c] = [

@@ -118,7 +118,7 @@ describe('O-35 an account', () => {
     expect((await attempt(email, PASSWORD, ip)).status).toBe(302)
   })
 
-  test('an unknown name writes as many rows', async () => {
+  test('an unknown name writes as many rows as a known name', async () => {
     const { username } = await newUser()
     const count = async () =>
       (await app.context.store.read(async q => q.select().from(q.tables.throttles))).length

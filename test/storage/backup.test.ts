@@ -29,7 +29,7 @@ test('a backup of the database is readable only by its owner, even if others can
   expect([modeOf(target), modeOf(backup)]).toEqual(['600', '644'])
 })
 
-test('the write-ahead log of a moved database is not applied to another one', async () => {
+test('the write-ahead log of a moved database is not applied to another database', async () => {
   const data_dir = mkdtempSync(join(folder, 'data-'))
   const path = join(data_dir, 'gatehouse.db')
   await (await openStore({ data_dir })).close()
@@ -59,7 +59,7 @@ test('the write-ahead log of a moved database is not applied to another one', as
   }
 })
 
-test('two processes that write one file use separate partial files; those of a dead process are removed', async () => {
+test('two processes that write one file use separate partial files; partial files of a dead process are removed', async () => {
   const source = await temporaryDatabase()
   const target = join(folder, 'twice.db')
   const [living, dead] = [Bun.spawn(['sleep', '60']), Bun.spawn(['true'])]

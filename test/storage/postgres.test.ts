@@ -35,7 +35,7 @@ const writes = () => {
     await other.close()
   })
 
-  test('overtake a write that waits for the lock while a third one takes long', async () => {
+  test('overtake a write that waits for the lock while a third write takes long', async () => {
     const store = await freshStore()
     await store.write(tx => put(tx, 'taken'))
     const sql = new SQL({ url: store.path, max: 2 })

@@ -28,7 +28,7 @@ const killHolder = async (path: string): Promise<void> => {
   await child.exited
 }
 
-test('files of a killed development server are removed; those in use, new or of another user stay', async () => {
+test('files of a killed development server are removed; files in use, new files and files of another user stay', async () => {
   const killed = make('gatehouse-dev-killed')
   await killHolder(killed)
   const own = make('gatehouse-dev-ownown')

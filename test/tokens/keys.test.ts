@@ -134,7 +134,7 @@ describe('at rest', () => {
 })
 
 describe('rotation', () => {
-  test('R-11 the next key is published 15 minutes before it signs, the old one until its last token expires', async () => {
+  test('R-11 the next key is published 15 minutes before it signs, the old key until its last token expires', async () => {
     const { base, keys } = await open()
     const [old] = await kids(keys)
     await rotateKeys(base)
@@ -171,7 +171,7 @@ describe('rotation', () => {
     ])
   })
 
-  test('a key that has signed for 90 days is replaced automatically, a younger one is not', async () => {
+  test('a key that has signed for 90 days is replaced automatically, a younger key is not', async () => {
     const { base, keys } = await open()
     const [old] = await kids(keys)
     base.advance(90 * DAY - 1)
@@ -235,7 +235,7 @@ describe('R-12 emergency revocation', () => {
     expect(await signer(keys)).toBe(next)
   })
 
-  test('R-12 when the next key is revoked, the current one continues', async () => {
+  test('R-12 when the next key is revoked, the current key continues', async () => {
     const { base, keys } = await open()
     await rotateKeys(base)
     const [next, old] = await kids(keys)

@@ -14,7 +14,7 @@ import { freshStore } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
 import { startReceiver } from './receiver.ts'
 
-test('WHK-17 a running server delivers events as they are written, also the ones of a server before it', async () => {
+test('WHK-17 a running server delivers events as they are written, and events that the last server left', async () => {
   const receiver = startReceiver()
   const app = await startApp({ outbound_allow: [receiver.target] })
   await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })

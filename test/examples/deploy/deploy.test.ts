@@ -47,7 +47,7 @@ test('proxies forward the client address, and keep the metrics private', () => {
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
 })
 
-test('the image runs as nobody, as does the unit, which requests no capability', () => {
+test('the image and the unit run as nobody, and the unit requests no capability', () => {
   expect(text('Dockerfile')).toMatch(/^USER 65532:65532$/m)
   const unit = text('gatehouse.service')
   for (const line of [

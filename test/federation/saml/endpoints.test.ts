@@ -111,7 +111,7 @@ describe('GET /saml/{alias}/metadata', () => {
     expect(attributeOf(await metadata('corp', headers), 'entityID')).toBe(`${BASE}/saml/corp/metadata`)
   })
 
-  test('unknown aliases, social ones and odd spellings are 404', async () => {
+  test('unknown aliases, aliases of social providers and odd spellings are 404', async () => {
     for (const alias of ['nobody', 'CORP', 'corp%20', corp.id, '..%2fcorp', '__proto__'])
       expect([alias, (await app.call(`/saml/${alias}/metadata`)).status]).toEqual([alias, 404])
   })

@@ -31,7 +31,7 @@ test('H-21 an unsolicited assertion is stored once, whatever is posted beside it
   expect((await browser.get(location)).status).toBe(400)
 })
 
-test('H-21 a network may store 16 MiB at most; other networks are served, and so is this one later', async () => {
+test('H-21 a network may store 16 MiB at most; other networks are served, and later this network too', async () => {
   const ip = '198.51.100.21'
   const filler = 'x'.repeat(250 * 1_024)
   const answers: number[] = []

@@ -19,7 +19,7 @@ describe('O-24 a callback that does not belong to this browser', () => {
   const refusedWith = (reason: string, browser: Browser, path: string, alias?: string) =>
     expectRefusal(reason, async () => browser.follow(await browser.get(path)), alias)
 
-  test('no state, an unknown one, a repeated one', async () => {
+  test('no state, an unknown state, a repeated state', async () => {
     const browser = fresh()
     const path = await begin(browser)
     const { searchParams } = new URL(path, ISSUER)
@@ -98,7 +98,7 @@ test('M-09 a disabled provider starts and completes no login, not even a pending
   expect((await fresh().get('/oauth/social/off')).status).toBe(404)
 })
 
-test('unknown providers, SAML ones and those of another organization are 404', async () => {
+test('unknown providers, SAML providers and providers of another organization are 404', async () => {
   const { id } = await addOrganization(app, 'elsewhere')
   await addProvider(app, 'theirs', { organization_id: id })
   const browser = fresh()

@@ -140,7 +140,7 @@ describe('S-29 unsolicited responses', () => {
   })
 })
 
-test('O-48 where reauthentication was requested, an older one is refused', () => {
+test('O-48 where reauthentication was requested, an older authentication is refused', () => {
   const forced = { ...expected, request: { id: '_request-1', sent_at: party.now, force: true } }
   const at = (ms: number) => encode(idp.respond(said({ authn_instant: formatTime(party.now + ms) })))
   expect(refusal(at(-61_000), forced)).toBe('old_authentication')
