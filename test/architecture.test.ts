@@ -151,8 +151,8 @@ test('the executable contains no part for tests only: each export is used in src
 })
 
 test('an exported name means one thing: no two files export it', () => {
-  // Names that several files export on purpose: the schema and rules of each resource of the admin API, the
-  // functions of each adapter of the SDK, and the start of both entries of the testing package.
+  // Several files export these names on purpose. Each resource of the admin API has a schema and rules, each
+  // adapter of the SDK has the same functions, and both entries of the testing package have `startGatehouse`.
   const oneOfAKind =
     /^(?:writable|judgeNew|judgeChange|gatehouse|auth|logout|protect|getClaims|startGatehouse)$/
   // The testing package imports no other room, so it declares the server's types again.

@@ -1,6 +1,6 @@
 /**
- * `bun run test:order [SEED]`: runs the cases of each file in a random order, one process for each file, and
- * prints the files in which a case depends on another. The same seed gives the same order.
+ * `bun run test:order [SEED]`: runs the cases of each file in a random order, in one process for each file.
+ * Prints the files in which a case depends on another case. The same seed gives the same order.
  */
 const seed = process.argv[2] ?? `${1 + Math.floor(Math.random() * 1_000_000)}`
 const failed: string[] = []

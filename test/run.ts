@@ -5,8 +5,8 @@ import { ledgerGaps } from './conformance/ledger.ts'
 import { hasPostgres } from './support/postgres.ts'
 
 /**
- * Runs the whole suite: builds the executable that some tests start, runs all tests, then runs the tests that
- * use a store on PostgreSQL, and ends with a line that any CI can read.
+ * Runs the whole suite. Builds the executable that some tests start, runs all tests, and then runs the tests
+ * that use a store again on PostgreSQL. The last line is one that any CI can read.
  */
 const run = async (
   command: string[],
@@ -28,7 +28,8 @@ const ON_BOTH = [
   ...['operations', 'pages', 'reliability', 'seed', 'sessions', 'sign-in', 'storage'],
 ]
 /**
- * Tests that run on SQLite only: its files, plans and locks, and tests that choose their engines themselves.
+ * Tests that run on SQLite only: tests of its files, plans and locks, and tests that choose their engines
+ * themselves.
  */
 const SQLITE_ALONE = new Set([
   'operations/check',

@@ -40,8 +40,8 @@ interface Comparison {
 }
 
 /**
- * Prints for each operation the CPU time of this build divided by that of the other server, as the median of
- * three rounds. The time of database processes has rows of its own. Each round restarts both servers and
+ * Prints the CPU time of this build divided by that of the other server: for each operation, the median of
+ * three rounds. The time of database processes has rows of its own. Each round restarts both servers. It
  * alternates between them in short slices, so that a change in the machine's speed affects both.
  *
  * @returns the names of the rows whose ratio exceeds `tolerance`

@@ -27,8 +27,8 @@ export interface Processes {
 }
 
 /**
- * Repeats each of `steps`, which have one connection each. CPU time per operation is the median of the
- * slices, so that a neighbour's burst on a shared machine does not decide.
+ * Repeats each of `steps`, which have one connection each. The CPU time per operation is the median of the
+ * slices, because bursts of other work on the machine distort a mean.
  */
 export const measure = async (
   { server, database }: Processes,

@@ -36,7 +36,7 @@ testInChromium(
 )
 
 testInChromium(
-  'a line of the audit log shows a long address in full and whom an invitation is for; ending one’s own session is no warning',
+  'a line of the audit log shows a long address in full, and the recipient of an invitation; ending one’s own session is no warning',
   async () => {
     const { app, url } = at.served
     const email = 'priscilla.montgomery-featherstone@mail.northwind.example.com'

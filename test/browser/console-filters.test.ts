@@ -52,7 +52,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-47 an application is found among more than a page of them, on its list and in the search of all',
+  'CON-47 an application is found among several pages of applications, in its list and in the search of all',
   async () => {
     const { app, url } = at.served
     for (let n = 0; n < 100; n++) await addClient(app, `app-${n}`)

@@ -45,8 +45,8 @@ testInChromium(
     const { page } = await enter()
     await page.keyboard.press('/')
     await page.getByRole('combobox', { name: 'Search or go to' }).waitFor()
-    // The dialog closes and the key is pressed in one task, so the close event comes after the key: by the
-    // second frame.
+    // One task closes the dialog and presses the key, so the close event comes after the key. The second
+    // frame comes after both.
     await page.evaluate(() => {
       document.querySelector('dialog')?.close()
       document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }))

@@ -11,7 +11,7 @@ const at = inConsole({}, { viewport: { width: 390, height: 844 } })
 const option = (name: string | RegExp) => at.page.getByRole('option', { name })
 
 testInChromium(
-  'CON-11 on a phone a result of each kind fits, and a role is found among more than a page of them',
+  'CON-11 on a phone a result of each kind fits, and a role is found among several pages of roles',
   async () => {
     const { app, url } = at.served
     const long = 'Northwind Traders of the Eastern and Western Provinces'

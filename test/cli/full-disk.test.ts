@@ -1,6 +1,6 @@
 /**
- * Tests full disks and servers that do not answer: the message names the place in one line, and the exit code
- * is the guide's.
+ * Tests full disks and servers that do not answer. The message names the place in one line, and the exit code
+ * is the one in the guide.
  */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'

@@ -22,8 +22,8 @@ beforeEach(async () => {
 })
 
 /**
- * Returns a body that has the value at a place, such as `uris.0`. In a place, `*` means the first object of a
- * list or, at the end, the text in English; `0` means the first text of a list.
+ * Returns a body that has the value at a place, such as `uris.0`. `*` in a place means the first object of a
+ * list, or the text in English at the end. `0` means the first text of a list.
  */
 const bodyWith = (place: string, value: unknown): unknown => {
   const [first = '', ...rest] = place.split('.')

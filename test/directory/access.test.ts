@@ -9,10 +9,7 @@ beforeEach(async () => {
   app = await startApp()
 })
 
-/**
- * Returns an access token of a user, from the login page and the code flow of a client of the user's
- * organization.
- */
+/** Signs a user in at a client of the user's organization, and returns the access token. */
 const userToken = async (username: string, client: Json, scope: string): Promise<string> => {
   const { code = '' } = await logInTo(openBrowser(app), client.client_id, username, { scope })
   const body = new URLSearchParams({

@@ -10,7 +10,7 @@ import { addSaml, arrive, certifiedProvider, comeBack, post, setOut } from './sa
 import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from './upstream.ts'
 
 /**
- * Uses up the network's budget: sends refused callbacks until the next one gets 429, then spends the
+ * Uses up the network's budget. Sends refused callbacks until the next callback gets 429, then spends the
  * remaining charges of this kind.
  */
 const block = async (app: TestApp, ip: string, kind: 'outbound' | 'xml', refused: () => Promise<number>) => {

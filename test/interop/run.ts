@@ -1,7 +1,7 @@
 /**
- * Unmodified clients of the Model Context Protocol sign in by themselves at `gatehouse dev --mcp` and at
- * `gatehouse serve`, with Chromium as the person, and call a tool. Prints what each client sent. npm installs
- * the clients into a temporary folder.
+ * Tests unmodified clients of the Model Context Protocol at `gatehouse dev --mcp` and at `gatehouse serve`.
+ * Each client signs in by itself, with Chromium as the person, and calls a tool. Prints what each client
+ * sent. npm installs the clients into a temporary folder.
  */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -66,7 +66,7 @@ testOnPostgres('R-17 two copies that start together on an empty database make on
 })
 
 testOnPostgres(
-  'R-17 O-14 a code that is redeemed at both copies at once has one winner, and counts as reused at the other copy',
+  'R-17 O-14 a code that is redeemed at both copies at once has one winner, and is reused at the other copy',
   async () => {
     await using copies = await startCopies()
     const { one, other } = copies

@@ -114,7 +114,7 @@ const recordWrites = async (durable: boolean) => {
 }
 
 /**
- * Cuts the power at `cuts` places of the log; returns the acknowledged writes that are missing afterwards,
+ * Cuts the power at `cuts` places of the log. Returns the acknowledged writes that are missing afterwards,
  * and the number of acknowledgements.
  */
 const cutPower = async (durable: boolean, cuts: number) => {

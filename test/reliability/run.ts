@@ -1,7 +1,7 @@
 export {}
 
 /**
- * `bun run test:reliability`: runs every test that names a row of the table, in the long form, and prints the
+ * `bun run test:reliability`: runs the long form of every test that names a row of the table. Prints the
  * measurements by row.
  */
 const files: string[] = []

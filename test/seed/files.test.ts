@@ -19,7 +19,7 @@ const file = (content: string): string => {
   return path
 }
 
-/** Each alias expands to nine of the previous one: 9^9 values of a few hundred bytes. */
+/** Each alias expands to nine of the previous alias, so a few hundred bytes become 9^9 values. */
 const BOMB = ['a: &a [x, x, x, x, x, x, x, x, x]']
   .concat(
     [...'bcdefghi'].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[i]}`).join(', ')}]`),

@@ -1,7 +1,7 @@
 /**
  * The parts of maxmind that src/sessions/geoip.ts uses: `Reader.decoder`, and of it `decode`, `decodeString`
- * and `decodeArray`. They are private. Gatehouse replaces them because the library limits neither the number
- * nor the length of a record's values: a damaged file would hold the event loop.
+ * and `decodeArray`. They are private. Gatehouse replaces them because the library does not limit the values
+ * of a record: a damaged file with many or long values would hold the event loop.
  */
 import { expect, test } from 'bun:test'
 import { type CityResponse, Reader } from 'maxmind'

@@ -41,7 +41,7 @@ const guessOf = (identifier: string, ip_address: string) =>
     client_info: { ip_address, user_agent: '' },
   }) as const
 
-/** Guesses of a burst that are checked, however they overlap. */
+/** Number of guesses in a burst that are checked, however the requests overlap. */
 const CONCURRENT = 20
 
 describe('O-35 an account', () => {
@@ -89,8 +89,8 @@ describe('O-35 an account', () => {
     await fail(3, username, ip)
     await fail(2, email, ip)
     await app.events()
-    // Neither name has to wait, and the right password is refused like a wrong one: the same hash is
-    // computed, and the answer is the same.
+    // Both names can be tried without a wait. The right password is refused like a wrong password, with the
+    // same hash and the same answer.
     const verify = spyOn(Bun.password, 'verify')
     verify.mockClear()
     const [held, stranger] = [await attempt(email, PASSWORD, ip), await attempt('stranger', PASSWORD, ip)]

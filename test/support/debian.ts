@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 
 /**
  * Returns true when `path` of a Debian package exists. In CI, where `.ci/run` installs all packages, a
- * missing package is an error; elsewhere the test is left out and the output names the package.
+ * missing package is an error. Elsewhere the test is left out, and the output names the package.
  */
 export const needs = (name: string, path: string): boolean => {
   if (existsSync(path)) return true

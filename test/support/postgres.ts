@@ -107,7 +107,7 @@ let databases = 0
 
 /**
  * Returns the server of TEST_POSTGRES, or starts one for this process. Two processes of a run never share a
- * server, because an open transaction of any database delays the moment at which events count as settled
+ * server: an open transaction of any database delays the moment at which events count as settled
  * (audit/stream-store.ts).
  */
 const server = async () => {

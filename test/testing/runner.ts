@@ -1,6 +1,6 @@
 /**
- * A program that uses the testing package in Node, Deno and Bun. process.test.ts starts it with the entry and
- * the path of the executable.
+ * A program that uses the testing package in Node, Deno and Bun. process.test.ts passes the name of the entry
+ * and the path of the executable.
  */
 import { checkControls } from './cases.ts'
 

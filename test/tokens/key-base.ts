@@ -7,8 +7,8 @@ import { freshStore } from '#test/support/store.ts'
 import { xmlReader } from '#test/support/xml-reader.ts'
 
 /**
- * Returns the parts of a server that the key store needs, on a database of its own; `touched` acts as the
- * commit of another process.
+ * Returns the parts of a server that the key store needs, on a database of its own. `touched` acts like a
+ * commit by another process.
  */
 export const keyBase = async () => {
   const store = await freshStore()

@@ -199,8 +199,8 @@ export const startPysaml2 = async (parties: Known[]): Promise<Counterpart> => {
 }
 
 /**
- * Acts as a user's browser at a real provider: follows redirects, fills in the form, and returns the form
- * that is posted to Gatehouse.
+ * Acts as a user's browser at a real provider. Follows redirects, fills in the provider's form, and returns
+ * the form that is posted to Gatehouse.
  */
 export const answerAt = async (
   location: string,
