@@ -139,8 +139,8 @@ export const decideAmong = (
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
     hinted_user_id: request.hinted_user_id,
     consent_required: client?.consent_required ?? false,
-    // At a private-use scheme or a loopback address, another program on the device can receive the answer and
-    // pose as the client (RFC 8252 section 8.6).
+    // Another program on the device can receive the answer at a private-use scheme or a loopback address.
+    // That program can pose as the client (RFC 8252 section 8.6).
     always_ask:
       client !== undefined &&
       ((client.type === 'public' && usesPrivateScheme(request.redirect_uri)) ||
@@ -150,10 +150,10 @@ export const decideAmong = (
 }
 
 /**
- * True when the login is new enough to count as proven in this flow: its authentication is recent, or newer
- * than the stored request. A provider with single sign-on may report an older authentication, or no time.
- * Such a login still counts for a user without a factor who must add one and owes no new password. Otherwise
- * this user could not sign in.
+ * True when the login is new enough to count as proven in this flow. Its authentication must be recent, or
+ * newer than the stored request. A provider with single sign-on may report an older authentication, or no
+ * time. Such a login still counts for a user without a factor who must add one and owes no new password.
+ * Otherwise this user could not sign in.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login

@@ -146,10 +146,10 @@ const hintedUser = async (
 }
 
 /**
- * Runs `body` and sends its errors to the client, server errors included. Some errors are thrown instead and
- * become pages: a PageError; a spent budget, because a redirect cannot carry the 429 and its `Retry-After`;
- * and each error of a dynamic client, because its redirect URI may be an attacker's.
- * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+ * Runs `body` and sends its errors to the client, server errors included. Three kinds of errors are thrown
+ * instead and become pages: a PageError, a spent budget, and each error of a dynamic client. A redirect
+ * cannot carry the 429 and `Retry-After` of a spent budget. The redirect URI of a dynamic client may be an
+ * attacker's. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 const redirectingErrors = async (
   context: Context,

@@ -225,8 +225,8 @@ export const owedBy = (
 
 /**
  * Returns the days for which this browser may be remembered in this flow. Undefined when the organization
- * remembers no browsers. Undefined also where the second factor is always asked for: in requests for a
- * permission beyond `profile:*`, in changes of the account, and in the console.
+ * remembers no browsers. Undefined also for requests that always need the second factor. These ask for a
+ * permission beyond `profile:*`, change the account, or come from the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =

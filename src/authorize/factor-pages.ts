@@ -35,9 +35,9 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
 }
 
 /**
- * Returns the days for which the page offers to remember the browser. Undefined with a required passkey, a
- * change of the account, or a first factor other than a password or a provider: there a remembered browser
- * does not count.
+ * Returns the days for which the page offers to remember the browser. Undefined where a remembered browser
+ * does not count: with a required passkey, a change of the account, or a first factor other than a password
+ * or a provider.
  */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)

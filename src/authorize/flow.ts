@@ -118,8 +118,8 @@ export const offeredScopes = (
 
 /**
  * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
- * `API_ID/SCOPE`, because another API, or a later API with the same identifier, may have a scope of this
- * name. The id of each API is stored too, because a token without scopes may give access to the API.
+ * `API_ID/SCOPE`. Another API, or a later API with the same identifier, may have a scope of this name. The id
+ * of each API is stored too, because a token without scopes may give access to the API.
  */
 export const consentScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
@@ -162,7 +162,7 @@ export const accountRequest = (
 
 /**
  * Form of the handle of a login without a client. It contains the slug of the organization that the URL
- * named, so that the page of an expired request can link to a new login.
+ * named. The page of an expired request can thus link to a new login.
  */
 const ownHandle = /^own-(?:([a-z0-9-]+)-)?[\w-]{43}$/
 

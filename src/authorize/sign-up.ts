@@ -47,9 +47,9 @@ export const getSignUp =
   }
 
 /**
- * Sends a registration link, which also continues the request of this browser. The answer and the work are
- * the same for an address that has a user, because only the sender of the mail looks the user up. A stranger
- * can thus not find out who has an account.
+ * Sends a registration link, which also continues the request of this browser. Only the sender of the mail
+ * looks the user up, so answer and work are the same for an address that has a user. A stranger can thus not
+ * find out who has an account.
  */
 export const postSignUp =
   (context: Context) =>

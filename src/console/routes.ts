@@ -98,7 +98,7 @@ const LOOKS = 512 * 1024
 
 /**
  * Answers with the login page in the unsaved appearance that the console posts into a frame. Only a frame of
- * this origin gets the page, so that no other site can show a login page with a look of its own.
+ * this origin gets the page. Another site could otherwise show a login page with a look of its own.
  */
 const preview = async (context: Context, { request, locale }: Call): Promise<Response> => {
   const { headers } = request

@@ -12,7 +12,7 @@ export const seedImage: string = Object.freeze({ gzip: seededImage() }).gzip
 const events = Object.freeze(seedEvents())
 
 /**
- * Completes a store that was created from the image: adds the current time to the times of the rows, and
+ * Completes a store that was created from the image. Adds the current time to the times of the rows, and
  * records the events with new id, time and MAC.
  */
 export const completeSeed = (base: Core): Promise<void> =>

@@ -102,8 +102,8 @@ const TRIES = 9
 
 /**
  * Returns the base name if it is free, else with a number, else with random characters. A name that looks
- * like a reserved name, or like the name of an administrator, counts as taken, except for an invited person:
- * anyone can choose such a name at a public provider, and applications show it.
+ * like a reserved name, or like the name of an administrator, counts as taken, except for an invited person.
+ * Anyone can choose such a name at a public provider, and applications show it.
  */
 const freeName = async (
   q: Queries,

@@ -118,8 +118,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
 }
 
 /**
- * True when single sign-on at the provider is not enough: the client demands a new authentication, or the
- * user of an existing login has to authenticate again.
+ * True when the client demands a new authentication, or the user of an existing login has to authenticate
+ * again. Single sign-on at the provider is then not enough.
  */
 const mustReauthenticate = async (
   context: Context,
@@ -136,7 +136,7 @@ const SEPARATOR = '~'
 
 /**
  * Issues the token that lets a flow link the account with which the user returns from the provider. Only the
- * redirect after a form of the account page contains the token, so that no other site can make a browser link
+ * redirect after a form of the account page contains the token. Another site can thus not make a browser link
  * an account.
  */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>

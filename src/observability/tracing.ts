@@ -160,8 +160,8 @@ const traceRequests = (
 /**
  * Traces requests for the configured collector. All traced functions are wrapped here, so a server without
  * tracing runs none of this code. Spans contain routes, methods, statuses, algorithms, durations, host names
- * and the request id. They contain no ids of objects, addresses of clients, paths or queries, because another
- * party often runs the collector, and a query may contain a code.
+ * and the request id. They contain no ids of objects, addresses of clients, paths or queries. Another party
+ * often runs the collector, and a query may contain a code.
  */
 export const openTracing = (core: Core) => {
   const { config, log, store, fetch } = core

@@ -34,7 +34,7 @@ export interface Found {
 /**
  * Returns the open invitation with this `link_hash`. An invitation is refused when its creator may no longer
  * grant its roles and groups. It is also refused when the user who was created with it is disabled, already
- * has a credential or now has another address: an old link must not open an account that is in use. A
+ * has a credential or now has another address. An old link must not open an account that is in use. A
  * registration is refused when the address may no longer register.
  *
  * @throws PageError 410

@@ -68,7 +68,7 @@ const BUSY = 2 * SECOND
  * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
  * wrong passwords get the same refusal. The same hashes are computed and the same rows counted; only the
  * audit log has the reason. The answer thus does not tell who has an account. After too many failures,
- * counted over all names of the user, even the correct password gets this refusal: another answer would
+ * counted over all names of the user, even the correct password gets this refusal. Another answer would
  * confirm the guess.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>

@@ -139,7 +139,7 @@ export class SessionError extends Error {}
 
 /**
  * Redirects to the login page, or handles the redirect back. Resolves when there is a token, except in the
- * window that only renews the token: that window sends the token to the console and closes.
+ * window that only renews the token. That window sends the token to the console and closes.
  *
  * @throws SessionError when the page cannot sign the person in, and in the window that has sent a renewed
  * token

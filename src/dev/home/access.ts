@@ -25,9 +25,9 @@ export type Access = ReturnType<typeof homeAccess>
 
 /**
  * Decides who may open the pages below /dev/. The pages of a server that only this machine can reach are
- * open: everyone on this machine can sign in as the administrator with the user picker. A server that other
- * machines may reach asks for the control token once. A cookie then keeps a hash that is derived from the
- * token.
+ * open. Everyone on this machine can sign in as the administrator with the user picker anyway. A server that
+ * other machines may reach asks for the control token once. A cookie then keeps a hash that is derived from
+ * the token.
  */
 export const homeAccess = (token: string, { remote, exposed }: { remote: boolean; exposed: boolean }) => {
   const expected = hashSecret(token)

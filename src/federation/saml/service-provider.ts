@@ -55,9 +55,9 @@ export const stateOf = (relay_state: string): string => relay_state.split(SEPARA
 
 /**
  * Builds the redirect to the provider with an AuthnRequest. The RelayState is the state and 16 random
- * characters. The request ID, which is derived from the RelayState, thus differs in each redirect of an
- * upstream request: providers refuse an ID that they have seen. The RelayState stays within the 80 bytes of
- * section 3.4.3 of https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
+ * characters. The request ID is derived from the RelayState, so each redirect of an upstream request has
+ * another ID. Providers refuse an ID that they have seen. The RelayState stays within the 80 bytes of section
+ * 3.4.3 of https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
  */
 export const buildAuthnRequest =
   (context: Context): BuildAuthorizationUrl<SamlProvider> =>

@@ -60,7 +60,7 @@ interface Factor {
 
 /**
  * Shows the authenticator apps and passkeys of a user. To remove the user's only way to sign in, the person
- * has to confirm twice, because the user then needs a link from an administrator.
+ * has to confirm twice. The user then needs a link from an administrator.
  */
 export const Factors = ({ id }: { id: string }) => {
   const list = useObject<PageOf<Factor>>(`/users/${id}/factors`)
