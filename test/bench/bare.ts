@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto'
+import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { migrate } from '#src/storage/sqlite/migrate.ts'
@@ -21,12 +21,23 @@ export const BARE_OPERATIONS = [
   'code flow, RS256',
 ]
 
-const clientOf = (client_id: string): BenchClient => ({ client_id, client_secret: 's'.repeat(43) })
+export const SECRET = 's'.repeat(43)
+export const COOKIE = 'c'.repeat(43)
 
-/** Starts the bare stack. It serves discovery, key set, client credentials, refresh and the code flow. */
-export const bareTarget = async (): Promise<Target> => {
+const clientOf = (client_id: string): BenchClient => ({ client_id, client_secret: SECRET })
+
+const SCRIPTS = {
+  bare: new URL(import.meta.url),
+  required: new URL('./required.ts', import.meta.url),
+}
+
+/**
+ * Starts the bare stack, or with `required` the stack of required.ts. Both serve discovery, key set, client
+ * credentials, refresh and the code flow.
+ */
+export const bareTarget = async (stack: 'bare' | 'required' = 'bare'): Promise<Target> => {
   const [directory, port] = [await freshDirectory(), await freePort()]
-  const command = [process.execPath, fileURLToPath(import.meta.url), String(port), directory]
+  const command = [process.execPath, fileURLToPath(SCRIPTS[stack]), String(port), directory]
   const server = await start({ command, env: {}, port, directory, probe: paths.discovery })
   const [es256, rs256, service] = ['es256', 'rs256', 'service'].map(clientOf) as [
     BenchClient,
@@ -34,28 +45,28 @@ export const bareTarget = async (): Promise<Target> => {
     BenchClient,
   ]
   return {
-    name: 'bare',
+    name: stack,
     process: server,
     paths,
     es256,
     rs256,
     service: { ...service, scope: 'read' },
     introspector: es256,
-    cookie: `login=${'c'.repeat(43)}`,
+    cookie: `login=${COOKIE}`,
   }
 }
 
-const ORGANIZATION = 'org_0199aaaa-0000-7000-8000-000000000000'
-const USER_ID = 'usr_0199aaaa-0000-7000-8000-000000000001'
-const LOGIN_ID = 'login_0199aaaa-0000-7000-8000-000000000002'
-const SCOPE = 'openid profile email'
+export const ORGANIZATION = 'org_0199aaaa-0000-7000-8000-000000000000'
+export const USER_ID = 'usr_0199aaaa-0000-7000-8000-000000000001'
+export const LOGIN_ID = 'login_0199aaaa-0000-7000-8000-000000000002'
+export const SCOPE = 'openid profile email'
 const EVENT =
   'id, type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, mac'
 const SESSION =
   'id, user_id, client_id, organization_id, login_id, scope, ip_address, user_agent, location, started_at, last_active_at, expires_at, due_at, refresh_hash'
-const DAY = 86_400_000
+export const DAY = 86_400_000
 
-const openDatabase = (path: string): Database => {
+export const openDatabase = (path: string): Database => {
   const db = new Database(path, { create: true })
   db.run('PRAGMA page_size = 2048')
   migrate(db)
@@ -64,8 +75,22 @@ const openDatabase = (path: string): Database => {
   return db
 }
 
+type Body = () => unknown
+
+/** The parts of a write that required.ts adds. */
+interface Added {
+  /** Returns the MAC of an event. */
+  mac(event: readonly unknown[]): string
+  /** Runs the body of one write. */
+  run(body: Body): unknown
+  /** Runs before the commit. */
+  end(): void
+}
+
+const NOTHING_ADDED: Added = { mac: () => 'm'.repeat(43), run: body => body(), end: () => {} }
+
 /** Returns the writes. All requests of one turn of the event loop share a commit. */
-const openWrites = (db: Database) => {
+export const openWrites = (db: Database, { mac, run, end } = NOTHING_ADDED) => {
   const insert = (table: string, columns: string) =>
     db.prepare(`INSERT INTO ${table} (${columns}) VALUES (${columns.replace(/\w+/g, '?')})`)
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
@@ -73,26 +98,31 @@ const openWrites = (db: Database) => {
   const rotate = db.prepare(
     'UPDATE sessions SET last_active_at = ?, expires_at = ?, refresh_hash = ? WHERE id = ?',
   )
-  let waiting: { body(): void; resolve(): void }[] = []
+  let waiting: { body: Body; resolve(value: unknown): void }[] = []
   const drain = (): void => {
     const batch = waiting
     waiting = []
     begin.run()
-    for (const { body } of batch) body()
+    const values = batch.map(({ body }) => run(body))
+    end()
     commit.run()
-    for (const { resolve } of batch) resolve()
+    batch.forEach(({ resolve }, i) => {
+      resolve(values[i])
+    })
   }
   return {
-    write: (body: () => void): Promise<void> =>
+    write: <T>(body: () => T): Promise<T> =>
       new Promise(resolve => {
-        if (waiting.push({ body, resolve }) === 1) setImmediate(() => setImmediate(drain))
+        const answer = resolve as (value: unknown) => void
+        if (waiting.push({ body, resolve: answer }) === 1) setImmediate(() => setImmediate(drain))
       }),
     event(type: string, [actor, email]: [string, string | null], target: [string, string], metadata: object) {
       const now = Date.now()
       const id = `evt_${Bun.randomUUIDv7('hex', now)}`
       const text = JSON.stringify(metadata)
       const client = ['127.0.0.1', 'bench'] as const
-      event.run(id, type, actor, email, ...target, ORGANIZATION, ...client, now, text, 'm'.repeat(43))
+      const row = [id, type, actor, email, ...target, ORGANIZATION, ...client, now, text] as const
+      event.run(...row, mac(row))
     },
     session(id: string, hash: string) {
       const now = Date.now()
@@ -107,28 +137,28 @@ const openWrites = (db: Database) => {
   }
 }
 
-const serve = (port: number, directory: string): void => {
-  const { write, event, session, rotate } = openWrites(openDatabase(join(directory, 'bare.db')))
-  const [ec, rsa] = [
-    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
-    generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey,
-  ]
+/** Makes both signing keys, and returns a function that signs a JWT with the given one, by default ES256. */
+export const openSigner = () => {
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
   const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const header = encode({ alg: 'ES256', kid: randomUUID(), typ: 'at+jwt' })
-  const token = (sub: string, more: object, key = ec): string => {
+  const token = (sub: string, more: object, key: KeyObject = ec): string => {
     const now = Math.floor(Date.now() / 1000)
-    const claims = {
-      iss: 'http://localhost',
-      sub,
-      aud: 'http://localhost',
-      iat: now,
-      exp: now + 900,
-      ...more,
-    }
-    const input = `${header}.${encode({ ...claims, jti: randomUUID() })}`
+    const issued = { iss: 'http://localhost', sub, aud: 'http://localhost', iat: now, exp: now + 900 }
+    const input = `${header}.${encode({ ...issued, ...more, jti: randomUUID() })}`
     const signature = sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' })
     return `${input}.${signature.toString('base64url')}`
   }
+  return { token, rsa }
+}
+
+export const DOCUMENT = JSON.stringify({ issuer: 'http://localhost', padding: 'x'.repeat(1_500) })
+export const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
+
+const serve = (port: number, directory: string): void => {
+  const { write, event, session, rotate } = openWrites(openDatabase(join(directory, 'bare.db')))
+  const { token, rsa } = openSigner()
   const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
   const newRefreshToken = (id: string) =>
     `${id}.${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')}`
@@ -162,13 +192,11 @@ const serve = (port: number, directory: string): void => {
         event('session.created', user, [id, 'session'], { client_id, scope: SCOPE })
         event('token.issued', user, [id, 'session'], { ...by, scope: SCOPE })
       })
-      const id_token = token(USER_ID, profile, client_id === 'rs256' ? rsa : ec)
+      const id_token = token(USER_ID, profile, client_id === 'rs256' ? rsa : undefined)
       return { access_token: token(USER_ID, profile), id_token, refresh_token }
     },
   }
 
-  const document = JSON.stringify({ issuer: 'http://localhost', padding: 'x'.repeat(1_500) })
-  const type = { 'content-type': 'application/json; charset=utf-8' }
   Bun.serve({
     hostname: '127.0.0.1',
     port,
@@ -179,9 +207,9 @@ const serve = (port: number, directory: string): void => {
         const form = new URLSearchParams(await request.text())
         const answer = await grants[form.get('grant_type') ?? '']?.(form)
         const body = { ...answer, token_type: 'Bearer', expires_in: 900, scope: SCOPE }
-        return new Response(JSON.stringify(body), { headers: { ...type, 'cache-control': 'no-store' } })
+        return new Response(JSON.stringify(body), { headers: { ...JSON_TYPE, 'cache-control': 'no-store' } })
       }
-      if (!url.includes(paths.authorize)) return new Response(document, { headers: type })
+      if (!url.includes(paths.authorize)) return new Response(DOCUMENT, { headers: JSON_TYPE })
       const state = new URL(url).searchParams.get('state')
       const code = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
       const location = `${REDIRECT_URI}?code=${code}&state=${state}`

@@ -31,7 +31,8 @@ import { stopTarget, type Target } from './target.ts'
 
 const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres] [--write <file>]
 bun run bench --against <checkout or executable> [--connections 8] [--postgres] [--quick] [--only <part of an operation's name>]
-bun run bench --floor [--quick] [--only <part of an operation's name>]
+bun run bench --floor bare|required [--against <checkout or executable>] [--connections 8] [--quick]
+  [--only <part of an operation's name>]
 bun run bench --deliveries
 bun run bench --large [--users 1000000] [--events 10000000]
 bun run bench --steady [--users 50000] [--events 300000] [--quick]
@@ -41,8 +42,9 @@ operation costs them in CPU time of the whole process. Wall clock is noise on a 
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
 behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation
 costs more than 5 % more CPU time here (median of the three ratios), with 1, 8 or 64 connections; with --postgres on
-PostgreSQL, whose own CPU time is compared too. --floor measures this build and the bare stack (bare.ts) by turns: its
-ratio shows what features cost. --deliveries measures webhooks alone. --large compares a database with so many users and
+PostgreSQL, whose own CPU time is compared too. --floor measures the bare stack (bare.ts), or the stack with the parts
+that each answer must have (required.ts), by turns with this build or that of --against: no build can have a lower ratio
+to the other one. --deliveries measures webhooks alone. --large compares a database with so many users and
 events with one of 1,000 and 10,000. --steady measures writes and the event loop beside a backup, an apply, a clean-up,
 key rotations and a login storm; on a busy machine a fresh session of high priority helps, and a TMPDIR in memory leaves
 the disk out. --write keeps the results as Markdown.`
@@ -54,7 +56,7 @@ const { values: options } = parseArgs({
     against: { type: 'string' },
     connections: { type: 'string', default: '8' },
     postgres: { type: 'boolean', default: false },
-    floor: { type: 'boolean', default: false },
+    floor: { type: 'string' },
     'no-peer': { type: 'boolean', default: false },
     'no-postgres': { type: 'boolean', default: false },
     deliveries: { type: 'boolean', default: false },
@@ -222,13 +224,14 @@ const againstBuild = async (executable: string): Promise<void> => {
   }
 }
 
-if (other) await againstBuild(other)
-else if (options.floor)
+const { floor } = options
+if (floor === 'bare' || floor === 'required')
   await byTurns(
-    { ours: () => gatehouseTarget(), theirs: bareTarget },
+    { ours: () => bareTarget(floor), theirs: () => gatehouseTarget(other) },
     chosen.filter(({ name }) => BARE_OPERATIONS.includes(name)),
     Number.POSITIVE_INFINITY,
   )
+else if (other) await againstBuild(other)
 else if (options.deliveries) await printDeliveries()
 else if (options.large)
   await runLarge(Number(options.users ?? 1e6), Number(options.events ?? 1e7), { ...slices, slices: 8 })
