@@ -77,27 +77,33 @@ export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
  *
  * @param optional names of objects that are null when a left join finds no row
  */
-export const rowMapper =
-  (
-    fields: readonly { path: string[] }[],
-    decoders: (Decode | undefined)[],
-    optional: Iterable<string> = [],
-  ) =>
-  (values: unknown[]): Row => {
+export const rowMapper = (
+  fields: readonly { path: string[] }[],
+  decoders: (Decode | undefined)[],
+  optional: Iterable<string> = [],
+) => {
+  const places = fields.map(({ path }, i) => ({
+    parents: path.slice(0, -1),
+    name: path.at(-1) ?? '',
+    decode: decoders[i],
+  }))
+  return (values: unknown[]): Row => {
     const row: Row = {}
-    fields.forEach(({ path }, i) => {
-      const [value, decode] = [values[i], decoders[i]]
+    let i = 0
+    for (const { parents, name, decode } of places) {
+      const value = values[i++]
       let node = row
-      for (const name of path.slice(0, -1)) {
-        node[name] ??= {}
-        node = node[name] as Row
+      for (const parent of parents) {
+        node[parent] ??= {}
+        node = node[parent] as Row
       }
-      node[path.at(-1) ?? ''] = value === null || !decode ? value : decode(value)
-    })
+      node[name] = value === null || !decode ? value : decode(value)
+    }
     for (const name of optional)
       if (Object.values(row[name] as Row).every(value => value === null)) row[name] = null
     return row
   }
+}
 
 /** Returns the names of objects that are null when a left join finds no row. */
 export const optionalObjects = (
