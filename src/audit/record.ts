@@ -85,30 +85,48 @@ export type EventText = [
 export const macOf = (master: MasterKey, event: EventText): string =>
   master.hmac('event').update(JSON.stringify(event)).digest('base64url')
 
+/** Returns the row of an event. Each member is written out, because a spread takes longer than the MAC. */
 const rowOf = ({ master }: Core, event: NewEvent, now: number) => {
-  const row = {
-    // The id contains the millisecond of `timestamp`, even after the clock has stepped back, because
-    // `findEvent` derives the time from the id.
-    id: `evt_${Bun.randomUUIDv7('hex', now)}`,
-    type: event.type,
-    actor_id: event.actor.id,
-    actor_email: event.actor.email,
-    target_id: event.target_id,
-    target_type: event.target_type,
-    organization_id: event.organization_id,
-    ip_address: event.client_info.ip_address,
-    user_agent: event.client_info.user_agent,
+  // The id contains the millisecond of `timestamp`, even after the clock has stepped back, because
+  // `findEvent` derives the time from the id.
+  const id = `evt_${Bun.randomUUIDv7('hex', now)}`
+  const { type, target_id, target_type, organization_id } = event
+  const { id: actor_id, email: actor_email } = event.actor
+  const { ip_address, user_agent } = event.client_info
+  const metadata = JSON.stringify(event.metadata ?? {})
+  // Null when the user is the actor or the target, because the index of `actor_id` or `target_id` finds the
+  // event.
+  const isFound = event.subject_id === actor_id || event.subject_id === target_id
+  const subject_id = isFound ? null : (event.subject_id ?? null)
+  const mac = macOf(master, [
+    id,
+    type,
+    actor_id,
+    actor_email,
+    target_id,
+    target_type,
+    organization_id,
+    ip_address,
+    user_agent,
+    now,
+    metadata,
+    subject_id,
+  ])
+  return {
+    id,
+    type,
+    actor_id,
+    actor_email,
+    target_id,
+    target_type,
+    organization_id,
+    ip_address,
+    user_agent,
     timestamp: now,
-    metadata: event.metadata ?? {},
-    // Null when the user is the actor or the target, because the index of `actor_id` or `target_id` finds the
-    // event.
-    subject_id:
-      event.subject_id === event.actor.id || event.subject_id === event.target_id
-        ? null
-        : (event.subject_id ?? null),
+    metadata,
+    subject_id,
+    mac,
   }
-  const stored = { ...row, metadata: JSON.stringify(row.metadata) }
-  return { ...row, mac: macOf(master, Object.values(stored) as EventText) }
 }
 
 /** Writes an event in the transaction of the change that the event records, so the store has both or none. */

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, lt, notExists, or } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, lt, notExists, or, sql } from 'drizzle-orm'
 import { DAY } from '#src/lib/duration.ts'
 import { holdCursors } from '#src/storage/remains.ts'
 import { placeholderRow } from '#src/storage/statements.ts'
@@ -11,13 +11,21 @@ export type EventRow = Tables['events']['$inferSelect']
 /** Number of events that one statement inserts at most: those of a login. */
 const MAX_TOGETHER = 3
 
-type NewEventRow = Omit<EventRow, 'id' | 'type' | 'seq'> & { id: string; type: string }
+/** A row to insert. `metadata` is the JSON text of which the MAC was made. */
+type NewEventRow = Omit<EventRow, 'id' | 'type' | 'seq' | 'metadata'> & {
+  id: string
+  type: string
+  metadata: string
+}
 
 const suffixOf = (row: number): string => (row === 0 ? '' : `_${row}`)
 
 const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
   preparedForStart(`insert ${last + 1} events`, (q, { events }) => {
-    const rows = Array.from({ length: last + 1 }, (_, row) => placeholderRow(events, 'seq', suffixOf(row)))
+    const rows = Array.from({ length: last + 1 }, (_, row) => ({
+      ...(placeholderRow(events, 'seq', suffixOf(row)) as object),
+      metadata: sql`${sql.placeholder(`metadata${suffixOf(row)}`)}`,
+    })) as never[]
     return q.insert(events).values(rows)
   }),
 )
