@@ -53,8 +53,8 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
   const session_id = sessionOf(context, token)
   const row = session_id && (await findRefreshable(q, session_id))
   if (!row?.refresh_hash) return undefined
-  const { refresh_hash, ...grant } = row
-  return { ...grant, refresh_hash, is_used: !sameHash(refresh_hash, hashSecret(token)) }
+  const { refresh_hash } = row
+  return { ...row, refresh_hash, is_used: !sameHash(refresh_hash, hashSecret(token)) }
 }
 
 /**

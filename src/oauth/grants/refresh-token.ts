@@ -69,7 +69,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
   const user = { ...grant, id: grant.user_id }
   const roles = await effectiveRoles(tx, grant.user_id)
-  const authorized = { ...grant, scopes, user, roles, since: grant.started_at }
+  const authorized = { resources: grant.resources, scopes, user, roles, since: grant.started_at }
   const target = await targetOf(tx, client, authorized, request.resource)
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))
@@ -84,7 +84,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     client_info,
     metadata: { client_id, ...(target.api && { resource: target.api.identifier }) },
     subject_id: user_id,
-    active: await markActive(tx, { ...grant, id: user_id }, context.clock.now()),
+    active: await markActive(tx, user, now),
   })
   // The token does not get scopes that the client has lost since the login. For a token of an API, `targetOf`
   // has already removed them.
