@@ -38,9 +38,9 @@ import { REDIRECT_URI } from './target.ts'
 
 // The bare stack (bare.ts) with the parts without which an answer would be insecure or incomplete: a bounded
 // and strict reading of the request, the client's secret, PKCE, sealed codes, the state of user, login and
-// session, roles, MACs of events, statistics, request ids, metrics and log lines. Each part is written for the
-// user, the clients and the requests of the benchmark, in the fastest known way. There are no settings,
-// organizations, APIs, limits of rates, errors or other engines.
+// session, roles, MACs of events, statistics, request ids, metrics and log lines. Each part is written for
+// the user, the clients and the requests of the benchmark, in the fastest known way. There are no settings,
+// organizations, APIs, rate limits, error answers or other engines.
 
 /** Writes the user of the benchmark, with organization, login and consent. */
 const insertUser = (db: Database): void => {
