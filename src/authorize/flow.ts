@@ -22,7 +22,7 @@ import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
 
 /** Milliseconds in which a user has to finish a login: enough to wait for a mail or set up an app. */
-const PENDING_FOR = 30 * MINUTE
+export const PENDING_FOR = 30 * MINUTE
 
 /** A login, or `proof`: a first factor proven in this flow, whose login begins with the second factor. */
 export type SubjectId = LoginId | 'proof'

@@ -1,6 +1,6 @@
+import { PENDING_FOR } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
-import { MINUTE } from '#src/lib/duration.ts'
 import type { IdentityProviderId, UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import type { UpstreamProfile } from './profile.ts'
@@ -10,9 +10,6 @@ import {
   insertUpstreamRequest,
   type UpstreamRequestRow,
 } from './store.ts'
-
-/** Lifetime of an upstream request in milliseconds, the same as that of its pending request. */
-const LIFETIME = 30 * MINUTE
 
 /**
  * Content of an upstream request, sealed because the handle is a secret of the browser and the profile is
@@ -91,7 +88,8 @@ const storeUpstreamRequest = async (
     provider_id,
     sealed,
     created_at: now,
-    expires_at: now + LIFETIME,
+    // An upstream request lives as long as its pending request.
+    expires_at: now + PENDING_FOR,
   }
   await context.store.write(tx => insertUpstreamRequest(tx, row))
 }
