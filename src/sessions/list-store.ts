@@ -105,6 +105,12 @@ export const countSessions = async (q: Queries, filter: ListFilter, most: number
 }
 
 /**
+ * Maximum number of sessions in a list without pages, the same as on a page of the admin API (`listQuery`).
+ * Older sessions are left out.
+ */
+const MAX_LISTED = 100
+
+/**
  * Returns the newest active sessions of a user with the names of their clients: at most 100, all on one page.
  */
 export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
@@ -121,7 +127,7 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
       and(eq(sessions.user_id, user_id), isActive(q.tables, now), notPurged(q, sessions.organization_id)),
     )
     .orderBy(desc(sessions.id))
-    .limit(100)
+    .limit(MAX_LISTED)
   return rows.map(({ session, client_name }) => ({
     ...session,
     // The console's client has no row.
