@@ -76,7 +76,8 @@ const operationalRoutes = (context: Context, metrics: () => Promise<string>) => 
     'GET /readyz': async () =>
       (await context.store.ready())
         ? json({ status: 'ready' })
-        : json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
+        : // The same `Retry-After` as that of a failed read or write (`unavailable` in storage/errors.ts).
+          json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
     'GET /metrics': async ({ request }) => {
       const page = await metricsPage(context, request, metrics)
       if (!page) throw unmatchedError([], callOf(request))

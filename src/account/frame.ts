@@ -13,7 +13,10 @@ export const frameOf = (context: Context, call: Call, viewer: Viewer): AccountFr
   may_change: viewer.permissions.has('profile:update'),
 })
 
-/** Returns the URL at which a user of the organization in `?organization=` (slug) signs in again. */
+/**
+ * Returns the URL at which a user of the organization in `?organization=` (slug) signs in, for the pages
+ * after signing out and after a deletion.
+ */
 export const loginUrlOf = ({ request }: Call): string => {
   const slug = new URL(request.url).searchParams.get('organization') ?? ''
   return /^[a-z0-9-]{1,64}$/.test(slug) ? `/account?organization=${slug}` : '/account'

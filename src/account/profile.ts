@@ -18,6 +18,7 @@ import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/profile'
 
+/** Fields of the form. The user name is not among them: an administrator changes it. */
 const fields = ['first_name', 'last_name', 'email'] as const
 type Values = Pick<UserRow, (typeof fields)[number]>
 type Errors = NonNullable<AccountProfilePage['errors']>

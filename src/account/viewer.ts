@@ -63,8 +63,9 @@ export const requireViewer = async (
 }
 
 /**
- * True when a login proves enough for a change of the account: it is recent, and has a second factor if the
- * user has one. A remembered browser does not replace that factor, because its cookie proves no person.
+ * True when a login proves enough for a change of the account: it is recent (`FRESH` in next-step.ts),
+ * and has a second factor if the user has one. A remembered browser does not replace that factor, because its
+ * cookie proves no person.
  */
 const provesChange = (
   login: Pick<StepUser, 'acr' | 'auth_time'> & { factors: readonly FactorType[] },

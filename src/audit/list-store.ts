@@ -103,7 +103,10 @@ const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<
   return event?.timestamp ?? Number.NEGATIVE_INFINITY
 }
 
-/** Returns the index whose part of the filter matches the fewest events. */
+/**
+ * Returns the index whose part of the filter matches the fewest events. Without an index for the whole filter
+ * the other parts are compared event by event, so this choice decides how much a page reads.
+ */
 const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)
   const usable = indexes.filter(index => index.every(name => names.includes(name)))
@@ -134,7 +137,13 @@ const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefine
 /** Returns the keyset from which the page after this event continues. */
 export const eventKeyset = (event: EventRow): Keyset => [event.timestamp, event.seq]
 
-/** Returns events by time; events of the same millisecond are in the order of writing. */
+/**
+ * Returns events by time; events of the same millisecond are in the order of writing. A page has no bound on
+ * the events that it reads: for a filter without an index of its own, it reads the events of the chosen index
+ * until `limit` of them match. With a bound, a page could have fewer events although others follow, such as a
+ * page of `listSignIns` (account/store.ts). PostgreSQL ends the statement after `STATEMENT_TIMEOUT`; SQLite
+ * has no such limit.
+ */
 export const listEvents = async (
   q: Queries,
   filter: EventFilter,

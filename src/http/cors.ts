@@ -23,7 +23,8 @@ const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 /**
  * Lets web pages at the client's registered origins read the answer. Any web page may read answers to a
  * dynamic client without a secret. Such a request carries no cookie and no secret, so any other program could
- * get the same answer.
+ * get the same answer. For the OAuth endpoints only: http/guard.ts refuses pages of other sites at the admin
+ * API.
  */
 export const allowOrigin = async (
   context: Context,

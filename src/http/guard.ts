@@ -136,7 +136,9 @@ export const serveRoute =
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
-      // A page that an administrator opens could use a leaked token from the administrator's network.
+      // A page that an administrator opens could use a leaked token from the administrator's network. A page
+      // of a sibling subdomain (`same-site`) passes here, but its browser needs CORS headers, which no admin
+      // answer carries.
       if (request.headers.get('sec-fetch-site') === 'cross-site')
         throw new AppError('forbidden', 'Pages of other sites cannot call the admin API.')
       const caller = await context.authenticate(request)

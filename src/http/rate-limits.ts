@@ -77,7 +77,13 @@ export type ChargeKind = keyof typeof budgets
  */
 const ORGANIZATION_FACTOR = 10
 
-/** Maximum number of buckets for each kind of owner. A bucket takes about 100 bytes. */
+/**
+ * Maximum number of buckets for each kind of owner. A bucket takes about 150 bytes, so the three kinds take
+ * about 25 MB in each process. Beyond the maximum, the least recently used bucket is dropped, so its owner
+ * gets a full one. Strangers with more networks still pay from the organization's bucket beyond their
+ * reserves, because `organizations` is a map of its own. Passwords also need a seat in the hash queue
+ * (`fairQueue`).
+ */
 const MAX_BUCKETS = 50_000
 
 /** Returns the buckets of one of `workers` processes. */

@@ -24,7 +24,7 @@ const root = join(import.meta.dir, '../..')
 
 /** The commit that an executable is built from. */
 export interface Commit {
-  /** The first 12 digits; `unknown` outside a Git checkout. */
+  /** The first 12 digits; `unknown` outside a Git checkout. Uncommitted changes do not show in it. */
   id: string
   /** ISO 8601, UTC. */
   time: string

@@ -9,7 +9,7 @@ export type KeySetOptions = {
   now: () => number
   /** Time for which a fetched set is used. A refresh begins after a share of it (`REFRESH_FROM`). */
   lifetime: number
-  /** Additional time for which known keys are used while the issuer is unreachable. */
+  /** Additional time for which known keys are used while the issuer is unreachable. Default in options.ts. */
   maxStale: number
   timeout: number
 }

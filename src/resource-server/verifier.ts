@@ -59,7 +59,7 @@ export type Verifier = TokenVerifier & {
 /**
  * Creates a verifier for one issuer. Create one at start and share it, because it holds the key set.
  *
- * @param options issuer, and audience or resource with realm; everything else has a default
+ * @param options issuer, and audience or resource with realm; defaults and their reasons: options.ts
  * @returns the verifier; the first request to the issuer is made by `warmup` or for the first token
  * @throws ConfigurationError naming all problems
  *

@@ -253,7 +253,7 @@ const checkPassword = async (
   if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
-/** True for the default organization and the first admin client, which an instance needs. */
+/** True for rows that an instance needs. Built-in roles are never listed (`allRoles` in store.ts). */
 const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)

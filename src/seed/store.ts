@@ -73,7 +73,10 @@ export const allOrganizations = (q: Queries): Promise<Organization[]> => {
   return q.select().from(t).orderBy(t.created_at, t.id)
 }
 
-/** Lists all roles except the built-in ones. */
+/**
+ * Lists all roles except the built-in ones: every organization has those, and they never change. An export
+ * thus need not name them, and `--prune` must not delete them.
+ */
 export const allRoles = (q: Queries): Promise<Role[]> => {
   const { roles: t } = q.tables
   return q.select().from(t).where(eq(t.built_in, false)).orderBy(t.created_at, t.id)

@@ -100,8 +100,9 @@ const refusals = {
 } as const
 
 /**
- * Maximum age, in seconds, of an authentication that permits a change of password or factors. A person
- * finishes a change in that time, and a thief who finds an open browser later cannot make a change.
+ * Maximum age, in seconds, of an authentication that permits a change of password, factors, profile or linked
+ * accounts, the download and the deletion of one's data, and admin calls that need a recent authentication. A
+ * person finishes a change in that time, and a thief who finds an open browser later cannot make a change.
  */
 export const FRESH = 5 * 60
 
