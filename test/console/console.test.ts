@@ -81,6 +81,27 @@ test('CON-03 pages of other sites cannot call the admin API, even with a token',
   expect([await call('cross-site'), await call('same-origin'), await call('none')]).toEqual([403, 200, 200])
 })
 
+test('CON-03 a page of a sibling subdomain gets no CORS headers, and 405 for its preflight', async () => {
+  const { id } = await addOrganization(app, 'acme-sibling')
+  const headers = { origin: 'https://app.example.com', 'sec-fetch-site': 'same-site' }
+  const authorization = `Bearer ${await callerOf(app, id, ['users:read'])}`
+  const preflight = {
+    method: 'OPTIONS',
+    headers: {
+      ...headers,
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': 'authorization',
+    },
+  }
+  const answers = [
+    await app.call('/api/v1/admin/users', preflight),
+    await app.call('/api/v1/admin/users', { headers: { ...headers, authorization } }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([405, 200])
+  for (const answer of answers)
+    expect([...answer.headers.keys()].filter(name => name.startsWith('access-control-'))).toEqual([])
+})
+
 describe('CON-04 the page', () => {
   test('loads its own script and style alone, requires Trusted Types and runs no inline code', async () => {
     for (const path of ['/console', '/console/users/usr_x', '/console/callback?code=x']) {
