@@ -58,7 +58,7 @@ describe('GET /events', () => {
   })
 
   test('events are found by their ids when one millisecond has more events than ids', async () => {
-    for (let n = 0; n < 3 * 4_096; n++) Bun.randomUUIDv7('hex', app.clock.now())
+    for (let n = 0; n < 200_000; n++) Bun.randomUUIDv7('hex', app.clock.now())
     const user = await addUser(app, 'late')
     const { data } = await list(`?target_id=${user.id}`)
     for (const event of data) expect((await app.admin('GET', `/events/${event.id}`)).body).toEqual(event)
