@@ -32,8 +32,8 @@ export interface AdminRoute {
   summary: string
   /**
    * Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). It is set on
-   * calls whose harm would last, such as deletions and new secrets. A thief who finds an open browser thus
-   * cannot make them.
+   * calls whose harm would last, such as most deletions and new client or webhook secrets. A thief who finds
+   * an open browser thus cannot make them.
    */
   fresh?: boolean
   /**

@@ -38,7 +38,7 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. It
  * must not have the prefix of clients that registered themselves, because such an id is looked up only among
- * those clients. Only `:` and `/`, which occur in URLs, need an escape in a form or in Basic credentials.
+ * those clients. Form encoding escapes only `:`, `/` and `~` of the allowed characters.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')

@@ -59,8 +59,8 @@ const consoleClient = ({ url }: Config): Client => ({
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
   // Eight hours, a working day. A token may live this long here for three reasons. The console keeps the
-  // token in memory. Each call looks up its session and permissions. Calls that delete objects or show
-  // secrets need a fresh authentication.
+  // token in memory. Each call looks up its session and permissions. Calls whose harm would last, such as
+  // most deletions and new client or webhook secrets, need a fresh authentication (`fresh` in http/guard.ts).
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
