@@ -187,5 +187,5 @@ export const checkThemes = (config: Config, used: readonly string[]): string[] =
     }
   })
   const unknown = used.filter(name => !isBuiltIn(name) && !files.includes(`${name}.css`))
-  return [...unusable, ...unknown.map(name => `no theme is called ${name}`)]
+  return [...unusable, ...unknown.map(name => `there is no theme named "${name}"`)]
 }

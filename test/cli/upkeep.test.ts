@@ -237,7 +237,7 @@ describe('doctor and config check', () => {
     })
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^warn {2}themes .*themes\/folder\.css: not a regular file; no theme is called nowhere$/m,
+      /^warn {2}themes .*themes\/folder\.css: not a regular file; there is no theme named "nowhere"$/m,
     )
     expect(await run(data_dir, 'config', 'check')).toMatchObject({
       code: 0,

@@ -152,11 +152,11 @@ describe('a theme of the data directory', () => {
 test('each theme with a fault is named', () => {
   write('Loud.css', '')
   expect(checkThemes(app.context.config, ['graphite', 'acme-red', 'absent']).sort()).toEqual([
-    'no theme is called absent',
     'themes/Loud.css: use lower-case letters, digits and hyphens in the name',
     'themes/folder.css: not a regular file',
     'themes/pipe.css: not a regular file',
     'themes/stolen.css: the link leads out of the folder',
+    'there is no theme named "absent"',
   ])
   expect(checkThemes({ ...app.context.config, data_dir: join(data_dir, 'nowhere') }, ['ember'])).toEqual([])
 })
