@@ -124,7 +124,7 @@ test('each name has one address: no re-exports outside the published packages', 
   expect(found.map(([file]) => file)).toEqual([])
 })
 
-test('the executable contains no part for tests only: each export is used in src', () => {
+test('each export is used in another file of src, except those listed', () => {
   const words = new Map([...source].map(([file, text]) => [file, new Set(text.match(/\w+/g))]))
   const isUsedElsewhere = (file: string, name: string) =>
     [...words].some(([other, known]) => other !== file && known.has(name))

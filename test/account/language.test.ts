@@ -59,7 +59,7 @@ describe('PAG-31 the footer of a page', () => {
   })
 
   test.each(samples.map(sample => [`${sample.page}.${sample.state}`, sample] as const))(
-    '%s has the choice unless it is shown only once; a step names an address at which a GET shows it',
+    '%s offers the languages unless the page is shown only once; a page with a request or token names the address to return to',
     async (name, { page, data }) => {
       const html = await render(page, data).text()
       const isShownOnce =

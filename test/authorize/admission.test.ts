@@ -127,7 +127,7 @@ test('ADM-04 a name that the organization lacks is refused, and a name that it h
   expect(refused(await limit({ allowed_roles: ['editor', 'gone'] }))).toEqual(['allowed_roles'])
 })
 
-test('ADM-03 a code that was used ends its session also for a person who is no longer admitted', async () => {
+test('ADM-03 the second use of a code ends its session, also for a person who is no longer admitted', async () => {
   const headers = basic(client.client_id, client.client_secret)
   const { code } = await logInTo(openBrowser(app), 'web', 'ada')
   const form = {

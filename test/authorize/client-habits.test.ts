@@ -28,7 +28,7 @@ const register = async (more: Json = {}): Promise<Json> => {
   return (await answer.json()) as Json
 }
 
-test('MCP-06 all scopes that discovery names, as mcp-remote asks for them, or none', async () => {
+test('MCP-06 a client may ask for all scopes that discovery names, as mcp-remote does, or for none', async () => {
   const { scopes_supported } = (await get(app, '/.well-known/oauth-authorization-server')).body
   const client = await register()
   const all = await grant(client, { scope: scopes_supported.join(' ') })

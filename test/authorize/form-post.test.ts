@@ -90,7 +90,7 @@ test('FRM-02 the action keeps the port of a loopback redirect URI', async () => 
   expect(postedBy(page, redirect_uri).error).toBe('login_required')
 })
 
-test('FRM-03 headers of code and error forbid caching, framing, referrers and inline scripts', async () => {
+test('FRM-03 the headers of a page that posts a code or an error forbid caching, framing, referrers and inline scripts', async () => {
   const browser = await loggedIn()
   for (const page of [await browser.get(byPost()), await browser.get(byPost('web', { scope: 'no' }))]) {
     postedBy(page)

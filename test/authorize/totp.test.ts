@@ -168,7 +168,7 @@ describe('recovery codes', () => {
     expect((await rows('recovery_codes')).filter(({ user_id }) => user_id === user.id)).toHaveLength(7)
   })
 
-  test('are used up: the page says who can help', async () => {
+  test('the page that asks for one says who can help; the page that asks for a code of the app does not', async () => {
     const { user } = await withTotp()
     const { browser, page } = await secondStep(user)
     expect(page.html).not.toContain('Lost access?')

@@ -6,7 +6,10 @@ import { freePort, freshDirectory, removeDirectory, start } from './server-proce
 /** Result of `measureFloor` (CPU µs at 8 connections) on the machine on which the limits were measured. */
 export const FLOOR = 7
 
-/** Returns the CPU µs of an empty response by Bun.serve, as a measure of the current speed of the machine. */
+/**
+ * Returns the CPU µs of a fixed response of 1.5 KB by Bun.serve, as a measure of the current speed of the
+ * machine.
+ */
 export const measureFloor = async (duration: Duration): Promise<number> => {
   const [directory, port] = [await freshDirectory(), await freePort()]
   const server = await start({

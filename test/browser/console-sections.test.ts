@@ -62,7 +62,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-53 from right to left the left arrow key goes to the next section',
+  'CON-53 in a right-to-left language the left arrow key goes to the next section',
   async () => {
     const other = await openPage({ viewport: { width: 390, height: 844 }, locale: 'ar' })
     await enterConsole(other.page, at.served.url, '/console/clients/shop')

@@ -250,7 +250,7 @@ testInChromium(
 )
 
 testInChromium(
-  'a forgotten password is replaced by a link in a mail, an address verified by another',
+  'a person chooses a new password by a mailed link, and verifies the email address by another link',
   async () => {
     const user = await addUser()
     const { page, close } = await openPage()

@@ -61,7 +61,7 @@ test('CON-22 each event type has a title', async () => {
   expect(Object.keys(eventTitles).sort()).toEqual([...eventTypes].sort())
 })
 
-test('CON-22 no text of a screen stands outside the words', async () => {
+test('CON-22 screens take all their texts from the files in `words/`, except brand names', async () => {
   const brands = /^(?:Gatehouse|Google|Microsoft|GitLab|GitHub|Discord|OpenID|SAML|OAuth)/
   for (const file of new Glob('**/*.tsx').scanSync(app)) {
     const text = await Bun.file(`${app}/${file}`).text()

@@ -159,7 +159,7 @@ describe('values', () => {
     expect((await put(ada, { desk: '13' })).body.attributes).toEqual({ desk: '13' })
   })
 
-  test('ATT-07 that administrators may not change stay, and those that nobody sees are not shown', async () => {
+  test('ATT-07 a value that administrators may not change is kept, and one that nobody may see is not shown', async () => {
     const ada = await add('ada', { department: 'Sales' })
     const attributes = { department: 'Sales', badge: 'B-1', score: 7 }
     await app.context.store.write(async tx => {

@@ -57,8 +57,8 @@ describe('H-30 single sign-on at a provider', () => {
 
     const asked = await prove(browser)
     expect([asked.status, asked.heading]).toEqual([200, 'Confirm it’s you'])
-    // The provider is refused when it still states eight hours, and believed when it has asked the user to
-    // sign in.
+    // The provider's answer is refused while its auth_time is still eight hours old, and accepted when the
+    // provider has asked the user to sign in.
     const again = /request=[\w-]+/.exec(asked.html)?.[0]
     const away = await browser.get(`/oauth/social/upstream?${again}`)
     expect(new URL(away.location ?? '').searchParams.get('prompt')).toBe('login')

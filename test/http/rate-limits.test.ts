@@ -100,7 +100,7 @@ test('H-21 stored POSTs are limited across networks and organizations too', () =
   expect([kept, park(1_001, 1)]).toEqual([256 * 1_024, 0])
 })
 
-test('O-57 a network can store a limited number of pending logins; others, another server, and itself later, continue', async () => {
+test('O-57 a network can store a limited number of pending logins; other networks and other servers are not affected, and it can begin again a second later', async () => {
   const app = await startApp()
   const other = await startApp()
   for (const each of [app, other]) await addClient(each, 'shop')

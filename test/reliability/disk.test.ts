@@ -195,7 +195,7 @@ testWithFaults(
       expect(ids.size).toBe(writes.length)
       expect(recorded(dir) - before).toBe(writes.length)
       expect(longest).toBeLessThan(5_000)
-      // In this time the disk can do half as many syncs, so several writes shared a sync.
+      // The disk can do only half this number of syncs in that time, so several writes shared a sync.
       expect(writes.length).toBeGreaterThan((seconds * 1_000 * 2) / ms)
       figure(
         'R-18',

@@ -89,8 +89,8 @@ describe('O-35 an account', () => {
     await fail(3, username, ip)
     await fail(2, email, ip)
     await app.events()
-    // Both names can be tried without a wait. The right password is refused like a wrong password, with the
-    // same hash and the same answer.
+    // Neither name has to wait, but the budget that they share is used up. The right password therefore gets
+    // the same answer as an unknown name, and one hash is verified for each of the two attempts.
     const verify = spyOn(Bun.password, 'verify')
     verify.mockClear()
     const [held, stranger] = [await attempt(email, PASSWORD, ip), await attempt('stranger', PASSWORD, ip)]

@@ -251,7 +251,7 @@ describe('a receiver that fails', () => {
     expect(body.data).toMatchObject([{ status: null, failure: expect.stringMatching(/not allowed/) }])
   })
 
-  test('WHK-09 that hangs, has a bad certificate or a private address behind its name is a failure', async () => {
+  test('WHK-09 by hanging, by a bad certificate or by a name with a private address is a failure', async () => {
     const certificate = await selfSigned('localhost')
     const secure = Bun.serve({
       port: 0,

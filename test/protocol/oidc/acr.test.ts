@@ -113,7 +113,7 @@ describe('the next step of a login', () => {
     expect([factor_due, enrol_due]).toEqual([due, factors === app && wanted === 3])
   })
 
-  test('RMB-01 remembered without a factor: a factor is added', () => {
+  test('RMB-01 remembered browser of a user without a factor: the user must add one', () => {
     const facts = { acr: '1', factors: none, wanted: 0, required: 2, recovered: false, remembered: true }
     expect(requiredFactor(facts)).toMatchObject({ factor_due: false, enrol_due: true })
   })
