@@ -45,7 +45,8 @@ export const profilePage = (
   const attributes = attributeFields(definitions, user.attributes, again)
   const { values = user, errors, seconds } = refused ?? {}
   const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
-  // No notice is needed while an address is pending, because the form then says that a link was sent to it.
+  // While an address is pending, the notice `verification_sent` is not needed, because the form then says
+  // that a link was sent.
   const notice = given || (told === 'verification_sent' && user.pending_email) ? undefined : told
   return render(
     'account-profile',

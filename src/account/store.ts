@@ -31,7 +31,7 @@ export const listOwnEvents = (q: Queries, user_id: UserId) => {
 
 /**
  * Maximum number of events that one page of sign-ins reads: a user may have thousands of other events. The
- * next page continues after them.
+ * next page continues after these events, or after the last listed sign-in when the page is full.
  */
 const SCANNED = 500
 

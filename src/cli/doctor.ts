@@ -15,7 +15,10 @@ import {
 import { openExisting } from './instance.ts'
 import { hasDatabase, loadServerConfig, readLastStart } from './last-start.ts'
 
-/** Milliseconds to wait for the answer of the server. Outbound calls of the server have the same limit. */
+/**
+ * Milliseconds to wait for the answer of the server. It is also the default limit of the server's outbound
+ * calls.
+ */
 const TIMEOUT = 5_000
 
 /** Returns the error code of a failed connection, such as ECONNREFUSED, or a short reason. */

@@ -52,7 +52,10 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
     closing.add(closed)
     log.info({ event: 'certificate', expires_at: iso(next.expires_at) }, 'a new certificate is in use')
   }
-  /** Reason that was logged last for a refused certificate; the same reason is not logged again. */
+  /**
+   * Reason for which the last check refused the certificate, empty after a check without an error. A reason
+   * is logged again only after it has changed.
+   */
   let refused = ''
   const reload = (): void => {
     try {

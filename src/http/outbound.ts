@@ -78,8 +78,9 @@ type Call = Parameters<Outbound>[1]
 
 /**
  * True when `outbound_allow` names host and port of the URL for this organization. The host may then have a
- * private address and use plain http. Development mode adds entries such as `*=localhost:*` and
- * `*=localhost:8080`, which hold for all organizations; the setting refuses `*`.
+ * private address and use plain http. Development mode adds entries for all organizations, such as
+ * `*=localhost:*` and `*=localhost:8080`. The setting `outbound_allow` cannot contain such entries, because a
+ * value with `*` is refused.
  */
 export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: CalledFor): boolean => {
   const target = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`

@@ -94,7 +94,7 @@ const hintedSession = async ({ store }: Context, { sub, sid }: IdTokenHint) =>
 type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
 
 /**
- * Revokes the client's own session if it is still active. The login and the sessions of other clients end
+ * Revokes the client's own session if it is still active. Its login is kept. The logins of this browser end
  * only when the user confirms that.
  */
 const endSession = async (

@@ -79,7 +79,8 @@ const adminClient = ({ config, clock }: Core, secret: string): Client => ({
 /**
  * Creates the first admin client if `secret` is given. If the client exists, a changed secret is set. Scopes
  * that an upgrade brings are added, so that scripts can call the new routes. A client that an administrator
- * deleted is created again only if the settings have its secret. Otherwise a restart would undo the deletion.
+ * deleted is created again only if the settings have its secret. Without that secret it stays deleted after a
+ * restart.
  */
 const applyAdminClient = async (
   base: Core,

@@ -240,8 +240,8 @@ export const closeSessions = (
 }
 
 /**
- * Sets `due_at` to `expires_at` for the sessions that have been extended among the first `limit` due ones.
- * Returns their number.
+ * Looks at the first `limit` sessions that are due and have not ended, and sets `due_at` to `expires_at` for
+ * those that have been extended beyond `now`. Returns the number of extended sessions.
  */
 export const postponeSessions = async (tx: Transaction, now: number, limit: number): Promise<number> => {
   const { sessions } = tx.tables

@@ -105,7 +105,7 @@ const shown = {
 
 const InvitationAnswer = z.object(fields).meta({
   id: 'Invitation',
-  description: 'An invitation for a person to get a user, or for a user to set a first credential.',
+  description: 'An invitation for a person to become a user, or for a user to set a first credential.',
   example: shown,
 })
 

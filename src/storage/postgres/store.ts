@@ -37,8 +37,8 @@ const CONNECTIONS = 8
 /** Timeout of the read for /readyz, in ms. Load balancers wait for a few seconds. */
 const READY_TIMEOUT = 2_000
 /**
- * Timeout and poll interval for the lock of another copy, in ms. The other copy needs seconds for a first
- * start or a seed.
+ * Timeout and poll interval, in ms, for a lock that another process on this database holds. That process
+ * needs seconds for a first start or a seed.
  */
 const LOCK_TIMEOUT = 60_000
 const LOCK_POLL = 50
