@@ -60,73 +60,66 @@ export const TOKENS: Family = {
   label: 'grant',
 }
 
-/**
- * The columns of an event in the order in which `macOf` hashes them, with `metadata` as the stored JSON text.
- */
-export type EventText = [
-  id: string,
-  type: string,
-  actor_id: string | null,
-  actor_email: string | null,
-  target_id: string,
-  target_type: string,
-  organization_id: string,
-  ip_address: string,
-  user_agent: string,
-  timestamp: number,
-  metadata: string,
-  subject_id: string | null,
-]
+/** The columns of an event that its MAC covers: all but `seq`. `metadata` is the stored JSON text. */
+interface EventText {
+  id: string
+  type: string
+  actor_id: string | null
+  actor_email: string | null
+  target_id: string
+  target_type: string
+  organization_id: string
+  ip_address: string
+  user_agent: string
+  timestamp: number
+  metadata: string
+  subject_id: string | null
+}
 
 /**
  * Returns the HMAC-SHA-256 of an event, base64url. It reveals a change by someone who can write to the
- * database but does not have the key.
+ * database but does not have the key. The order of the columns is part of the stored MACs.
  */
-export const macOf = (master: MasterKey, event: EventText): string =>
-  master.hmac('event').update(JSON.stringify(event)).digest('base64url')
+export const macOf = (master: MasterKey, event: EventText): string => {
+  const columns = [
+    event.id,
+    event.type,
+    event.actor_id,
+    event.actor_email,
+    event.target_id,
+    event.target_type,
+    event.organization_id,
+    event.ip_address,
+    event.user_agent,
+    event.timestamp,
+    event.metadata,
+    event.subject_id,
+  ]
+  return master.hmac('event').update(JSON.stringify(columns)).digest('base64url')
+}
 
-/** Returns the row of an event. Each member is written out, because a spread takes longer than the MAC. */
 const rowOf = ({ master }: Core, event: NewEvent, now: number) => {
-  // The id contains the millisecond of `timestamp`, even after the clock has stepped back, because
-  // `findEvent` derives the time from the id.
-  const id = `evt_${Bun.randomUUIDv7('hex', now)}`
-  const { type, target_id, target_type, organization_id } = event
-  const { id: actor_id, email: actor_email } = event.actor
-  const { ip_address, user_agent } = event.client_info
-  const metadata = JSON.stringify(event.metadata ?? {})
-  // Null when the user is the actor or the target, because the index of `actor_id` or `target_id` finds the
-  // event.
-  const isFound = event.subject_id === actor_id || event.subject_id === target_id
-  const subject_id = isFound ? null : (event.subject_id ?? null)
-  const mac = macOf(master, [
-    id,
-    type,
-    actor_id,
-    actor_email,
-    target_id,
-    target_type,
-    organization_id,
-    ip_address,
-    user_agent,
-    now,
-    metadata,
-    subject_id,
-  ])
-  return {
-    id,
-    type,
-    actor_id,
-    actor_email,
-    target_id,
-    target_type,
-    organization_id,
-    ip_address,
-    user_agent,
+  const { actor, client_info } = event
+  const isFound = event.subject_id === actor.id || event.subject_id === event.target_id
+  const row = {
+    // The id contains the millisecond of `timestamp`, even after the clock has stepped back, because
+    // `findEvent` derives the time from the id.
+    id: `evt_${Bun.randomUUIDv7('hex', now)}`,
+    type: event.type,
+    actor_id: actor.id,
+    actor_email: actor.email,
+    target_id: event.target_id,
+    target_type: event.target_type,
+    organization_id: event.organization_id,
+    ip_address: client_info.ip_address,
+    user_agent: client_info.user_agent,
     timestamp: now,
-    metadata,
-    subject_id,
-    mac,
+    metadata: JSON.stringify(event.metadata ?? {}),
+    // Null when the user is the actor or the target, because the index of `actor_id` or `target_id` finds the
+    // event.
+    subject_id: isFound ? null : (event.subject_id ?? null),
   }
+  return { ...row, mac: macOf(master, row) }
 }
 
 /** Writes an event in the transaction of the change that the event records, so the store has both or none. */
