@@ -78,6 +78,9 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
  * for which a webhook still waits stay longer (`eventsBefore`). Events are removed only after they are in a
  * file. A process that dies between the two steps leaves some events in both places, with the same ids.
  *
+ * Files only grow: when a user is deleted, the user's events go from the database, but not from the files.
+ * Operators keep or delete the files themselves.
+ *
  * @throws Error when a file cannot be written; the events stay in the database
  */
 export const sweepEvents = async ({ config, clock, store }: Core): Promise<number> => {
