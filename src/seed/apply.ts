@@ -28,7 +28,7 @@ export interface Change {
 export interface SeedOptions {
   /** Deletes stored entries that the file does not name, in the sections that the file has. */
   prune?: boolean
-  /** Returns the changes without making them. */
+  /** Returns the changes without making them: the rehearsal alone (`plan`). */
   dry_run?: boolean
   /** Accepts passwords that the policy of the organization refuses; in development mode only. */
   any_password?: boolean
@@ -40,10 +40,10 @@ const SHORT = 25
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
- * Makes the instance match the file, through the services of the admin API. Up to 25 entries without `prune`
- * are one transaction. Other files are rehearsed first, then applied in transactions of few changes, with
- * other writes between them. When a concurrent change makes a transaction fail, earlier transactions stay,
- * and the error gives the number of their changes. A plan is the rehearsal alone.
+ * Makes the objects that the file names match it, through the services of the admin API. Others stay without
+ * `prune`, so a file may hold a part of the instance. Up to 25 entries without `prune` are one transaction.
+ * Other files are rehearsed first, then applied in transactions of few changes, with other writes between
+ * them. If a concurrent change makes one fail, earlier ones stay, and the error counts their changes.
  *
  * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
  * checked. StorageError when another server is still applying a seed
