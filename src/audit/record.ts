@@ -20,7 +20,10 @@ export interface Actor {
 /** The actor of events that no authenticated user or client caused. */
 export const anonymousActor: Actor = { id: null, email: null }
 
-/** The actor of changes by the server or its command line: no user or client, and no address. */
+/**
+ * The actor of changes by the server or its command line: no user or client, and no address. A command asks
+ * for no login, so its events name nobody.
+ */
 export const hostActor: { actor: Actor; client_info: ClientInfo } = {
   actor: anonymousActor,
   client_info: { ip_address: '', user_agent: '' },

@@ -70,7 +70,7 @@ export const recordChange = (
     client_info,
   })
 
-/** The server itself, applying a seed file: it has all permissions, and its events name no actor. */
+/** The server itself, a seed file or a command. It has all permissions, and its events name no actor. */
 export const serverActor: ChangedBy = {
   caller: {
     kind: 'client',
