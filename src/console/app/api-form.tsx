@@ -30,7 +30,7 @@ interface Calling {
   limits: Limits
   /** The refusal of the last call. */
   problem: Problem | undefined
-  /** The refusal without the details of fields that were edited since. */
+  /** The refusal of the last call, without the details of fields that were edited after that call. */
   standing: Problem | undefined
 }
 

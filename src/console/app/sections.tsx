@@ -43,8 +43,8 @@ export const Sections = (props: { label: string; sections: readonly (Section | f
         ))}
       </div>
       {sections.map(({ id, content }) => (
-        // The id of the panel differs from the fragment. The browser would otherwise scroll to the panel, and
-        // the tabs out of view.
+        // The id of the panel differs from the fragment. Otherwise the browser would scroll to the panel,
+        // which would move the tabs out of view.
         <div
           key={id}
           id={`panel-${id}`}
