@@ -99,7 +99,8 @@ const invitationPage = async (
   status = 200,
 ): Promise<Response> => {
   const { invitation, organization, user, token, csrf_token, request } = opened
-  // Only the first form offers providers.
+  // Only the form that opens first offers providers: that of a new user's name and address, or that of an
+  // existing user's passkey or password.
   const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
   return render(
     'invitation',

@@ -15,9 +15,10 @@ export const isRunning = ({ pid }: DevFile): boolean => {
 }
 
 /**
- * Returns the development server whose data a command reads. This is the server of the data directory. If the
- * directory is not named and has no database, it is the server that was started last ({@link latestRunning}).
- * Returns undefined when the command reads a production instance, or no instance exists.
+ * Returns the development server whose data a command reads. This is the server of the data directory. If no
+ * directory is named and the settings name no database that exists, it is the running server that was started
+ * last ({@link latestRunning}). Returns undefined when the command reads a production instance, or no
+ * instance exists.
  *
  * @param isNamed true when `--data-dir` names the directory
  */

@@ -68,7 +68,7 @@ const checkConsole = async ({ config, store }: Core): Promise<void> => {
   if (config.console === 'off') return
   if ((await store.read(q => findSecretHash(q, CONSOLE_CLIENT))) !== undefined)
     throw new ConfigError(
-      `console: a stored client has the id ${CONSOLE_CLIENT}, which the console needs. Set GATEHOUSE_CONSOLE=off, or delete the client with an older version of Gatehouse.`,
+      `console: a stored client has the id ${CONSOLE_CLIENT}, which the console needs. Set GATEHOUSE_CONSOLE=off. Or start the former version of Gatehouse and delete the client there, because this version does not delete a client with that id.`,
     )
 }
 

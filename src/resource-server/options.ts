@@ -36,8 +36,8 @@ export type VerifierOptions = {
   jwksCacheLifetime?: number
   /**
    * Additional time for which known keys are used while the issuer is unreachable. Default 3600, so that the
-   * service outlasts an outage of an hour. A longer time has a cost: while the issuer is down, a key that it
-   * has withdrawn is accepted for `jwksCacheLifetime` and this time after the last fetch.
+   * service outlasts an outage of an hour. A longer time has a cost: while the issuer is down, a withdrawn
+   * key is still accepted until `jwksCacheLifetime` plus `maxStale` have passed since the last fetch.
    */
   maxStale?: number
   /** Timeout of a key set request. Default 5. */

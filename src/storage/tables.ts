@@ -585,8 +585,8 @@ export const tables = (kit: Kit) => {
         tokens_valid_until: ms('tokens_valid_until'),
       },
       t => [
-        // Lists show sessions that have not ended, in the order of creation. These indexes skip ended
-        // sessions.
+        // Lists show sessions that have not ended, in the order of creation. A list reads no ended sessions,
+        // because `ended_at` stands before `id` in these indexes.
         index('sessions_user').on(t.user_id, t.ended_at, t.id),
         index('sessions_client').on(t.client_id, t.ended_at, t.id),
         index('sessions_organization').on(t.organization_id, t.ended_at, t.id),

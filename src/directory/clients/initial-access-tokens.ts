@@ -16,7 +16,7 @@ const uses = integer(1, 1000).describe('Number of clients that may register with
 const CreateInitialAccessToken = z
   .strictObject({
     organization_id: owner,
-    // One client within a day by default, because anyone who gets the token may register a client.
+    // By default the token admits one client within a day, because anyone who gets it may register a client.
     uses: uses.default(1),
     expires_in: integer(60, (90 * DAY) / SECOND)
       .default(DAY / SECOND)
