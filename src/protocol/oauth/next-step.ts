@@ -47,7 +47,10 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly is_authenticated: boolean
   /** User id from the verified id_token_hint. */
   readonly hinted_user_id: string | undefined
-  /** True when the client requires consent. */
+  /**
+   * True when the client requires consent. False for an application that an administrator trusts
+   * (first-party): people are then asked only because of `prompt=consent` or `always_ask`.
+   */
   readonly consent_required: boolean
   /**
    * True for a public client with a private-use scheme, and for a dynamic client with a loopback redirect
