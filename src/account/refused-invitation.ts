@@ -26,7 +26,7 @@ export const openInvitation = async (context: Context, call: Call, link_hash: Se
 
 /**
  * Returns why an invitation was refused. `not_allowed` has three reasons: the creator of the invitation lost
- * permissions; the invited user was disabled or deleted; this user got a credential or another address.
+ * permissions; the invited user was disabled; the invited user got a credential or another address.
  */
 const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
   if (uses >= max_uses) return 'used_up'
