@@ -64,8 +64,8 @@ const verifyEmailPage = (
   )
 
 /**
- * Asks to confirm the address. A pending address also requires a login. A mistyped address belongs to a
- * stranger, who must not get the account.
+ * Asks to confirm the address. A pending address also requires a login, because a mistyped address belongs to
+ * a stranger, who must not get the account.
  */
 const askPage = async (
   context: Context,
