@@ -105,9 +105,9 @@ export interface Store {
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**
-   * On SQLite, waits for a checkpoint of earlier writes and then leaves other writes some time. On PostgreSQL
-   * it returns at once. A job of many large writes waits before each of them, so that other writes run in
-   * between.
+   * On SQLite, waits for a checkpoint of earlier writes, and then for about as long as the last transaction
+   * took. On PostgreSQL it returns at once. A job of many large writes waits before each of them, so that
+   * other writes, also those of other processes, run in between.
    */
   drained(): Promise<void>
   /**

@@ -964,8 +964,8 @@ export const tables = (kit: Kit) => {
         previous_until: ms('previous_until'),
         cursor: int('cursor').notNull(),
         /**
-         * Number of failed attempts to deliver the next event since `failing_since`. `failure` is the last
-         * error.
+         * Number of failed attempts, since `failing_since`, to deliver the next event. `failure` is the error
+         * of the last attempt.
          */
         attempts: int('attempts').notNull().default(0),
         failing_since: ms('failing_since'),

@@ -38,7 +38,7 @@ export const withTimeout = async <T>(
 
 /**
  * Reserves a connection of the pool on which `first` succeeds, and returns it with the result. All `pooled`
- * connections of the pool may be dead. After that many lost connections a last one is tried, which is new.
+ * connections of the pool may be dead. When `pooled` connections were lost, one more is tried, which is new.
  */
 export const reserve = async <T>(
   pool: SQL,

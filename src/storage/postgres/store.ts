@@ -46,7 +46,7 @@ const LOCK_POLL = 50
 /**
  * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
  * that scans a table conflicts with every write to it. Without scans the planner uses the indexes that all
- * queries have. JIT is off, because it speeds up only long queries, and these are short.
+ * queries have. JIT is off, because it speeds up only long queries, and the server's queries are short.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 

@@ -164,8 +164,8 @@ const requireBackup = (path: string): void => {
 }
 
 /**
- * Moves all commits from the log into the database file, so that the log can be removed. Failures are
- * ignored, because a damaged database is lost anyway.
+ * Moves all commits from the log into the database file, so that the log can be removed before a backup
+ * replaces the file. Failures are ignored, because a damaged database is given up anyway.
  */
 const checkpointFully = (path: string): void => {
   try {

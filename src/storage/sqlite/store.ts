@@ -208,7 +208,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
       await leaveTurn()
     },
     rehearse: (body, users) => rehearsed(options.path, body, users),
-    // The instance lock (lock.ts) already excludes other processes.
+    // The instance lock (lock.ts) already excludes other servers.
     exclusively: (_, body) => body(),
     onChange: listener => void listeners.push(listener),
     ready: async () => {
