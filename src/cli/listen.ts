@@ -116,8 +116,8 @@ const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert =
 
 /**
  * Returns a check that calls `reload` when the certificate files have changed and then stayed the same for
- * one interval. The check waits for this because the files are replaced one after the other, and a file may
- * be half written.
+ * one interval. It waits for that interval, because the files are replaced one after the other, and a file
+ * may be half written.
  */
 const onceSettled = (config: Config, reload: () => void): (() => void) => {
   const readBoth = (): string => {
@@ -141,9 +141,9 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0. To test the port, a socket that does not share
- * it is opened and closed again. This fails when another program uses the port. The server's own sockets
- * share the port, so they could be opened beside another program that shares it.
+ * Returns the port of the settings, or a free one for port 0. To test the port, opens a socket that does not
+ * share it, and closes the socket. Opening it fails when another program uses the port. The server's own
+ * sockets share the port, so they would open even beside another program that shares it.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used
  */

@@ -42,9 +42,8 @@ export const explained = async <T>(change: Promise<T>): Promise<T> => {
 
 /**
  * Runs `action` on the instance. The command opens the database itself, so it works while no server runs and
- * before an administrator exists. A running server sees the change, because it watches the database. The
- * command asks for no login: a person who can read the database and the master key controls the instance
- * anyway.
+ * before an administrator exists. A running server sees the change within 250 ms. The command asks for no
+ * login: a person who can read the database and the master key controls the instance anyway.
  */
 export const withInstance = async (
   options: { config?: string },
