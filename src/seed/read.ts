@@ -155,7 +155,7 @@ const withSecrets = (input: unknown, env: Environment): unknown => {
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((key, i) => (typeof key === 'number' ? `[${key}]` : `${i > 0 ? '.' : ''}${String(key)}`)).join('')
 
-/** Returns the keys of a path in the form of `pathOf`. */
+/** Returns the keys of a path that `pathOf` has made. */
 const keysOf = (path: string): PropertyKey[] =>
   path
     .split(/[.[\]]+/)
