@@ -4,7 +4,8 @@ import { prepared, preparedForStart, type Queries } from '#src/storage/store.ts'
 
 const { placeholder } = sql
 
-// A union of two joins takes half the time of `roles.id IN (…)` with a union of ids.
+// UNION ALL of two joins takes half the time of `roles.id IN (…)`, because UNION and ORDER BY would make
+// temporary tables.
 const selectRoles = preparedForStart(
   'effective roles',
   (q, { group_members, group_roles, roles, user_roles }) => {
@@ -20,12 +21,17 @@ const selectRoles = preparedForStart(
       .innerJoin(group_roles, eq(group_roles.group_id, group_members.group_id))
       .innerJoin(roles, eq(roles.id, group_roles.role_id))
       .where(eq(group_members.user_id, placeholder('user_id')))
-    return direct.union(inherited).orderBy(roles.name)
+    return direct.unionAll(inherited)
   },
 )
 
-/** Returns the roles that a user holds directly or inherits from groups, sorted by name. */
-export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { user_id })
+/** Returns the roles that a user holds directly or inherits from groups, each once, sorted by name. */
+export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { user_id }).then(distinct)
+
+const distinct = <R extends { id: string; name: string }>(held: R[]): R[] =>
+  held.length < 2
+    ? held
+    : [...new Map(held.map(role => [role.id, role])).values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 
 const selectGroups = prepared((q, { group_members, groups }) =>
   q

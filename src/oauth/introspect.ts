@@ -90,7 +90,7 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
     grant.enabled &&
     grant.expires_at > context.clock.now()
   if (!isLive) return undefined
-  const { organization_id, user_id, session_id, client_id, scope, username, expires_at } = grant
+  const { organization_id, user_id, id: session_id, client_id, scope, username, expires_at } = grant
   const client = await findClient(context, client_id)
   if (client && !(await context.store.read(q => isAdmitted(q, client, user_id)))) return undefined
   return {

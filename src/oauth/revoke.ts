@@ -66,7 +66,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
  */
 const release = (
   context: Context,
-  { session_id, user_id, client_id, email, organization_id }: RefreshGrant,
+  { id: session_id, user_id, client_id, email, organization_id }: RefreshGrant,
   client_info: ClientInfo,
 ): Promise<void> =>
   context.store.write(async tx => {

@@ -73,9 +73,9 @@ const successorOf = (context: Core, token: string, session_id: SessionId): Secre
 export const findUnusedSuccessor = (
   context: Core,
   token: string,
-  { session_id, refresh_hash }: RefreshGrant,
+  { id, refresh_hash }: RefreshGrant,
 ): Secret | undefined => {
-  const successor = successorOf(context, token, session_id)
+  const successor = successorOf(context, token, id)
   return sameHash(hashSecret(successor), refresh_hash) ? successor : undefined
 }
 
@@ -90,7 +90,7 @@ export const rotateRefreshToken = async (
   grant: RefreshGrant,
   times: { now: number; expires_at: number },
 ): Promise<Secret | undefined> => {
-  const successor = successorOf(context, token, grant.session_id)
-  const hashes = { token_hash: hashSecret(token), next_hash: hashSecret(successor) }
+  const successor = successorOf(context, token, grant.id)
+  const hashes = { token_hash: grant.refresh_hash, next_hash: hashSecret(successor) }
   return (await refreshSession(tx, grant, { ...hashes, ...times })) ? successor : undefined
 }

@@ -3,7 +3,7 @@ import type { SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
-import { prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
+import { counting, prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { hasExpired, isActive, matching, type SessionFilter } from './filter-store.ts'
 
@@ -16,29 +16,30 @@ export type NewSession = Omit<
 
 const placeholder = sql.placeholder
 
-const insertSession = preparedForStart('insert session', (q, { sessions }) =>
-  q
-    .insert(sessions)
-    .values({
-      id: placeholder('id'),
-      user_id: placeholder('user_id'),
-      client_id: placeholder('client_id'),
-      organization_id: placeholder('organization_id'),
-      login_id: placeholder('login_id'),
-      scope: placeholder('scope'),
-      resources: placeholder('resources'),
-      ip_address: placeholder('ip_address'),
-      user_agent: placeholder('user_agent'),
-      location: placeholder('location'),
-      started_at: placeholder('started_at'),
-      last_active_at: placeholder('started_at'),
-      expires_at: placeholder('expires_at'),
-      due_at: placeholder('expires_at'),
-      ends_by: placeholder('ends_by'),
-      refresh_hash: placeholder('refresh_hash'),
-    })
-    .onConflictDoNothing()
-    .returning({ id: sessions.id }),
+const insertSession = counting(
+  preparedForStart('insert session', (q, { sessions }) =>
+    q
+      .insert(sessions)
+      .values({
+        id: placeholder('id'),
+        user_id: placeholder('user_id'),
+        client_id: placeholder('client_id'),
+        organization_id: placeholder('organization_id'),
+        login_id: placeholder('login_id'),
+        scope: placeholder('scope'),
+        resources: placeholder('resources'),
+        ip_address: placeholder('ip_address'),
+        user_agent: placeholder('user_agent'),
+        location: placeholder('location'),
+        started_at: placeholder('started_at'),
+        last_active_at: placeholder('started_at'),
+        expires_at: placeholder('expires_at'),
+        due_at: placeholder('expires_at'),
+        ends_by: placeholder('ends_by'),
+        refresh_hash: placeholder('refresh_hash'),
+      })
+      .onConflictDoNothing(),
+  ),
 )
 
 /**
@@ -46,8 +47,8 @@ const insertSession = preparedForStart('insert session', (q, { sessions }) =>
  * PostgreSQL a SELECT of an absent id would conflict with every session that begins at the same time, because
  * their ids share an index page.
  */
-export const createSession = async (tx: Transaction, session: NewSession): Promise<boolean> =>
-  (await insertSession(tx, { resources: null, ...session })).length > 0
+export const createSession = (tx: Transaction, session: NewSession): Promise<boolean> =>
+  insertSession(tx, { resources: null, ...session }).then(inserted => inserted > 0)
 
 const selectHolder = prepared((q, { sessions, users }) =>
   q
@@ -81,15 +82,13 @@ export type Holder = NonNullable<Awaited<ReturnType<typeof findHolder>>>
 /**
  * Returns the user of an access token; undefined when the token is revoked or the user deleted or disabled.
  */
-export const findHolder = async (q: Queries, token: { session_id: SessionId; user_id: UserId }) => {
-  const [holder] = await selectHolder(q, token)
-  return holder
-}
+export const findHolder = (q: Queries, token: { session_id: SessionId; user_id: UserId }) =>
+  selectHolder(q, token).then(([holder]) => holder)
 
 const selectRefreshable = prepared((q, { sessions, users }) =>
   q
     .select({
-      session_id: sessions.id,
+      id: sessions.id,
       refresh_hash: sessions.refresh_hash,
       started_at: sessions.started_at,
       last_active_at: sessions.last_active_at,
@@ -116,25 +115,26 @@ const selectRefreshable = prepared((q, { sessions, users }) =>
 )
 
 /** Returns the session of a refresh token with its user, in any state. */
-export const findRefreshable = async (q: Queries, session_id: SessionId) =>
-  (await selectRefreshable(q, { session_id }))[0]
+export const findRefreshable = (q: Queries, session_id: SessionId) =>
+  selectRefreshable(q, { session_id }).then(([found]) => found)
 
-const rotate = prepared((q, { sessions }) =>
-  q
-    .update(sessions)
-    .set({
-      refresh_hash: sql`${placeholder('next_hash')}`,
-      last_active_at: sql`${placeholder('now')}`,
-      expires_at: sql`${placeholder('expires_at')}`,
-    })
-    .where(
-      and(
-        eq(sessions.id, placeholder('session_id')),
-        eq(sessions.refresh_hash, placeholder('token_hash')),
-        isNull(sessions.ended_at),
+const rotate = counting(
+  prepared((q, { sessions }) =>
+    q
+      .update(sessions)
+      .set({
+        refresh_hash: sql`${placeholder('next_hash')}`,
+        last_active_at: sql`${placeholder('now')}`,
+        expires_at: sql`${placeholder('expires_at')}`,
+      })
+      .where(
+        and(
+          eq(sessions.id, placeholder('session_id')),
+          eq(sessions.refresh_hash, placeholder('token_hash')),
+          isNull(sessions.ended_at),
+        ),
       ),
-    )
-    .returning({ id: sessions.id }),
+  ),
 )
 
 /**
@@ -143,16 +143,16 @@ const rotate = prepared((q, { sessions }) =>
  */
 export const refreshSession = async (
   tx: Transaction,
-  { session_id, due_at }: { session_id: SessionId; due_at: number },
+  { id, due_at }: { id: SessionId; due_at: number },
   change: { token_hash: SecretHash; next_hash: SecretHash; now: number; expires_at: number },
 ): Promise<boolean> => {
-  const rotated = await rotate(tx, { session_id, ...change })
-  if (rotated.length === 0) return false
+  const rotated = await rotate(tx, { session_id: id, ...change })
+  if (rotated === 0) return false
   // The statement above does not set `due_at`, because an UPDATE of this column writes its index, even when
   // the value stays the same.
   const { sessions } = tx.tables
   if (change.expires_at < due_at)
-    await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, session_id))
+    await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, id))
   return true
 }
 

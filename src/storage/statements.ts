@@ -48,18 +48,20 @@ export const placeholderRow = (table: Table, generated: string, suffix = '') =>
       .map(name => [name, sql.placeholder(name + suffix)]),
   ) as never
 
+const argumentOf = (parameter: Parameter, values: Values): unknown => {
+  if ('value' in parameter) return parameter.value
+  const value = values[parameter.name]
+  if (value === undefined) throw new TypeError(`No value for the placeholder ${parameter.name}`)
+  return parameter.encode && value !== null ? parameter.encode(value) : value
+}
+
 /** Returns a function from the values of placeholders to the parameters of the statement, in order. */
 export const binder = (parameters: Parameter[]): ((values?: Values) => unknown[]) => {
-  const binds = parameters.map(parameter => {
-    if ('value' in parameter) return () => parameter.value
-    const { name, encode } = parameter
-    return (values: Values) => {
-      const value = values[name]
-      if (value === undefined) throw new TypeError(`No value for the placeholder ${name}`)
-      return encode && value !== null ? encode(value) : value
-    }
-  })
-  return (values = {}) => binds.map(bind => bind(values))
+  return (values = {}) => {
+    const bound: unknown[] = []
+    for (const parameter of parameters) bound.push(argumentOf(parameter, values))
+    return bound
+  }
 }
 
 /** Returns the decoder of a field, or undefined when the engine's value needs none (most columns). */

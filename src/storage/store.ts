@@ -61,7 +61,7 @@ export type Transaction = Queries & {
    * Runs a `prepared` statement whose result is not needed. On PostgreSQL the body does not wait for it; if
    * the statement fails, the transaction fails.
    */
-  later(statement: Promise<unknown>): Promise<unknown> | undefined
+  later(statement: Promise<unknown>): Promise<void>
   /**
    * Adds amounts to the row `key`. The amounts of all bodies of a commit are summed and written once, at its
    * end; a body that fails adds nothing.
@@ -169,6 +169,14 @@ export const preparedForStart = <P extends Record<string, unknown>, R>(
   startStatements.set(name, build)
   return once(q => (q.made?.(name) as Executable<R> | undefined) ?? build(q, q.tables).prepare())
 }
+
+/**
+ * Returns a prepared INSERT, UPDATE or DELETE without RETURNING, typed with its result: the number of changed
+ * rows. RETURNING would make a temporary table in SQLite, which takes as long as a short UPDATE.
+ */
+export const counting = <P extends Record<string, unknown>>(
+  statement: (q: Queries, params: P) => Promise<unknown>,
+) => statement as (q: Queries, params: P) => Promise<number>
 
 const once = <P extends Record<string, unknown>, R>(make: (q: Queries) => Executable<R>) => {
   const statements = new WeakMap<Queries, Executable<R>>()

@@ -67,14 +67,14 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   if (exclusion) return new OAuthError('invalid_grant', exclusion)
   if (!(await isAdmitted(tx, client, grant.user_id))) return new OAuthError('invalid_grant', NOT_ADMITTED)
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
-  const user = { ...grant, id: grant.user_id }
-  const roles = await effectiveRoles(tx, grant.user_id)
+  const { id: session_id, client_id, user_id, organization_id, email, ends_by } = grant
+  const user = { ...grant, id: user_id }
+  const roles = await effectiveRoles(tx, user_id)
   const authorized = { resources: grant.resources, scopes, user, roles, since: grant.started_at }
   const target = await targetOf(tx, client, authorized, request.resource)
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))
   if (!refresh_token) return refuseReuse(context, tx, call, grant)
-  const { client_id, session_id, user_id, organization_id, email, ends_by } = grant
   await record(context, tx, {
     type: 'token.refreshed',
     actor: { id: user_id, email },
@@ -136,9 +136,9 @@ const refuseReuse = async (
   context: Context,
   tx: Transaction,
   { client, client_info }: RefreshCall,
-  { session_id }: RefreshGrant,
+  { id }: RefreshGrant,
 ): Promise<OAuthError> => {
   const actor = { id: client.client_id, email: null }
-  await revokeSession(context, tx, { id: session_id }, { actor, client_info, reason: 'refresh_token_reused' })
+  await revokeSession(context, tx, { id }, { actor, client_info, reason: 'refresh_token_reused' })
   return new OAuthError('invalid_grant', 'The refresh token was used before; the session is revoked.')
 }

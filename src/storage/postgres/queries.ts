@@ -15,8 +15,8 @@ import {
 import type { Queries } from '#src/storage/store.ts'
 import { postgresTables } from './tables.ts'
 
-/** Result of a statement: rows as arrays, and the type of each column. */
-export type QueryResult = unknown[][] & { columns: { type: number }[] | null }
+/** Result of a statement: rows as arrays, the type of each column, and the number of rows. */
+export type QueryResult = unknown[][] & { columns: { type: number }[] | null; count: number }
 /** Runs one statement. Bun prepares it once per connection, by its text. */
 export type Run = (text: string, values: unknown[]) => Promise<QueryResult>
 
@@ -41,9 +41,9 @@ export const postgresQueries = (run: Run): Queries => {
       /** Drizzle sets this member on queries with joins after they are prepared. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
       setToken: () => self,
-      execute: async (values?: Values): Promise<Row[]> => {
+      execute: async (values?: Values): Promise<Row[] | number> => {
         const answer = await run(query.sql, checked(bind(values)))
-        if (!fields) return []
+        if (!fields) return answer.count
         read ??= reader(fields, answer, self.joinsNotNullableMap)
         return read(answer)
       },
