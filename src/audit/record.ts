@@ -133,11 +133,7 @@ export const record = (context: Core, tx: Transaction, event: NewEvent): Promise
  * Records several events of one change, in their order. One statement for three events costs less than three
  * statements.
  */
-export const recordAll = async (
-  context: Core,
-  tx: Transaction,
-  events: readonly NewEvent[],
-): Promise<void> => {
+export const recordAll = (context: Core, tx: Transaction, events: readonly NewEvent[]): Promise<void> => {
   const now = context.clock.now()
   const { metrics } = context.store
   tx.after(() => {
@@ -147,10 +143,14 @@ export const recordAll = async (
       else if (type === 'token.refreshed') metrics.count(TOKENS, 'refresh_token')
     }
   })
-  const rows = events.map(event => rowOf(context, event, now))
-  await tx.later(insertEvents(tx, rows))
   for (const { type, organization_id, active } of events) {
     const count = counted[type]
     if (count) addCounts(tx, organization_id, now, { [count]: 1, ...active })
   }
+  return tx.later(
+    insertEvents(
+      tx,
+      events.map(event => rowOf(context, event, now)),
+    ),
+  )
 }

@@ -31,16 +31,18 @@ const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
 )
 
 /** Stores events in their order, up to three in one statement. */
-export const insertEvents = async (tx: Transaction, rows: readonly NewEventRow[]): Promise<void> => {
-  for (let at = 0; at < rows.length; at += MAX_TOGETHER) {
-    const [first, ...others] = rows.slice(at, at + MAX_TOGETHER)
-    if (!first) return
-    const values: Record<string, unknown> = others.length > 0 ? { ...first } : first
-    others.forEach((row, i) => {
-      for (const [column, value] of Object.entries(row)) values[column + suffixOf(i + 1)] = value
-    })
-    await inserts[others.length]?.(tx, values)
-  }
+export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Promise<unknown> => {
+  const [first, ...others] = rows.slice(0, MAX_TOGETHER)
+  const insert = inserts[others.length]
+  if (!first || !insert) return Promise.resolve()
+  const values: Record<string, unknown> = others.length > 0 ? { ...first } : first
+  others.forEach((row, i) => {
+    for (const [column, value] of Object.entries(row)) values[column + suffixOf(i + 1)] = value
+  })
+  const inserted = insert(tx, values)
+  return rows.length > MAX_TOGETHER
+    ? inserted.then(() => insertEvents(tx, rows.slice(MAX_TOGETHER)))
+    : inserted
 }
 
 /** Maximum milliseconds for which retention waits for webhooks: a slow webhook must not stop retention. */

@@ -20,12 +20,13 @@ const tooLarge = (limit: number): AppError =>
  *
  * @throws AppError 413 as soon as more than `limit` bytes are announced or have arrived
  */
-const readBytes = async (request: Request, limit: number): Promise<Uint8Array> => {
+const readBytes = (request: Request, limit: number): Promise<ArrayBuffer | Uint8Array> => {
   const announced = request.headers.get('content-length')
-  if (announced !== null) {
-    if (Number(announced) > limit) throw tooLarge(limit)
-    return new Uint8Array(await request.arrayBuffer())
-  }
+  if (announced === null) return readChunks(request, limit)
+  return Number(announced) > limit ? Promise.reject(tooLarge(limit)) : request.arrayBuffer()
+}
+
+const readChunks = async (request: Request, limit: number): Promise<Uint8Array> => {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of request.body ?? []) {
@@ -38,30 +39,34 @@ const readBytes = async (request: Request, limit: number): Promise<Uint8Array> =
 
 /**
  * Rejects with 408 when the body is incomplete after `ms`. The answer closes the connection, so the rest of
- * the body is not read.
+ * the body is not read. Rejects with 400 when the body ends early.
  */
-const withTimeout = async <T>(body: Promise<T>, ms: number): Promise<T> => {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    const text = `The request body did not arrive within ${ms / SECOND} seconds.`
-    late.reject(new AppError('request_timeout', text, { headers: { connection: 'close' } }))
-  }, ms)
-  try {
-    return await Promise.race([body, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+const withTimeout = <T>(body: Promise<T>, ms: number): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const text = `The request body did not arrive within ${ms / SECOND} seconds.`
+      reject(new AppError('request_timeout', text, { headers: { connection: 'close' } }))
+    }, ms)
+    body.then(
+      value => {
+        clearTimeout(timer)
+        resolve(value)
+      },
+      error => {
+        clearTimeout(timer)
+        reject(refusalOf(error))
+      },
+    )
+  })
 
 /**
- * Reports an interrupted body as an error of the client, because the connection ended and the server did not
- * fail.
+ * Returns the refusal of a body that cannot be read. An interrupted body is an error of the client, because
+ * the connection ended and the server did not fail.
  */
-const refuseTruncated = (cause: unknown): never => {
-  throw cause instanceof AppError
+const refusalOf = (cause: unknown): AppError =>
+  cause instanceof AppError
     ? cause
     : new AppError('invalid_request', 'The request body ended early.', { cause })
-}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -69,7 +74,7 @@ const mediaType = (request: Request): string =>
   (request.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
 const readText = async (request: Request, limit: number, type: string, within: number): Promise<string> => {
-  const bytes = await withTimeout(readBytes(request, limit).catch(refuseTruncated), within)
+  const bytes = await withTimeout(readBytes(request, limit), within)
   if (mediaType(request) !== type)
     throw new AppError('unsupported_media_type', `The content type must be ${type}.`)
   try {
@@ -101,11 +106,12 @@ const UPLOAD_BODY = 1024 * 1024
 export const readUpload = async (
   request: Request,
 ): Promise<{ form: Map<string, string>; files: Map<string, Buffer> }> => {
-  const bytes = await withTimeout(readBytes(request, UPLOAD_BODY).catch(refuseTruncated), BODY_TIMEOUT)
+  const bytes = await withTimeout(readBytes(request, UPLOAD_BODY), BODY_TIMEOUT)
   if (mediaType(request) !== 'multipart/form-data')
     throw new AppError('unsupported_media_type', 'The content type must be multipart/form-data.')
   const headers = { 'content-type': request.headers.get('content-type') ?? '' }
-  const data = await new Response(new Uint8Array(bytes), { headers }).formData().catch(refuseTruncated)
+  const parsed = new Response(new Uint8Array(bytes), { headers }).formData()
+  const data = await parsed.catch(error => Promise.reject(refusalOf(error)))
   const form = new Map<string, string>()
   const files = new Map<string, Buffer>()
   for (const [name, value] of data)

@@ -26,14 +26,22 @@ const EXPOSED = 'www-authenticate, retry-after, x-request-id'
  * get the same answer. For the OAuth endpoints only: http/guard.ts refuses pages of other sites at the admin
  * API.
  */
-export const allowOrigin = async (
+export const allowOrigin = (
   context: Context,
   request: Request,
   answer: Response,
   client_id: string | undefined,
-): Promise<Response> => {
+): Response | Promise<Response> => {
   const origin = request.headers.get('origin')
-  if (origin === null) return answer
+  return origin === null ? answer : allowed(context, origin, answer, client_id)
+}
+
+const allowed = async (
+  context: Context,
+  origin: string,
+  answer: Response,
+  client_id: string | undefined,
+): Promise<Response> => {
   answer.headers.set('vary', 'Origin')
   if (client_id !== undefined && isOpenToPages(client_id)) {
     answer.headers.set('access-control-allow-origin', '*')

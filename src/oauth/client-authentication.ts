@@ -43,20 +43,31 @@ export const asClient = async <T>(
 ): Promise<T> => {
   const client = await findClient(context, presented.client_id)
   const fault = await findFault(context, client, presented, asked)
-  const isAuthenticated = fault === undefined
-  const run = async () => {
+  const authenticated = (): Client => {
     try {
-      if (!client) throw new CredentialError('invalid_client')
-      if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
-      if (fault === 'unknown_grant') throw new CredentialError('invalid_grant')
-      if (fault !== undefined && fault !== 'public') throw new CredentialError('invalid_client')
+      return checked(client, presented, place, fault)
     } catch (error) {
       report(context, call, client, presented, fault)
       throw error
     }
-    return attempt(client)
   }
-  return isAuthenticated ? run() : throttled(context, call, client, run)
+  return fault === undefined
+    ? attempt(authenticated())
+    : throttled(context, call, client, async () => attempt(authenticated()))
+}
+
+/** @throws OAuthError when the client is not authenticated, or must authenticate in another way */
+const checked = (
+  client: Client | undefined,
+  presented: PresentedClient,
+  place: ClientRequest['place'],
+  fault: Fault | undefined,
+): Client => {
+  if (!client) throw new CredentialError('invalid_client')
+  if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
+  if (fault === 'unknown_grant') throw new CredentialError('invalid_grant')
+  if (fault !== undefined && fault !== 'public') throw new CredentialError('invalid_client')
+  return client
 }
 
 type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 'wrong_secret' | 'public'
@@ -66,19 +77,23 @@ type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 
  * While the keys of a client cannot be read, the client counts as `public` if it may also use the method
  * `none`. Its assertion is then ignored.
  */
-const findFault = async (
+const findFault = (
   context: Context,
   client: Client | undefined,
   presented: PresentedClient,
   asked: AssertedFor | undefined,
 ): Promise<Fault | undefined> => {
+  if (!client || presented.method !== 'private_key_jwt')
+    return Promise.resolve(findSecretFault(client, presented))
+  const { keys, client_id } = client
+  if (!keys || !asked) return Promise.resolve('wrong_method')
+  return findAssertionFault(context, { client_id, keys }, presented.client_assertion, asked).then(fault =>
+    fault === 'unreadable_keys' && !keys.is_required ? 'public' : fault,
+  )
+}
+
+const findSecretFault = (client: Client | undefined, presented: PresentedClient): Fault | undefined => {
   if (!client) return 'unknown_client'
-  if (presented.method === 'private_key_jwt') {
-    const { keys, client_id } = client
-    if (!keys || !asked) return 'wrong_method'
-    const fault = await findAssertionFault(context, { client_id, keys }, presented.client_assertion, asked)
-    return fault === 'unreadable_keys' && !keys.is_required ? 'public' : fault
-  }
   if (client.type === 'public') return 'public'
   if (presented.method === 'none') return 'no_secret'
   return isSecretOf(client, presented) ? undefined : 'wrong_secret'

@@ -30,27 +30,43 @@ const isEmpty = (mapping: ClaimMapping = {}): boolean => {
 export const mappingOfApi = (api: Pick<Api, 'scopes'> | undefined, scopes: readonly string[]): ClaimMapping =>
   Object.assign({}, ...(api?.scopes ?? []).map(({ name, claims }) => (scopes.includes(name) ? claims : {})))
 
+/** The effective roles, when they are known, and the API that the token is for. */
+interface Known {
+  roles?: readonly { name: string }[]
+  api?: Pick<Api, 'scopes'> | undefined
+}
+
 /**
  * Returns the claims that scopes and the client's mapping add for a user. Without such scopes and without a
  * mapping the store is not read, because most tokens need no such claim.
- *
- * @param known the effective roles, when they are known, and the API that the token is for
  */
-export const furtherClaims = async (
+export const furtherClaims = (
   q: Queries,
   client: Pick<Client, 'claims' | 'attributes'> | undefined,
   user_id: UserId,
   scopes: readonly string[],
-  { roles, api }: { roles?: readonly { name: string }[]; api?: Pick<Api, 'scopes'> | undefined } = {},
+  known: Known = {},
+): Promise<FurtherClaims> =>
+  asksMembership(scopes) || known.api || !isEmpty(client?.claims)
+    ? readClaims(q, client, user_id, scopes, known)
+    : Promise.resolve(NONE)
+
+const asksMembership = (scopes: readonly string[]): boolean =>
+  scopes.includes('groups') || scopes.includes('roles')
+
+const readClaims = async (
+  q: Queries,
+  client: Pick<Client, 'claims' | 'attributes'> | undefined,
+  user_id: UserId,
+  scopes: readonly string[],
+  { roles, api }: Known,
 ): Promise<FurtherClaims> => {
-  const asksMembership = scopes.includes('groups') || scopes.includes('roles')
-  if (!asksMembership && !api && isEmpty(client?.claims)) return NONE
   const mapping = client?.claims ?? {}
   const apiMapping = mappingOfApi(api, scopes)
   const isMapped = Object.keys(mapping).length > 0 || Object.keys(apiMapping).length > 0
   const asks = (kind: 'groups' | 'roles') =>
     scopes.includes(kind) || reads(mapping, scopes, kind) || reads(apiMapping, scopes, kind)
-  if (!isMapped && !asksMembership) return NONE
+  if (!isMapped && !asksMembership(scopes)) return NONE
   const groups = asks('groups') ? await groupNames(q, user_id) : []
   const held = asks('roles') ? (roles ?? (await effectiveRoles(q, user_id))).map(({ name }) => name) : []
   const user = isMapped ? await findUser(q, undefined, user_id) : undefined

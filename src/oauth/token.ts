@@ -43,9 +43,9 @@ export const postToken = (context: Context) =>
       context,
       call,
       presented,
-      async client => {
+      client => {
         checkGrantType(client, request.grant_type)
-        return oauthJson(await run(context, { client, request, client_info: call }))
+        return run(context, { client, request, client_info: call }).then(body => oauthJson(body))
       },
       { asked: request },
     )

@@ -29,10 +29,12 @@ export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promi
     return entries
   }
   const peek = (store: Store, key: string): V | undefined => entriesOf(store).values.get(key)
-  const read = async (store: Store, key: string): Promise<V> => {
+  const read = (store: Store, key: string): Promise<V> => {
     const entries = entriesOf(store)
     const hit = entries.values.get(key)
-    if (hit !== undefined) return hit
+    return hit === undefined ? loadInto(entries, store, key) : Promise.resolve(hit)
+  }
+  const loadInto = async (entries: Entries<V>, store: Store, key: string): Promise<V> => {
     const { generation } = entries
     const value = await store.read(q => load(q, key))
     if (value !== undefined && generation === entries.generation) {

@@ -84,13 +84,17 @@ const consoleClient = ({ url }: Config): Client => ({
  * changes clients. A dynamic client is read each time. A client registered by an administrator is never
  * treated as dynamic, whatever its id.
  */
-export const findClient = async (
+export const findClient = (
   { config, store }: Pick<Core, 'config' | 'store'>,
   client_id: string,
 ): Promise<Client | undefined> => {
-  if (client_id === CONSOLE_CLIENT && config.console === 'on') return consoleClient(config)
-  const managed = registeredItself(client_id) ? undefined : await cachedClient(store, client_id)
-  if (managed || !mayBeDynamic(client_id)) return managed
+  if (client_id === CONSOLE_CLIENT && config.console === 'on') return Promise.resolve(consoleClient(config))
+  if (registeredItself(client_id)) return findDynamic(store, client_id)
+  const managed = cachedClient(store, client_id)
+  return mayBeDynamic(client_id) ? managed.then(client => client ?? findDynamic(store, client_id)) : managed
+}
+
+const findDynamic = async (store: Store, client_id: string): Promise<Client | undefined> => {
   const registered = await store.read(q => readDynamicClient(q, client_id))
   return registered && asClientRow(registered)
 }

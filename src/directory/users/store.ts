@@ -224,16 +224,23 @@ export const setPasskeyDeclined = async (tx: Transaction, id: UserId, now: numbe
  * Counts the user as active in this hour and on this day (UTC), each once. Returns the numbers to add to the
  * statistics; undefined when the user was already counted in this hour.
  */
-export const markActive = async (
+export const markActive = (
   tx: Transaction,
   { id, active_at }: { id: UserId; active_at: number | null },
   now: number,
 ): Promise<{ active_users: number; daily_users: number } | undefined> => {
-  const isFirst = (unit: number): boolean => Math.floor((active_at ?? 0) / unit) < Math.floor(now / unit)
-  if (!isFirst(HOUR)) return undefined
-  await tx.update(tx.tables.users).set({ active_at: now }).where(eq(tx.tables.users.id, id))
-  return { active_users: 1, daily_users: Number(isFirst(DAY)) }
+  if (!isFirst(HOUR, active_at, now)) return Promise.resolve(undefined)
+  const active = { active_users: 1, daily_users: Number(isFirst(DAY, active_at, now)) }
+  const { users } = tx.tables
+  return tx
+    .update(users)
+    .set({ active_at: now })
+    .where(eq(users.id, id))
+    .then(() => active)
 }
+
+const isFirst = (unit: number, before: number | null, now: number): boolean =>
+  Math.floor((before ?? 0) / unit) < Math.floor(now / unit)
 
 /** Cancels a pending change of address; with `organization_id` only of a user of that organization. */
 export const cancelPendingEmail = async (

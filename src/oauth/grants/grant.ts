@@ -52,15 +52,16 @@ const NOT_SERVED = 'The client no longer serves users of this organization.'
 const KEPT_OUT = 'The organization does not allow this client.'
 
 /** Returns the reason that the client may not serve users of the organization; undefined when it may. */
-export const findExclusion = async (
+export const findExclusion = (
   q: Queries,
   client: Client,
   organization_id: OrganizationId,
 ): Promise<string | undefined> => {
-  if (!serves(client, organization_id)) return NOT_SERVED
-  if (!isDynamic(client)) return undefined
-  const organization = await readOrganization(q, organization_id)
-  return organization && letsIn(organization, client) ? undefined : KEPT_OUT
+  if (!serves(client, organization_id)) return Promise.resolve(NOT_SERVED)
+  if (!isDynamic(client)) return Promise.resolve(undefined)
+  return readOrganization(q, organization_id).then(organization =>
+    organization && letsIn(organization, client) ? undefined : KEPT_OUT,
+  )
 }
 
 /** Description of `invalid_grant` for a user whom the client no longer admits. */
@@ -107,7 +108,7 @@ export const requireApi = async (
  * @throws OAuthError `invalid_target`, also when the API was deleted and created again after the
  * authorization, because the user agreed to the scopes of the deleted API
  */
-export const targetOf = async (
+export const targetOf = (
   q: Queries,
   client: Client,
   granted: {
@@ -122,10 +123,11 @@ export const targetOf = async (
 ): Promise<{ api?: Api; scopes: readonly string[] }> => {
   const { scopes, user, roles, since } = granted
   const resource = chooseResource(granted.resources?.split(' ').filter(Boolean) ?? [], requested)
-  if (resource === undefined) return { scopes }
-  const api = await requireApi(q, client, resource, user.organization_id)
-  if (api.created_at > since) throw new OAuthError('invalid_target')
-  return { api, scopes: scopesOfToken(scopes, api, client, roles) }
+  if (resource === undefined) return Promise.resolve({ scopes })
+  return requireApi(q, client, resource, user.organization_id).then(api => {
+    if (api.created_at > since) throw new OAuthError('invalid_target')
+    return { api, scopes: scopesOfToken(scopes, api, client, roles) }
+  })
 }
 
 /** Returns scope and API of a token as events record them. */

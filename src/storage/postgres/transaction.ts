@@ -25,6 +25,9 @@ export const begun = (): TransactionState => ({
   savepoints: 0,
 })
 
+/** Result of `later`, because the body does not wait for the statement. */
+const SENT = Promise.resolve()
+
 /** Waits for the statements in `sent`. */
 export const settleSent = (state: TransactionState) => Promise.all(state.sent.splice(0))
 
@@ -42,7 +45,7 @@ export const transactionOf = (
         state.failure ??= error
       })
       state.sent.push(settled)
-      return undefined
+      return SENT
     },
     add: (...call: Added) => void state.added.push(call),
     nested: async <T>(body: () => Promise<T>): Promise<T> => {
