@@ -32,17 +32,22 @@ const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
 
 /** Stores events in their order, up to three in one statement. */
 export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Promise<unknown> => {
-  const [first, ...others] = rows.slice(0, MAX_TOGETHER)
-  const insert = inserts[others.length]
+  const [first] = rows
+  const insert = inserts[Math.min(rows.length, MAX_TOGETHER) - 1]
   if (!first || !insert) return Promise.resolve()
-  const values: Record<string, unknown> = others.length > 0 ? { ...first } : first
-  others.forEach((row, i) => {
-    for (const [column, value] of Object.entries(row)) values[column + suffixOf(i + 1)] = value
-  })
-  const inserted = insert(tx, values)
+  const inserted = insert(tx, rows.length === 1 ? first : together(rows))
   return rows.length > MAX_TOGETHER
     ? inserted.then(() => insertEvents(tx, rows.slice(MAX_TOGETHER)))
     : inserted
+}
+
+/** Returns the values of the placeholders for the first rows. */
+const together = (rows: readonly NewEventRow[]) => {
+  const values: Record<string, unknown> = {}
+  rows.slice(0, MAX_TOGETHER).forEach((row, i) => {
+    for (const [column, value] of Object.entries(row)) values[column + suffixOf(i)] = value
+  })
+  return values
 }
 
 /** Maximum milliseconds for which retention waits for webhooks: a slow webhook must not stop retention. */

@@ -9,12 +9,7 @@ import { charge } from '#src/http/rate-limits.ts'
 import { CONSOLE_CLIENT, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
-import {
-  type AuthorizeRequest,
-  parseAuthorizeRequest,
-  parseClientId,
-  parseTarget,
-} from '#src/protocol/oauth/authorize-request.ts'
+import { parseAuthorizeRequest, parseClientId, parseTarget } from '#src/protocol/oauth/authorize-request.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { checkRegular, parseParameters } from '#src/protocol/oauth/parameters.ts'
@@ -94,7 +89,8 @@ export const handleAuthorizationRequest = async (
     if (!organization) throw new OAuthError('invalid_request', 'The parameter organization_id is invalid.')
     if (!letsIn(organization, client))
       throw new OAuthError('access_denied', 'The organization does not allow this client.')
-    const hinted_user_id = await hintedUser(context, request.client_id, id_token_hint)
+    const hinted_user_id =
+      id_token_hint === undefined ? undefined : await hintedUser(context, request.client_id, id_token_hint)
     const flow = { request: { ...request, hinted_user_id }, client, organization, apis }
     return proceed({ ...flow, pending: undefined, approved: false })
   })
@@ -134,12 +130,7 @@ const read = <T>(parse: () => T): T | undefined => {
   }
 }
 
-const hintedUser = async (
-  context: Context,
-  client_id: string,
-  hint: AuthorizeRequest['id_token_hint'],
-): Promise<UserId | undefined> => {
-  if (hint === undefined) return undefined
+const hintedUser = async (context: Context, client_id: string, hint: string): Promise<UserId> => {
   const known = await verifyIdTokenHint(context, hint, client_id)
   if (!known) throw new OAuthError('invalid_request', 'The parameter id_token_hint is invalid.')
   return `usr_${known.sub}`

@@ -123,15 +123,10 @@ export const listBrowserLogins = async (
   return [...waiting.filter(owesFactor), ...(await Promise.all(begun))]
 }
 
-const rolesFor = async (
-  { store }: Context,
-  { apis }: Flow,
-  { user_id }: StepUser,
-): Promise<ReadonlySet<string>> => {
-  const isAsked = apis.some(({ scopes }) => scopes.some(({ role }) => role !== null))
-  const roles = isAsked ? await store.read(q => effectiveRoles(q, user_id)) : []
-  return new Set(roles.map(({ name }) => name))
-}
+const rolesFor = ({ store }: Context, { apis }: Flow, { user_id }: StepUser): Promise<ReadonlySet<string>> =>
+  apis.some(({ scopes }) => scopes.some(({ role }) => role !== null))
+    ? store.read(q => effectiveRoles(q, user_id)).then(roles => new Set(roles.map(({ name }) => name)))
+    : Promise.resolve(new Set())
 
 /** True for a first factor whose post-login action, such as a new password, waits for the login. */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
@@ -170,7 +165,7 @@ const OFFER_AGAIN = 30 * DAY
  * flows that confirm the user or add a factor. False in development mode, so that tests see the same pages in
  * every browser.
  */
-const isOfferDue = async (
+const isOfferDue = (
   { config, store, clock, loginPage }: Context,
   call: Call,
   { request, pending }: Flow,
@@ -178,23 +173,30 @@ const isOfferDue = async (
   factors: readonly FactorType[],
 ): Promise<boolean> => {
   const isPossible = loginPage === undefined && call.has_passkeys && offersPasskeys(config)
-  if (!isPossible || request.confirm || request.enrol || pending?.enrolled) return false
-  if (!amr.includes('pwd') || factors.includes('passkey')) return false
-  if (factors.length > 0 && levelOf(acr) < levelWith('totp')) return false
-  if (passkey_declined_at !== null && clock.now() - passkey_declined_at < OFFER_AGAIN) return false
-  return factors.length < MAX_FACTORS && mayChangeProfile(store, user_id)
+  const isSpared =
+    !isPossible ||
+    request.confirm ||
+    request.enrol ||
+    pending?.enrolled ||
+    !amr.includes('pwd') ||
+    factors.includes('passkey') ||
+    (factors.length > 0 && levelOf(acr) < levelWith('totp')) ||
+    (passkey_declined_at !== null && clock.now() - passkey_declined_at < OFFER_AGAIN) ||
+    factors.length >= MAX_FACTORS
+  return isSpared ? Promise.resolve(false) : mayChangeProfile(store, user_id)
 }
 
 /** True when the user lacks a required attribute. */
-const owesAttributes = async (
+const owesAttributes = (
   { store }: Context,
   organization: Organization,
   { user_id }: StepUser,
 ): Promise<boolean> => {
   const required = settingsOf(organization).user_attributes.filter(definition => definition.required)
-  if (required.length === 0) return false
-  const user = await store.read(q => findUser(q, organization.id, user_id))
-  return user !== undefined && missingAttributes(required, user.attributes).length > 0
+  if (required.length === 0) return Promise.resolve(false)
+  return store
+    .read(q => findUser(q, organization.id, user_id))
+    .then(user => user !== undefined && missingAttributes(required, user.attributes).length > 0)
 }
 
 const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor_due || enrol_due
@@ -245,7 +247,7 @@ export const isFirstFactor = ({ amr }: Pick<StepUser, 'amr'>): boolean =>
   amr.includes('pwd') || amr.includes('fed')
 
 /** Returns the users whom this browser spares the second factor in this flow. */
-export const rememberedIn = async (
+export const rememberedIn = (
   context: Context,
   q: Queries,
   { request }: Call,
@@ -253,11 +255,13 @@ export const rememberedIn = async (
 ): Promise<ReadonlySet<UserId>> => {
   const days = rememberDays(flow)
   const hash = rememberedHash(context, request)
-  if (days === undefined || hash === undefined) return new Set()
+  if (days === undefined || hash === undefined) return Promise.resolve(new Set())
   const now = context.clock.now()
-  const rows = await listRememberedIn(q, hash, now)
   // Since the browser was remembered, the organization may have reduced the number of days.
-  return new Set(rows.flatMap(({ user_id, created_at }) => (created_at > now - days * DAY ? user_id : [])))
+  const isKept = ({ created_at }: { created_at: number }) => created_at > now - days * DAY
+  return listRememberedIn(q, hash, now).then(
+    rows => new Set(rows.filter(isKept).map(({ user_id }) => user_id)),
+  )
 }
 
 /** True when this user has proven a recovery code in place of a lost passkey in this flow. */

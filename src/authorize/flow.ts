@@ -82,11 +82,7 @@ export const flowOf = async (context: Context, request: FlowRequest): Promise<Fl
  *
  * @throws OAuthError `invalid_target` for an API that is unknown or that the client may not use
  */
-export const apisOf = async (
-  { store }: Context,
-  client: Client,
-  resources: readonly string[],
-): Promise<Api[]> =>
+export const apisOf = ({ store }: Context, client: Client, resources: readonly string[]): Promise<Api[]> =>
   Promise.all(
     resources.map(async resource => {
       const api = await findApi(store, resource)

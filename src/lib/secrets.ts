@@ -23,4 +23,4 @@ export const hashSecret = (presented: string): SecretHash =>
 
 /** Compares two digests of equal length in constant time. */
 export const sameHash = (a: SecretHash, b: SecretHash): boolean =>
-  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+  a.length === b.length && timingSafeEqual(Buffer.from(a, 'latin1'), Buffer.from(b, 'latin1'))

@@ -41,13 +41,14 @@ export const acceptedTerms = async (
   }))
 
 /** True when the user has to accept the current version of the organization's terms. */
-export const owesTerms = async (
+export const owesTerms = (
   { store }: Pick<Core, 'store'>,
   organization: Pick<Organization, 'settings'>,
   user_id: UserId,
 ): Promise<boolean> => {
   const { terms } = settingsOf(organization)
-  return terms !== undefined && !(await store.read(q => hasAccepted(q, { user_id, version: terms.version })))
+  if (terms === undefined) return Promise.resolve(false)
+  return store.read(q => hasAccepted(q, { user_id, version: terms.version })).then(isAccepted => !isAccepted)
 }
 
 /**

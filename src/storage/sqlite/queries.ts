@@ -40,7 +40,7 @@ interface Result {
   optional: ReadonlySet<string>
 }
 
-/** Makes a function return its result as a promise. An async function would allocate more objects per call. */
+/** Makes a function return its result as a promise. An async function allocates more objects per call. */
 const settled =
   <A, R>(call: (argument?: A) => R) =>
   (argument?: A): Promise<R> => {
