@@ -19,6 +19,7 @@ export const eventTypes = [
   'user.logout',
   'user.mfa_enabled',
   'user.mfa_disabled',
+  'user.unlocked',
   'token.issued',
   'token.refreshed',
   'token.revoked',

@@ -5,7 +5,7 @@ import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY } from '#src/lib/duration.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { isKnownDevice } from './known-browsers.ts'
-import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
+import { findThrottle, removeThrottle, type ThrottleSet } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
@@ -124,11 +124,9 @@ export const countSuccess = async (
   await countFailure(context, tx, passed)
 }
 
-/** Deletes all counts of a name, the user and their browsers. */
-export const clearBudgets = async (tx: Transaction, counted: Counted): Promise<void> => {
-  for (const subject of subjectsOf(counted)) {
-    await removeThrottle(tx, subject)
-    await removeThrottles(tx, `${subject}:`)
-  }
-  if (counted.user) await removeThrottles(tx, `device:${counted.user.id}:`)
+/** Returns all counts of a name, the user and their browsers. */
+export const countsOf = (counted: Counted): ThrottleSet => {
+  const subjects = subjectsOf(counted)
+  const devices = counted.user ? [`device:${counted.user.id}:`] : []
+  return { keys: [...subjects], prefixes: [...subjects.map(subject => `${subject}:`), ...devices] }
 }

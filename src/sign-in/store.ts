@@ -1,4 +1,4 @@
-import { and, eq, gte, lt, sql } from 'drizzle-orm'
+import { and, eq, gte, inArray, lt, or, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { keepLatest } from '#src/storage/batches.ts'
@@ -35,10 +35,22 @@ export const removeThrottle = async (tx: Transaction, key: string): Promise<void
   await tx.delete(throttles).where(eq(throttles.key, key))
 }
 
-/** Deletes all throttles whose key begins with `prefix`. */
-export const removeThrottles = async (tx: Transaction, prefix: string): Promise<void> => {
-  const { throttles } = tx.tables
-  await tx.delete(throttles).where(and(gte(throttles.key, prefix), lt(throttles.key, `${prefix}\uffff`)))
+/** Throttles by their keys and by what their keys begin with. */
+export interface ThrottleSet {
+  keys: string[]
+  prefixes: string[]
+}
+
+/** Deletes all throttles of a set. Returns their number. */
+export const removeThrottles = async (tx: Transaction, { keys, prefixes }: ThrottleSet): Promise<number> => {
+  const { key } = tx.tables.throttles
+  tx.changed('throttles')
+  const ranges = prefixes.map(prefix => and(gte(key, prefix), lt(key, `${prefix}\uffff`)))
+  const removed = await tx
+    .delete(tx.tables.throttles)
+    .where(or(inArray(key, keys), ...ranges))
+    .returning({ key })
+  return removed.length
 }
 
 /** Counts the stored browsers of a user. */

@@ -2,7 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openBrowser } from '#test/support/browser.ts'
 import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
+import { signIn } from '#test/support/people.ts'
+import { remote } from '#test/support/remote.ts'
 
 let server: Running & AsyncDisposable
 let env: Record<string, string>
@@ -125,14 +128,19 @@ test('in a directory without an instance they fail, and create none', async () =
   rmSync(empty, { recursive: true })
 }, 30_000)
 
-test('password, unlock and reset-mfa work beside the server, by name, address or id', async () => {
+test('EVT-25 password, unlock and reset-mfa work beside the server, by name, address or id', async () => {
   const { id } = await find('ada')
   const changed = await user(['password', 'ada@example.com', '--temporary'], 'Another-horse-8\n')
   expect(changed.stdout).toBe('ada has a new password, to be changed at the next sign-in\n')
-  expect((await user(['unlock', 'ada'])).stdout).toBe('ada may try again at once\n')
+  const browser = openBrowser(remote(server))
+  await signIn(browser, await browser.get('/account'), 'ada', 'Wrong-horse-7')
+  for (let i = 0; i < 2; i++)
+    expect((await user(['unlock', 'ada'])).stdout).toBe('ada may try again at once\n')
   expect((await user(['reset-mfa', id])).stdout).toBe('ada: 0 factors removed\n')
   const { body } = await server.admin('GET', `/events?target_id=${id}`)
   expect(body.data.map(({ type, actor_id }: { type: string; actor_id: null }) => [type, actor_id])).toEqual([
+    ['user.unlocked', null],
+    ['user.login_failed', null],
     ['user.password_reset', null],
     ['user.updated', null],
     ['user.updated', null],

@@ -279,6 +279,8 @@ describe('each operation records its events, and no others', () => {
       'user.mfa_enabled',
       'user.mfa_disabled',
       'admin.settings_changed',
+      // test/sign-in/unlock.test.ts
+      'user.unlocked',
       // test/authorize/remembered-browser.test.ts
       'user.browser_remembered',
       'user.browser_forgotten',

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
+import { hostActor } from '#src/audit/record.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
@@ -291,7 +292,7 @@ describe('a forgotten password', () => {
     app.clock.advance(30 * MINUTE)
     for (let i = 0; i < 2; i++) await ask(user.username, 'web', browser)
     expect(await post()).toHaveLength(1)
-    await app.context.store.write(tx => forgetFailures(tx, user))
+    await app.context.store.write(tx => forgetFailures(app.context, tx, user, hostActor))
     await ask(user.username, 'web', browser)
     expect(await post()).toHaveLength(1)
   })

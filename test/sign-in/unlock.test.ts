@@ -1,11 +1,12 @@
 import { expect, test } from 'bun:test'
+import { hostActor } from '#src/audit/record.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { linkWith } from '#test/support/factors.ts'
-import { addUser, signIn } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
 
 const mail = captureMail()
 const app = await startApp({}, { mail })
@@ -28,7 +29,7 @@ test('an unlocked user can sign in at once, from the same network too; others st
       await attempt(name, 'Wrong-horse-7', ip)
   expect(await attempt('ada')).toBe(429)
   expect(await attempt('ada@example.com', undefined, '198.51.100.1')).toBe(429)
-  await app.context.store.write(tx => forgetFailures(tx, ada))
+  await app.context.store.write(tx => forgetFailures(app.context, tx, ada, hostActor))
   expect(await attempt('ada')).toBe(200)
   expect(await attempt('ada', undefined, '198.51.100.1')).toBe(200)
   expect(await attempt('ada@example.com', undefined, '198.51.100.1')).toBe(200)
@@ -49,6 +50,41 @@ test('an unlocked user gets codes by mail at once', async () => {
   const sent: boolean[] = []
   for (let i = 0; i < 4; i++) sent.push(await getsCode())
   expect(sent).toEqual([true, true, true, false])
-  await app.context.store.write(tx => forgetFailures(tx, eve))
+  await app.context.store.write(tx => forgetFailures(app.context, tx, eve, hostActor))
   expect(await getsCode()).toBe(true)
+})
+
+test('EVT-25 an unlock that deletes counts records one event in the same write; others record none', async () => {
+  const acme = await addOrganization(app, 'acme')
+  await addClient(app, 'acme-web', { organization_id: acme.id })
+  const gus = await addUser(app, 'gus', { organization_id: acme.id })
+  const unlock = (then?: () => never) =>
+    app.context.store.write(async tx => {
+      await forgetFailures(app.context, tx, gus, hostActor)
+      then?.()
+    })
+  await app.events()
+  await unlock()
+  expect(await app.events()).toEqual([])
+  const browser = openBrowser(app, { ip: '203.0.113.6' })
+  await signIn(browser, await browser.get(authorizeUrl('acme-web')), 'gus', 'Wrong-horse-7')
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.login_failed'])
+  const undone = unlock(() => {
+    throw new Error('undone')
+  })
+  await expect(undone).rejects.toThrow('undone')
+  expect(await app.events()).toEqual([])
+  await unlock()
+  expect(await app.events()).toEqual([
+    {
+      type: 'user.unlocked',
+      actor_id: null,
+      target_id: gus.id,
+      target_type: 'user',
+      organization_id: acme.id,
+      metadata: {},
+    },
+  ])
+  await unlock()
+  expect(await app.events()).toEqual([])
 })
