@@ -53,15 +53,14 @@ export const postIntrospect = (context: Context) =>
  * of an API, the API's `served_by` must also name the client. The answer contains claims about the user, so
  * no client reads a token of another organization or of an API that it does not serve.
  */
-const maySee = async (
+const maySee = (
   { store }: Context,
   client: Client,
   { organization_id, resource }: Found,
 ): Promise<boolean> => {
-  if (organization_id !== client.organization_id) return false
-  return (
-    resource === undefined || Boolean((await findApi(store, resource))?.served_by.includes(client.client_id))
-  )
+  if (organization_id !== client.organization_id) return Promise.resolve(false)
+  if (resource === undefined) return Promise.resolve(true)
+  return findApi(store, resource).then(api => api?.served_by.includes(client.client_id) ?? false)
 }
 
 const findAccess = async (context: Context, text: string): Promise<Found | undefined> => {

@@ -140,11 +140,11 @@ const selectSubject = prepared((q, { logins, users, organizations, authorization
  *
  * @param sent the code as the client sent it
  */
-export const findSubject = async (q: Queries, code: AuthorizationCode, sent: string) => {
-  const [subject] = await selectSubject(q, { login_id: code.login_id, code_hash: hashSecret(sent) })
-  if (!subject || isRevoked(code, subject.codes_revoked)) return undefined
-  return subject.burnt_at === null ? subject : 'burnt'
-}
+export const findSubject = (q: Queries, code: AuthorizationCode, sent: string) =>
+  selectSubject(q, { login_id: code.login_id, code_hash: hashSecret(sent) }).then(([subject]) => {
+    if (!subject || isRevoked(code, subject.codes_revoked)) return undefined
+    return subject.burnt_at === null ? subject : 'burnt'
+  })
 
 /** Returns a session of this user, active or ended, with the login that it came from. */
 export const findSessionOf = async (q: Queries, session: { session_id: SessionId; user_id: UserId }) => {

@@ -21,16 +21,17 @@ const selectCode = prepared((q, { authorization_codes: t }) =>
  * and undefined for any other text. A code that contains its own data is only decrypted here: `findSubject`
  * tells whether it was made unusable.
  */
-export const findCode = async (
+export const findCode = (
   context: Core,
   q: Queries,
   { code, client_id }: { code: string; client_id: string },
 ): Promise<AuthorizationCode | 'burnt' | undefined> => {
   const opened = openCode(context, code, client_id)
-  if (opened) return opened
-  const [row] = await selectCode(q, { code_hash: hashSecret(code) })
-  if (row?.sealed === null) return 'burnt'
-  return row && openCode(context, row.sealed, client_id)
+  if (opened) return Promise.resolve(opened)
+  return selectCode(q, { code_hash: hashSecret(code) }).then(([row]) => {
+    if (row?.sealed === null) return 'burnt'
+    return row && openCode(context, row.sealed, client_id)
+  })
 }
 
 /**

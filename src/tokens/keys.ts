@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject } from 'node:crypto'
-import type { Core, PublishedKeys, SigningKeys, TokenType } from '#src/context.ts'
+import type { Core, OpenedToken, PublishedKeys, SigningKeys, TokenType } from '#src/context.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from './key-store.ts'
@@ -187,27 +187,34 @@ export const openKeys = async (
     return made
   }
 
+  const openWith = ({ headers }: KeyRing, token: string): OpenedToken | undefined => {
+    const [end, last] = [token.indexOf('.'), token.lastIndexOf('.')]
+    const known = headers.get(token.slice(0, end))
+    if (!known || token.indexOf('.', end + 1) !== last) return undefined
+    const { key, typ } = known
+    const digest = hash('sha256', token, 'base64url')
+    if (!verified.has(digest)) {
+      if (!verifyWith(key.publicKey, key.alg, token.slice(0, last), token.slice(last + 1))) return undefined
+      remember(digest)
+    }
+    return {
+      alg: key.alg,
+      typ,
+      claims: JSON.parse(Buffer.from(token.slice(end + 1, last), 'base64url').toString()),
+    }
+  }
+
   return {
     ready: first.make,
     sign(claims, alg, typ) {
       const key = ring.present()?.signing.get(alg)
       return key ? signNow(key, claims, typ) : signingKey(alg).then(made => signNow(made, claims, typ))
     },
-    async open(token) {
-      const [end, last] = [token.indexOf('.'), token.lastIndexOf('.')]
-      const known = (ring.present() ?? (await ring.load())).headers.get(token.slice(0, end))
-      if (!known || token.indexOf('.', end + 1) !== last) return undefined
-      const { key, typ } = known
-      const digest = hash('sha256', token, 'base64url')
-      if (!verified.has(digest)) {
-        if (!verifyWith(key.publicKey, key.alg, token.slice(0, last), token.slice(last + 1))) return undefined
-        remember(digest)
-      }
-      return {
-        alg: key.alg,
-        typ,
-        claims: JSON.parse(Buffer.from(token.slice(end + 1, last), 'base64url').toString()),
-      }
+    open(token) {
+      const ready = ring.present()
+      return ready
+        ? Promise.resolve(openWith(ready, token))
+        : ring.load().then(loaded => openWith(loaded, token))
     },
     published() {
       const present = first.isMade() ? ring.present() : undefined

@@ -103,15 +103,16 @@ const findDynamic = async (store: Store, client_id: string): Promise<Client | un
  * Returns the client of a request. A client with a metadata document is built from the request, because the
  * document is read after the login (`authorize/document`).
  */
-export const clientOfRequest = async (
+export const clientOfRequest = (
   core: Pick<Core, 'config' | 'store' | 'clock'>,
   client_id: string,
   redirect_uri: string | undefined,
-): Promise<Client | undefined> => {
-  const client = await findClient(core, client_id)
-  if (client ? !client.from_document : !isDocumentId(client_id)) return client
-  return asUnread(client_id, redirect_uri, core.clock.now())
-}
+): Promise<Client | undefined> =>
+  findClient(core, client_id).then(client =>
+    (client ? client.from_document : isDocumentId(client_id))
+      ? asUnread(client_id, redirect_uri, core.clock.now())
+      : client,
+  )
 
 /**
  * True when the client has registered this origin. A metadata document names no origins. A public client with

@@ -88,8 +88,9 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     since: code.issued_at,
   }
   const target = await targetOf(tx, client, granted, request.resource)
+  const mayContinue = client_id === CONSOLE_CLIENT && !code.resources
   const started =
-    (await continueSession(context, tx, call, code, user)) ??
+    (mayContinue ? await continueSession(context, tx, call, code, user) : undefined) ??
     (await beginSession(context, tx, call, code, user, locate))
   if (!started) return refuseUsed(context, tx, call, code)
   const { session_id, ends_by, refresh_token } = started
@@ -189,9 +190,8 @@ const beginSession = async (
 
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
- * in memory only and requests a code with each loaded page. Returns undefined for other clients, for a used
- * code and for a code with an API. Also returns undefined when the login has no active session of the console
- * with this scope.
+ * in memory only and requests a code with each loaded page. Returns undefined for a used code, and when the
+ * login has no active session of the console with this scope. The code names no API.
  */
 const continueSession = async (
   { clock }: Context,
@@ -201,7 +201,6 @@ const continueSession = async (
   subject: Subject,
 ): Promise<Started | undefined> => {
   const { client_id, access_token_ttl } = client
-  if (client_id !== CONSOLE_CLIENT || code.resources) return undefined
   const { login_id, scope, session_id } = code
   const isUsed = await findSessionOf(tx, { session_id, user_id: subject.id })
   const of = { login_id, client_id, scope }

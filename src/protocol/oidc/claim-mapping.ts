@@ -104,9 +104,11 @@ export const mappedClaims = (
   source: MappingSource,
   first: Readonly<Record<string, unknown>> = {},
 ): Record<string, unknown> => {
-  let left = MAX_CLAIM_BYTES - sizeOf(first)
   const claims: Record<string, unknown> = {}
-  for (const [name, from] of given(mapping, scopes)) {
+  const mapped = given(mapping, scopes)
+  if (mapped.length === 0) return claims
+  let left = MAX_CLAIM_BYTES - sizeOf(first)
+  for (const [name, from] of mapped) {
     const value = valueAt(source, from)
     if (value === undefined || value === null || Object.hasOwn(first, name)) continue
     const size = sizeOf({ [name]: value })
