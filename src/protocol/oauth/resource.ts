@@ -36,8 +36,6 @@ export interface TargetApi {
  */
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
-const NO_RESOURCES: readonly string[] = []
-
 /**
  * Returns the values of the parameter `resource`, each API once. In the map, a parameter that was sent
  * several times is one text with spaces between its values. https://www.rfc-editor.org/rfc/rfc8707#section-2
@@ -46,7 +44,7 @@ const NO_RESOURCES: readonly string[] = []
  */
 export const readResources = (values: ReadonlyMap<string, string>): readonly string[] => {
   const sent = values.get('resource')
-  if (sent === undefined) return NO_RESOURCES
+  if (sent === undefined) return []
   const resources = new Map(sent.split(' ').map(resource => [resourceKey(resource), resource]))
   if (resources.size > MAX_RESOURCES) throw new OAuthError('invalid_target', 'There are too many resources.')
   return [...resources.values()]
