@@ -26,7 +26,7 @@ const UserApplication = z
   })
   .meta({
     id: 'UserApplication',
-    description: 'A client with consent or sessions of a user.',
+    description: 'A client to which a user has consented or at which the user has sessions.',
     example: {
       client_id: example.client_id,
       name: 'Shop',
@@ -46,7 +46,7 @@ const UserApplications = z
   })
   .meta({
     id: 'UserApplications',
-    description: 'Clients with consent or sessions of a user.',
+    description: 'Clients to which a user has consented or at which the user has sessions.',
     example: { data: [] },
   })
 
@@ -83,7 +83,7 @@ export const userApplicationRoutes = (context: Context): AdminRoute[] => [
     method: 'GET',
     path: '/users/:user_id/applications',
     permission: 'sessions:read',
-    summary: 'List the clients with consent or sessions of a user',
+    summary: 'List the clients to which a user has consented or at which the user has sessions',
     status: 200,
     answer: UserApplications,
     errors: [404],

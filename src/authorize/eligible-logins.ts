@@ -161,9 +161,9 @@ const OFFER_AGAIN = 30 * DAY
 
 /**
  * True when server and browser support passkeys, and a passkey may be offered to the user. The user typed a
- * password, has proven any factors, has no passkey, may add a factor and has not declined lately. False in
- * flows that confirm the user or add a factor. False in development mode, so that tests see the same pages in
- * every browser.
+ * password, has proven the second factor if there is one, has no passkey, may add a factor and has not
+ * declined lately. False in flows that confirm the user or add a factor. False in development mode, so that
+ * tests see the same pages in every browser.
  */
 const isOfferDue = (
   { config, store, clock, loginPage }: Context,
@@ -257,7 +257,7 @@ export const rememberedIn = (
   const hash = rememberedHash(context, request)
   if (days === undefined || hash === undefined) return Promise.resolve(new Set())
   const now = context.clock.now()
-  // Since the browser was remembered, the organization may have reduced the number of days.
+  // The organization may have reduced the number of days after it remembered this browser.
   const isKept = ({ created_at }: { created_at: number }) => created_at > now - days * DAY
   return listRememberedIn(q, hash, now).then(
     rows => new Set(rows.filter(isKept).map(({ user_id }) => user_id)),

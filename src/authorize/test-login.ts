@@ -102,7 +102,7 @@ const refused = ({ code, description }: OAuthError): TestLogin => ({
   hidden: [],
 })
 
-/** PKCE challenge whose verifier nobody knows, because a test redeems no code. */
+/** PKCE challenge without a known verifier. A test redeems no code, so it needs none. */
 const NO_CHALLENGE = 'A'.repeat(43)
 
 /** Reads the request as the authorization endpoint does. */
