@@ -32,7 +32,7 @@ const selectById = prepared((q, { apis }) =>
     .where(and(eq(apis.id, placeholder('id')), isWithin(apis.organization_id))),
 )
 
-/** Returns an API by id; with `within` only one of that organization. */
+/** Returns an API by id. With `within`, the API must belong to that organization. */
 export const findApiById = async (
   q: Queries,
   id: string,

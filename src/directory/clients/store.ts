@@ -34,7 +34,7 @@ const select = preparedForStart('client', (q, { clients }) =>
     .where(and(eq(clients.client_id, placeholder('client_id')), isWithin(clients.organization_id))),
 )
 
-/** Reads a client; with `within` only one of that organization. */
+/** Reads a client. With `within`, the client must belong to that organization. */
 export const readClient = async (
   q: Queries,
   client_id: string,

@@ -19,7 +19,7 @@ const select = prepared((q, { groups }) =>
     .where(and(eq(groups.id, placeholder('id')), isWithin(groups.organization_id))),
 )
 
-/** Returns a group by id; with `within` only one of that organization. */
+/** Returns a group by id. With `within`, the group must belong to that organization. */
 export const findGroup = async (
   q: Queries,
   id: string,

@@ -20,8 +20,8 @@ const select = prepared((q, { identity_providers: t }) =>
 )
 
 /**
- * Reads a provider by id or alias; with `within` only one of that organization. An alias has no underscore,
- * so it never equals an id.
+ * Reads a provider by id or alias. With `within`, the provider must belong to that organization. An alias has
+ * no underscore, so it never equals an id.
  */
 export const readProvider = async (
   q: Queries,

@@ -26,7 +26,10 @@ const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.i
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
   and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))
 
-/** Returns an invitation, not a registration, by id; with `within` only one of that organization. */
+/**
+ * Returns an invitation, but no registration, by id. With `within`, the invitation must belong to that
+ * organization.
+ */
 export const findInvitation = async (
   q: Queries,
   id: string,

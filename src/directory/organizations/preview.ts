@@ -77,8 +77,8 @@ export const sealLooks = (
 }
 
 /**
- * Returns the appearance in a preview and its organization; undefined for an expired preview and any other
- * text.
+ * Returns the appearance in a preview, and the organization of the preview. Returns undefined for an expired
+ * preview, and for a text that is no preview.
  */
 export const openLooks = (
   { master, clock }: Core,

@@ -149,7 +149,7 @@ export const Settings = z
       ),
       mfa_required: nullable(flag).describe('Whether a login outside remembered browsers needs two factors.'),
       passkey_required: nullable(flag).describe(
-        'Whether each user needs a passkey at every login, alone or after another way in; authenticator apps do not suffice. Needs https and a host name.',
+        'Whether every login needs a passkey, either as the only factor or after another sign-in method. An authenticator app is not enough. Needs https and a host name.',
       ),
       email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
         'Users who may sign in with a code by mail, which is one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',

@@ -18,7 +18,7 @@ const select = prepared((q, { roles }) =>
     .where(and(eq(roles.id, placeholder('id')), isWithin(roles.organization_id))),
 )
 
-/** Returns a role by id; with `within` only one of that organization. */
+/** Returns a role by id. With `within`, the role must belong to that organization. */
 export const findRole = async (q: Queries, id: string, within?: OrganizationId): Promise<Role | undefined> =>
   (await select(q, { id, within: within ?? null }))[0]
 
