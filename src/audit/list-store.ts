@@ -140,9 +140,9 @@ export const eventKeyset = (event: EventRow): Keyset => [event.timestamp, event.
 /**
  * Returns events by time; events of the same millisecond are in the order of writing. A page has no bound on
  * the events that it reads: for a filter without an index of its own, it reads the events of the chosen index
- * until `limit` of them match. With a bound, a page could have fewer events although others follow, such as a
- * page of `listSignIns` (account/store.ts). PostgreSQL ends the statement after `STATEMENT_TIMEOUT`; SQLite
- * has no such limit.
+ * until `limit` of them match. With a bound, a page could have fewer than `limit` events although more events
+ * follow. `listSignIns` (account/store.ts) has such a bound. PostgreSQL ends the statement after
+ * `STATEMENT_TIMEOUT`; SQLite has no such limit.
  */
 export const listEvents = async (
   q: Queries,

@@ -33,7 +33,7 @@ export const backupNames = (config: Config): string[] => filesOf(config).filter(
  * Makes a backup, and removes old backups until `keep` remain. A child process copies the database, so that
  * no request waits for the disk.
  *
- * @throws Error when the backup fails
+ * @throws Error when the backup fails; a failed backup removes no older backup
  */
 export const makeBackup = async ({ config, clock, log, backups }: Context, keep: number): Promise<void> => {
   const folder = folderOf(config)

@@ -17,8 +17,9 @@ const USER = 25
 
 /**
  * Removes about `limit` rows of a deleted organization: first the users and the rows that refer to them, then
- * the rows that an index finds by organization. The remaining rows expire by themselves. Returns the number
- * of rows.
+ * the rows that an index finds by organization. The remaining rows expire by themselves. While the users
+ * have active sessions, a batch ends sessions and removes no rows. Returns the number of removed rows or of
+ * ended sessions.
  */
 const removeOrganizationRows = async (
   context: Context,
@@ -52,8 +53,8 @@ const removeRows = async (
 
 /**
  * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
- * behind. Also rebuilds indexes of attributes. Each write has a bounded size. Returns the number of rows,
- * without those of clients and of indexes.
+ * behind. Also rebuilds indexes of attributes. Each write has a bounded size. Returns the number of removed
+ * rows and ended sessions, without those of clients and of indexes.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0

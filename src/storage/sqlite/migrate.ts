@@ -52,7 +52,7 @@ const appliedWithHash = (db: Database): [name: string, hash: string][] =>
     ? (db.query('SELECT name, hash FROM migrations ORDER BY name').values() as [string, string][])
     : []
 
-/** True for a migration of an unreleased version. Those migrations were squashed into `0000_schema.sql`. */
+/** True for one of the two migrations of unreleased versions that `0000_schema.sql` replaced. */
 export const isBeforeFirstRelease = (name: string): boolean =>
   ['0000_tables.sql', '0001_triggers.sql'].includes(name)
 
