@@ -80,9 +80,10 @@ const ORGANIZATION_FACTOR = 10
 /**
  * Maximum number of buckets for each kind of owner. A bucket takes about 150 bytes, so the three kinds take
  * about 25 MB in each process. Beyond the maximum, the least recently used bucket is dropped, so its owner
- * gets a full one. Strangers with more networks still pay from the organization's bucket beyond their
- * reserves, because `organizations` is a map of its own. Passwords also need a seat in the hash queue
- * (`fairQueue`).
+ * gets a full one. Strangers with tens of thousands of networks thus refill their buckets and reserves, and
+ * can work from reserves alone. They do not refill the bucket of an organization, which is in another map,
+ * but that bucket bounds only the work beyond the reserves. Passwords also need a seat in the hash queue
+ * (`fairQueue`), which bounds them for any number of networks.
  */
 const MAX_BUCKETS = 50_000
 
