@@ -8,7 +8,8 @@ import { isLocked, LOCK_FILE } from '#src/storage/sqlite/lock.ts'
 export const TEMPORARY_PREFIX = 'gatehouse-dev-'
 
 /**
- * Removes the directories of development servers that were killed. A directory that cannot be read belongs to
+ * Removes the directories of development servers that were killed. The directory of a server that still runs
+ * stays, even if the process that started the server has ended. A directory that cannot be read belongs to
  * another user and stays.
  */
 export const removeLeftovers = (parent = tmpdir()): void => {

@@ -32,6 +32,9 @@ interface ReadyLine {
  * Starts a seeded Gatehouse server in its own process or in a container, on a temporary store and a free
  * port. It works in Node, Deno and Bun.
  *
+ * The server does not watch the process that started it. When that process is killed or ends without `close`,
+ * the server runs on. It stops and deletes its store at SIGTERM or SIGINT.
+ *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store
  * @throws Error with the output of the executable when it does not start
