@@ -135,7 +135,7 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
 
 /**
  * Resets data, clock, faults, records and mail to their state after the seed. The signing keys and the
- * settings of the server stay, because services under test have read the keys.
+ * settings of the server stay (`KEPT` in store.ts).
  */
 export const resetAll = async ({
   context,

@@ -28,9 +28,9 @@ const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
   `${PICK}?${new URLSearchParams({ request: handle, csrf_token, user: user_id })}`
 
 /**
- * Shows a list of users in place of the login form, each with a stable `data-testid`. With `auto_login` the
- * user of a `login_hint` is signed in at once. With `?form` in the URL of the page the login form of
- * production is shown; a link below the list leads there.
+ * Shows a list of users in place of the login form. Each user has a stable `data-testid`. With `auto_login`,
+ * the user of a `login_hint` is signed in at once. When the URL of the page has the parameter `form`, the
+ * login form of production is shown; a link below the list leads to it.
  */
 export const loginPicker =
   ({ auto_login }: { auto_login: boolean }) =>

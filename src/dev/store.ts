@@ -24,7 +24,8 @@ type Name = keyof Tables
 type AnyTable = Tables['users']
 
 /**
- * Tables that a reset does not restore: settings and keys stay as they are, and triggers update the counters.
+ * Tables that a reset does not restore. Signing keys stay, because services under test have read them.
+ * Settings stay, because they contain the instance key and the SAML key. Triggers update the counters.
  */
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
 /**
