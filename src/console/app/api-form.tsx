@@ -17,7 +17,7 @@ export interface Limit {
   min?: number
   max?: number
   required?: boolean
-  /** Maximum texts of a list, which a form edits as one text with spaces or line breaks between them. */
+  /** Maximum number of texts in a list. A form edits them as one text, with spaces or line breaks. */
   maxItems?: number
   /** Limits of each text of a list. */
   item?: Limit

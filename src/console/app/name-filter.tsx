@@ -60,8 +60,8 @@ export const NameFilter = (props: {
   label: string
   name?: string
   /**
-   * Text below the field, set in forms only. Without a hint the field is a filter: there the beginning of a
-   * name is enough if it finds one object.
+   * Text below the field. Only forms set it. A field without it is a filter, which accepts a part of a name
+   * if the search finds exactly one object.
    */
   hint?: string
   /** Id that the field has at first. */
