@@ -91,7 +91,10 @@ interface Means {
    * for a throttled user.
    */
   check(user: UserRow | undefined, isKnown: boolean): Promise<string | undefined>
-  /** Returns a further change for the write that counts the success. */
+  /**
+   * Called after a success. Returns a change, such as a new hash, to make in the write that counts the
+   * success. Returns undefined when nothing else has to change.
+   */
   passed?(user: UserRow, isKnown: boolean): Promise<((tx: Transaction) => Promise<unknown>) | undefined>
 }
 
