@@ -117,7 +117,10 @@ const openKeyRing = (base: Core) => {
   return { present, load, forget }
 }
 
-/** Generates the keys of a first start, except the ES256 key. */
+/**
+ * Generates the keys of RS256 and of the algorithms in the settings at a first start. {@link openKeys} has
+ * already made the ES256 key.
+ */
 const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<void>) => {
   const algs = new Set<SigningAlg>(['RS256', config.access_token_alg, config.id_token_alg])
   let isMade = false
