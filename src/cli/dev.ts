@@ -101,7 +101,7 @@ const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   return requireSound(readSeedFile(seed_file))
 }
 
-/** Returns the port that follows the port of the server; 0 (any free port) after port 0 and the last port. */
+/** Returns the port of the server plus one. For 0 and 65535 it returns 0, which means any free port. */
 const mcpPortOf = (text = '8080'): number => {
   const port = portOf(text)
   return port === 0 || port === 65_535 ? 0 : port + 1

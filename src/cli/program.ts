@@ -131,7 +131,7 @@ ${list([
 ])}`
 }
 
-/** Returns a call that commander parses; the command runs only with `run`. */
+/** Returns the call of a command. Only `run` parses the arguments, with commander, and runs the command. */
 export const parsedCall = (args: string[]): CommandCall => {
   const gatehouse = program(args[0])
   return {
