@@ -128,7 +128,8 @@ export interface SignUpPage extends Common {
 export interface VerifyEmailPage extends Common {
   email: string
   /**
-   * `username` names the account whose address changes. It is absent when the current address is verified.
+   * `username` names the account that gets a new address. It is absent when the link verifies the address
+   * that the account already has.
    */
   form?: { action: string; token: string; csrf_token: string; username?: string }
   /** Present when the user has to sign in first; the page then shows this link in place of the form. */
