@@ -39,9 +39,10 @@ export type AuthorizeTarget = {
 
 /**
  * A validated authorization request as plain JSON. `scopes` are the requested scopes that the client may
- * have, or `openid` for a request without `scope`. `max_age` is in seconds, `organization_id` is never empty,
- * and `id_token_hint` is not verified yet. With `any_organization`, `organization_id` is only a default: the
- * client serves all organizations, and the request has no `organization_id`, `resource` or `id_token_hint`.
+ * have, or `openid` for a request without `scope`. `max_age` is in seconds. `organization_id` is never empty.
+ * `id_token_hint` is not verified yet. `any_organization` is true when the client serves all organizations
+ * and the request has no parameter `organization_id`, `resource` or `id_token_hint`; the field
+ * `organization_id` is then only a default.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
