@@ -56,13 +56,13 @@ const argumentOf = (parameter: Parameter, values: Values): unknown => {
 }
 
 /** Returns a function from the values of placeholders to the parameters of the statement, in order. */
-export const binder = (parameters: Parameter[]): ((values?: Values) => unknown[]) => {
-  return (values = {}) => {
+export const binder =
+  (parameters: readonly Parameter[]) =>
+  (values: Values = {}): unknown[] => {
     const bound: unknown[] = []
     for (const parameter of parameters) bound.push(argumentOf(parameter, values))
     return bound
   }
-}
 
 /** Returns the decoder of a field, or undefined when the engine's value needs none (most columns). */
 export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
