@@ -20,6 +20,16 @@ type NewEventRow = Omit<EventRow, 'id' | 'type' | 'seq' | 'metadata'> & {
 
 const suffixOf = (row: number): string => (row === 0 ? '' : `_${row}`)
 
+const columns = [
+  ...(['id', 'type', 'actor_id', 'actor_email', 'target_id', 'target_type', 'organization_id'] as const),
+  ...(['ip_address', 'user_agent', 'timestamp', 'metadata', 'subject_id', 'mac'] as const),
+]
+
+/** For each row of a statement: the columns of an event with the names of their placeholders. */
+const placeholders = Array.from({ length: MAX_TOGETHER }, (_, row) =>
+  columns.map(column => [column, column + suffixOf(row)] as const),
+)
+
 const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
   preparedForStart(`insert ${last + 1} events`, (q, { events }) => {
     const rows = Array.from({ length: last + 1 }, (_, row) => ({
@@ -45,7 +55,7 @@ export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Pro
 const together = (rows: readonly NewEventRow[]) => {
   const values: Record<string, unknown> = {}
   rows.slice(0, MAX_TOGETHER).forEach((row, i) => {
-    for (const [column, value] of Object.entries(row)) values[column + suffixOf(i)] = value
+    for (const [column, placeholder] of placeholders[i] ?? []) values[placeholder] = row[column]
   })
   return values
 }
