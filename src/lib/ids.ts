@@ -71,11 +71,18 @@ export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${strin
 export const bareId = (id: string): string => id.slice(id.indexOf('_') + 1)
 
 /** Returns the 16 bytes of an id, without its prefix. */
-export const uuidBytes = (id: string): Buffer => Buffer.from(bareId(id).replaceAll('-', ''), 'hex')
+export const uuidBytes = (id: string): Uint8Array => {
+  const uuid = bareId(id)
+  const groups = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23)
+  return Uint8Array.fromHex(groups + uuid.slice(24))
+}
 
 /** Returns 16 bytes as a UUID in lower case. */
-export const uuidOf = (bytes: Buffer): string =>
-  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+export const uuidOf = (bytes: Buffer): string => {
+  const hex = bytes.toString('hex')
+  const [a, b, c, d] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)]
+  return `${a}-${b}-${c}-${d}-${hex.slice(20)}`
+}
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
