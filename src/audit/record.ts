@@ -132,8 +132,8 @@ export const record = (context: Core, tx: Transaction, event: NewEvent): Promise
   recordAll(context, tx, [event])
 
 /**
- * Records several events of one change, in their order. One statement for three events costs less than three
- * statements.
+ * Records one to three events of one change, in their order. One statement for three events costs less than
+ * three statements.
  */
 export const recordAll = (context: Core, tx: Transaction, events: readonly NewEvent[]): Promise<void> => {
   const now = context.clock.now()

@@ -8,7 +8,7 @@ import type { Tables } from '#src/storage/tables.ts'
 /** A stored event. */
 export type EventRow = Tables['events']['$inferSelect']
 
-/** Number of events that one statement inserts at most: those of a login. */
+/** Maximum number of events of one change: a login has three. */
 const MAX_TOGETHER = 3
 
 /** A row to insert. `metadata` is the JSON text of which the MAC was made. */
@@ -20,10 +20,21 @@ type NewEventRow = Omit<EventRow, 'id' | 'type' | 'seq' | 'metadata'> & {
 
 const suffixOf = (row: number): string => (row === 0 ? '' : `_${row}`)
 
-const columns = [
-  ...(['id', 'type', 'actor_id', 'actor_email', 'target_id', 'target_type', 'organization_id'] as const),
-  ...(['ip_address', 'user_agent', 'timestamp', 'metadata', 'subject_id', 'mac'] as const),
-]
+const columns = Object.keys({
+  id: true,
+  type: true,
+  actor_id: true,
+  actor_email: true,
+  target_id: true,
+  target_type: true,
+  organization_id: true,
+  ip_address: true,
+  user_agent: true,
+  timestamp: true,
+  metadata: true,
+  subject_id: true,
+  mac: true,
+} satisfies Record<keyof NewEventRow, true>) as (keyof NewEventRow)[]
 
 /** For each row of a statement: the columns of an event with the names of their placeholders. */
 const placeholders = Array.from({ length: MAX_TOGETHER }, (_, row) =>
@@ -40,21 +51,18 @@ const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
   }),
 )
 
-/** Stores events in their order, up to three in one statement. */
+/** Stores up to three events in their order, in one statement. */
 export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Promise<unknown> => {
+  const insert = inserts[rows.length - 1]
+  if (!insert) throw new RangeError(`${rows.length} events do not fit into one statement`)
   const [first] = rows
-  const insert = inserts[Math.min(rows.length, MAX_TOGETHER) - 1]
-  if (!first || !insert) return Promise.resolve()
-  const inserted = insert(tx, rows.length === 1 ? first : together(rows))
-  return rows.length > MAX_TOGETHER
-    ? inserted.then(() => insertEvents(tx, rows.slice(MAX_TOGETHER)))
-    : inserted
+  return insert(tx, first && rows.length === 1 ? first : valuesOf(rows))
 }
 
-/** Returns the values of the placeholders for the first rows. */
-const together = (rows: readonly NewEventRow[]) => {
+/** Returns the values of the placeholders. */
+const valuesOf = (rows: readonly NewEventRow[]) => {
   const values: Record<string, unknown> = {}
-  rows.slice(0, MAX_TOGETHER).forEach((row, i) => {
+  rows.forEach((row, i) => {
     for (const [column, placeholder] of placeholders[i] ?? []) values[placeholder] = row[column]
   })
   return values

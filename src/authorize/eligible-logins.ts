@@ -81,8 +81,9 @@ export const listBrowserLogins = async (
 ): Promise<BrowserLogin[]> => {
   const { request, client, organization, pending } = flow
   const asking = client?.consent_required ? client : undefined
-  const [logins, proven, remembered] = await context.store.read(q =>
+  const [remembered, logins, proven] = await context.store.read(q =>
     Promise.all([
+      rememberedIn(context, q, call, flow),
       login_hash
         ? findLoginsAtClient(q, {
             browser_hash: login_hash,
@@ -92,7 +93,6 @@ export const listBrowserLogins = async (
           })
         : [],
       pending?.proof ? findProven(q, flow, pending.proof) : [],
-      rememberedIn(context, q, call, flow),
     ]),
   )
   const candidate = async (subject: StepUser, factors: FactorType[]): Promise<BrowserLogin> => {
@@ -173,7 +173,7 @@ const isOfferDue = (
   factors: readonly FactorType[],
 ): Promise<boolean> => {
   const isPossible = loginPage === undefined && call.has_passkeys && offersPasskeys(config)
-  const isSpared =
+  const isRuledOut =
     !isPossible ||
     request.confirm ||
     request.enrol ||
@@ -183,7 +183,7 @@ const isOfferDue = (
     (factors.length > 0 && levelOf(acr) < levelWith('totp')) ||
     (passkey_declined_at !== null && clock.now() - passkey_declined_at < OFFER_AGAIN) ||
     factors.length >= MAX_FACTORS
-  return isSpared ? Promise.resolve(false) : mayChangeProfile(store, user_id)
+  return isRuledOut ? Promise.resolve(false) : mayChangeProfile(store, user_id)
 }
 
 /** True when the user lacks a required attribute. */

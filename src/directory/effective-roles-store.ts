@@ -4,8 +4,7 @@ import { prepared, preparedForStart, type Queries } from '#src/storage/store.ts'
 
 const { placeholder } = sql
 
-// UNION ALL of two joins takes half the time of `roles.id IN (…)`, because UNION and ORDER BY would make
-// temporary tables.
+// Two joins take half the time of `roles.id IN (…)`. UNION and ORDER BY would make temporary tables.
 const selectRoles = preparedForStart(
   'effective roles',
   (q, { group_members, group_roles, roles, user_roles }) => {

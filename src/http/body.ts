@@ -110,8 +110,9 @@ export const readUpload = async (
   if (mediaType(request) !== 'multipart/form-data')
     throw new AppError('unsupported_media_type', 'The content type must be multipart/form-data.')
   const headers = { 'content-type': request.headers.get('content-type') ?? '' }
-  const parsed = new Response(new Uint8Array(bytes), { headers }).formData()
-  const data = await parsed.catch(error => Promise.reject(refusalOf(error)))
+  const data = await new Response(new Uint8Array(bytes), { headers }).formData().catch((error: unknown) => {
+    throw refusalOf(error)
+  })
   const form = new Map<string, string>()
   const files = new Map<string, Buffer>()
   for (const [name, value] of data)

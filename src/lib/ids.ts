@@ -70,7 +70,11 @@ export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${strin
 /** Returns the id without its prefix, as tokens carry it in `sub`, `org_id` and `sid`. */
 export const bareId = (id: string): string => id.slice(id.indexOf('_') + 1)
 
-/** Returns the 16 bytes of an id, without its prefix. */
+/**
+ * Returns the 16 bytes of an id, without its prefix.
+ *
+ * @throws SyntaxError for an id that contains no UUID
+ */
 export const uuidBytes = (id: string): Uint8Array => {
   const uuid = bareId(id)
   const groups = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23)

@@ -45,7 +45,7 @@ export const asClient = async <T>(
   const fault = await findFault(context, client, presented, asked)
   const authenticated = (): Client => {
     try {
-      return checked(client, presented, place, fault)
+      return requireAuthenticated(client, presented, place, fault)
     } catch (error) {
       report(context, call, client, presented, fault)
       throw error
@@ -53,11 +53,11 @@ export const asClient = async <T>(
   }
   return fault === undefined
     ? attempt(authenticated())
-    : throttled(context, call, client, async () => attempt(authenticated()))
+    : throttled(context, call, client, () => attempt(authenticated()))
 }
 
 /** @throws OAuthError when the client is not authenticated, or must authenticate in another way */
-const checked = (
+const requireAuthenticated = (
   client: Client | undefined,
   presented: PresentedClient,
   place: ClientRequest['place'],

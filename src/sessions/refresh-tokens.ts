@@ -81,7 +81,7 @@ export const findUnusedSuccessor = (
 
 /**
  * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor; undefined
- * when a concurrent request has consumed the token, or the session has ended.
+ * when the token was used before, also by a concurrent request, or when the session has ended.
  */
 export const rotateRefreshToken = async (
   context: Core,
@@ -90,7 +90,8 @@ export const rotateRefreshToken = async (
   grant: RefreshGrant,
   times: { now: number; expires_at: number },
 ): Promise<Secret | undefined> => {
+  if (grant.is_used) return undefined
   const successor = successorOf(context, token, grant.id)
-  const hashes = { token_hash: grant.refresh_hash, next_hash: hashSecret(successor) }
+  const hashes = { current_hash: grant.refresh_hash, next_hash: hashSecret(successor) }
   return (await refreshSession(tx, grant, { ...hashes, ...times })) ? successor : undefined
 }

@@ -130,7 +130,7 @@ const rotate = counting(
       .where(
         and(
           eq(sessions.id, placeholder('session_id')),
-          eq(sessions.refresh_hash, placeholder('token_hash')),
+          eq(sessions.refresh_hash, placeholder('current_hash')),
           isNull(sessions.ended_at),
         ),
       ),
@@ -144,10 +144,10 @@ const rotate = counting(
 export const refreshSession = async (
   tx: Transaction,
   { id, due_at }: { id: SessionId; due_at: number },
-  change: { token_hash: SecretHash; next_hash: SecretHash; now: number; expires_at: number },
+  change: { current_hash: SecretHash; next_hash: SecretHash; now: number; expires_at: number },
 ): Promise<boolean> => {
   const rotated = await rotate(tx, { session_id: id, ...change })
-  if (rotated === 0) return false
+  if (rotated !== 1) return false
   // The statement above does not set `due_at`, because an UPDATE of this column writes its index, even when
   // the value stays the same.
   const { sessions } = tx.tables

@@ -35,7 +35,7 @@ export const removeThrottle = async (tx: Transaction, key: string): Promise<void
   await tx.delete(throttles).where(eq(throttles.key, key))
 }
 
-/** Throttles by their keys and by what their keys begin with. */
+/** The throttles with these keys, and those whose keys begin with one of these prefixes. */
 export interface ThrottleSet {
   keys: string[]
   prefixes: string[]

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { DAY, SECOND } from '#src/lib/duration.ts'
+import { findRefreshGrant, rotateRefreshToken } from '#src/sessions/refresh-tokens.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
 import { bearer, claimsOf, get, grantTokens, refresh } from '#test/support/tokens.ts'
@@ -62,6 +63,21 @@ describe('rotation', () => {
     expect(await refresh(app, client, second.refresh_token)).toMatchObject(refusal('invalid_grant'))
     expect(await honours(second.access_token)).toBe(false)
     expect(await events()).toEqual([])
+  })
+
+  test('O-17 a used token does not rotate the session, even if a grant did not check it', async () => {
+    const first = await grantTokens(app, client, alice)
+    const { body: second } = await refresh(app, client, first.refresh_token)
+    await app.events()
+    const { context, clock } = app
+    const times = { now: clock.now(), expires_at: clock.now() + DAY }
+    const rotated = await context.store.write(async tx => {
+      const used = await findRefreshGrant(context, tx, first.refresh_token)
+      return used?.is_used && rotateRefreshToken(context, tx, first.refresh_token, used, times)
+    })
+    expect(rotated).toBeUndefined()
+    expect(await events()).toEqual([])
+    expect((await refresh(app, client, second.refresh_token)).status).toBe(200)
   })
 
   test('O-17 a text that only looks like a session’s token is refused and ends nothing', async () => {
