@@ -25,6 +25,7 @@ import { addClient, addUser, logInTo } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { bearer, get, grantTokens, refresh } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 import { walkEveryFlow } from '#test/support/walk.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -207,6 +208,26 @@ describe('from SQLite to PostgreSQL', () => {
       await drop()
     },
   )
+
+  testOnPostgres('a copy waits for the process of a connection whose client has gone', async () => {
+    const app = await settled()
+    const { url, drop } = await temporaryPostgres()
+    await toPostgres(pathOf(app), url, { replace: false, onProgress })
+    const gone = new SQL(url, { max: 1, connection: { application_name: 'gatehouse' } })
+    const other = new SQL(url, { max: 1 })
+    const busy = gone.unsafe('SELECT pg_sleep(0.6)').catch(() => {})
+    await until(async () => {
+      const rows = await other.unsafe("SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(0.6)'")
+      return rows.length > 0
+    })
+    await gone.close({ timeout: 0 })
+    await busy
+    await other.close()
+    const file = newFile()
+    await toFile(url, file, { online: false, onProgress })
+    expect(existsSync(file)).toBeTrue()
+    await drop()
+  })
 
   testOnPostgres(
     'a file of an older version is refused by its name, and nothing is copied',

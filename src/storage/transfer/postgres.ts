@@ -92,6 +92,13 @@ export const inPostgres = async <T>(
 }
 
 /**
+ * Milliseconds for which a connection may still be listed after its server has stopped, and the pause between
+ * two looks. PostgreSQL ends the process of a connection some time after the client has closed it.
+ */
+const CLOSING = 1_000
+const CLOSING_PAUSE = 20
+
+/**
  * Blocks other servers until the end of the transaction: a starting server waits before its first read and
  * write. A running server would write rows that the copy does not have, or serve an incomplete copy. LOCK
  * takes no snapshot, and the locks are the first statements of the transaction. Its snapshot is therefore
@@ -111,9 +118,15 @@ export const lockOthersOut = async (connection: ReservedSQL, where: string): Pro
   } catch (error) {
     throw Reflect.get(Object(error), 'errno') === '55P03' ? inUse('it holds a lock') : error
   }
-  const [others] = await connection.unsafe(
-    `SELECT count(*)::int AS count FROM pg_stat_activity
-     WHERE datname = current_database() AND application_name = 'gatehouse' AND pid <> pg_backend_pid()`,
-  )
-  if (others.count > 0) throw inUse(`${others.count} connections`)
+  const end = performance.now() + CLOSING
+  for (;;) {
+    await connection.unsafe('SELECT pg_stat_clear_snapshot()')
+    const [others] = await connection.unsafe(
+      `SELECT count(*)::int AS count FROM pg_stat_activity
+       WHERE datname = current_database() AND application_name = 'gatehouse' AND pid <> pg_backend_pid()`,
+    )
+    if (others.count === 0) return
+    if (performance.now() >= end) throw inUse(`${others.count} connections`)
+    await Bun.sleep(CLOSING_PAUSE)
+  }
 }
