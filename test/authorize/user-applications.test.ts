@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 const applications = () => app.admin('GET', `/users/${alice.id}/applications`)
 
-test('USR-29 administrators see the clients with consent or sessions of a user, and no other user’s', async () => {
+test('USR-29 administrators see the clients to which a user consented or at which the user has sessions, and no others', async () => {
   expect(await applications()).toMatchObject({ status: 200, body: { data: [] } })
   const shop = await addClient(app, 'shop', { name: 'Shop' })
   const wiki = await addClient(app, 'wiki', { name: 'Wiki' })
