@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, gt, inArray, lt, notExists, or, sql } from 'drizzle-orm'
 import { DAY } from '#src/lib/duration.ts'
 import { holdCursors } from '#src/storage/remains.ts'
-import { placeholderRow } from '#src/storage/statements.ts'
 import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -17,8 +16,6 @@ type NewEventRow = Omit<EventRow, 'id' | 'type' | 'seq' | 'metadata'> & {
   type: string
   metadata: string
 }
-
-const suffixOf = (row: number): string => (row === 0 ? '' : `_${row}`)
 
 const columns = Object.keys({
   id: true,
@@ -38,16 +35,16 @@ const columns = Object.keys({
 
 /** For each row of a statement: the columns of an event with the names of their placeholders. */
 const placeholders = Array.from({ length: MAX_TOGETHER }, (_, row) =>
-  columns.map(column => [column, column + suffixOf(row)] as const),
+  columns.map(column => [column, row === 0 ? column : `${column}_${row}`] as const),
 )
 
 const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
   preparedForStart(`insert ${last + 1} events`, (q, { events }) => {
-    const rows = Array.from({ length: last + 1 }, (_, row) => ({
-      ...(placeholderRow(events, 'seq', suffixOf(row)) as object),
-      metadata: sql`${sql.placeholder(`metadata${suffixOf(row)}`)}`,
-    })) as never[]
-    return q.insert(events).values(rows)
+    // A placeholder within `sql` has no encoder: `metadata` is JSON text already, other columns need none.
+    const rows = placeholders
+      .slice(0, last + 1)
+      .map(row => Object.fromEntries(row.map(([column, name]) => [column, sql`${sql.placeholder(name)}`])))
+    return q.insert(events).values(rows as never[])
   }),
 )
 

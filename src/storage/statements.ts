@@ -39,13 +39,13 @@ export const parameterOf = (param: unknown): Parameter => {
 
 /**
  * Returns a row for a prepared insert: a placeholder for each column except `generated`, which the database
- * fills in. The placeholders have the names of the columns, followed by `suffix`.
+ * fills in. The placeholders have the names of the columns.
  */
-export const placeholderRow = (table: Table, generated: string, suffix = '') =>
+export const placeholderRow = (table: Table, generated: string) =>
   Object.fromEntries(
     Object.keys(getTableColumns(table))
       .filter(name => name !== generated)
-      .map(name => [name, sql.placeholder(name + suffix)]),
+      .map(name => [name, sql.placeholder(name)]),
   ) as never
 
 const argumentOf = (parameter: Parameter, values: Values): unknown => {
