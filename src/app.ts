@@ -122,10 +122,8 @@ const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
  * learn the value.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
-const isSubresource = ({ headers }: Request): boolean => {
-  const destination = headers.get('sec-fetch-dest')
-  return destination !== null && !['document', 'iframe', 'frame', 'empty'].includes(destination)
-}
+const isSubresource = ({ headers }: Request): boolean =>
+  !['document', 'iframe', 'frame', 'empty'].includes(headers.get('sec-fetch-dest') ?? 'document')
 
 interface OpenedRequest {
   call: Call

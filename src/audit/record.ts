@@ -121,10 +121,8 @@ const rowOf = ({ master }: Core, event: NewEvent, now: number) => {
     // Null when the user is the actor or the target, because the index of `actor_id` or `target_id` finds the
     // event.
     subject_id: isFound ? null : (event.subject_id ?? null),
-    mac: '',
   }
-  row.mac = macOf(master, row)
-  return row
+  return { ...row, mac: macOf(master, row) }
 }
 
 /** Writes an event in the transaction of the change that the event records, so the store has both or none. */

@@ -110,10 +110,7 @@ const apisToAsk = async (
 export const offeredScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
   held: ReadonlySet<string>,
-): readonly string[] =>
-  apis.length === 0
-    ? request.scopes
-    : request.scopes.filter(scope => apisOffering(apis, scope, held)?.length !== 0)
+): readonly string[] => request.scopes.filter(scope => apisOffering(apis, scope, held)?.length !== 0)
 
 /**
  * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
