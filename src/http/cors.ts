@@ -31,9 +31,9 @@ export const allowOrigin = (
   request: Request,
   answer: Response,
   client_id: string | undefined,
-): Response | Promise<Response> => {
+): Promise<Response> => {
   const origin = request.headers.get('origin')
-  return origin === null ? answer : allowed(context, origin, answer, client_id)
+  return origin === null ? Promise.resolve(answer) : allowed(context, origin, answer, client_id)
 }
 
 const allowed = async (

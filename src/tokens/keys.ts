@@ -190,7 +190,7 @@ export const openKeys = async (
     return made
   }
 
-  const openWith = ({ headers }: KeyRing, token: string): OpenedToken | undefined => {
+  const openToken = ({ headers }: KeyRing, token: string): OpenedToken | undefined => {
     const [end, last] = [token.indexOf('.'), token.lastIndexOf('.')]
     const known = headers.get(token.slice(0, end))
     if (!known || token.indexOf('.', end + 1) !== last) return undefined
@@ -216,8 +216,8 @@ export const openKeys = async (
     open(token) {
       const ready = ring.present()
       return ready
-        ? Promise.resolve(openWith(ready, token))
-        : ring.load().then(loaded => openWith(loaded, token))
+        ? Promise.resolve(openToken(ready, token))
+        : ring.load().then(loaded => openToken(loaded, token))
     },
     published() {
       const present = first.isMade() ? ring.present() : undefined
