@@ -16,6 +16,7 @@ import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { lateOutbound } from '#src/http/late-outbound.ts'
 import type { Logger } from '#src/lib/log.ts'
 import { MASTER_KEY_FILE, type MasterKey, masterKey } from '#src/lib/master-key.ts'
+import { iso } from '#src/lib/text.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import { openCore } from '#src/operations/core.ts'
 import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
@@ -145,10 +146,18 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
   await openInstanceKey(store, candidates(config), Date.now())
 }
 
-/** Puts the new master key in the place of the old one. */
-export const finishChange = ({ data_dir }: Config): void => {
-  renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), join(data_dir, MASTER_KEY_FILE))
+/**
+ * Puts the new master key in the place of the old one. The old key stays under another name, because the
+ * backups that were made before the change need it. Returns the path of the old key.
+ */
+export const finishChange = ({ data_dir }: Config): string => {
+  const file = join(data_dir, MASTER_KEY_FILE)
+  const old = `${file}.until-${iso(Date.now()).replaceAll(':', '')}`
+  // With a link and a rename there is a key under `file` at each moment, also after a crash.
+  linkSync(file, old)
+  renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
   sync(data_dir)
+  return old
 }
 
 /**

@@ -85,9 +85,9 @@ const read = (file: string): string => {
 
 /**
  * Changes the master key. Running servers continue, because they hold the instance key in memory; later
- * starts need the new key. Without `--new-key-file` the command replaces the key file in the data directory.
- * With this option the operator has to name the new file in the settings before the next start. The new key
- * is on the disk before anything depends on it.
+ * starts need the new key. Without `--new-key-file` the command replaces the key file in the data directory
+ * and keeps the old one under another name. With this option the operator has to name the new file in the
+ * settings before the next start. The new key is on the disk before anything depends on it.
  */
 export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<void> =>
   withInstance(options, async instance => {
@@ -95,14 +95,14 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
     const next = options.newKeyFile ?? join(config.data_dir, NEXT_MASTER_KEY_FILE)
     if (config.master_key && !options.newKeyFile)
       throw new ConfigError(
-        'GATEHOUSE_MASTER_KEY sets the master key: name a file for the new key with --new-key-file.',
+        'The settings hold the master key (GATEHOUSE_MASTER_KEY or GATEHOUSE_MASTER_KEY_FILE): name a file for the new key with --new-key-file.',
       )
     makeMasterKey(next)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))
     if (options.newKeyFile) console.log(`Set GATEHOUSE_MASTER_KEY_FILE=${next} before the next start.`)
     else {
-      finishChange(config)
-      console.log('The data directory has a new master.key. Keep the old one for earlier backups.')
+      const old = finishChange(config)
+      console.log(`The data directory has a new ${MASTER_KEY_FILE}. Earlier backups need the old one: ${old}`)
       if (config.database_url)
         console.log(
           `Copy ${join(config.data_dir, MASTER_KEY_FILE)} to the other servers of this database before their next start.`,

@@ -3,17 +3,20 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Glob } from 'bun'
 import { addRole, gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
 import { until } from '#test/support/until.ts'
 
@@ -107,8 +110,16 @@ describe('keys', () => {
     const server = await serveExecutable({}, data_dir)
     const before = await published(server)
     const old = readFileSync(file, 'utf8')
-    expect((await run(data_dir, 'keys', 'rekey')).code).toBe(0)
+    const oldKeys = () =>
+      [...new Glob('master.key.until-*').scanSync(data_dir)].map(name => {
+        expect(statSync(join(data_dir, name)).mode & 0o777).toBe(0o600)
+        return readFileSync(join(data_dir, name), 'utf8')
+      })
+    const { code, stdout } = await run(data_dir, 'keys', 'rekey')
+    expect(code).toBe(0)
+    expect(stdout).toContain(`Earlier backups need the old one: ${file}.until-`)
     expect(readFileSync(file, 'utf8')).not.toBe(old)
+    expect(oldKeys()).toEqual([old])
     expect((await addRole(server, 'written-after')).status).toBe(201)
     await stop(server)
     const again = await serveExecutable({}, data_dir)
@@ -121,12 +132,27 @@ describe('keys', () => {
     writeFileSync(file, old)
     expect((await run(data_dir, 'check')).code).toBe(0)
     expect(readFileSync(file, 'utf8')).toBe(present)
+    expect(oldKeys()).toEqual([old, old])
 
     writeFileSync(file, old)
     expect(await run(data_dir, 'check')).toMatchObject({
       code: 78,
       stderr: expect.stringContaining('The master key does not belong'),
     })
+  }, 30_000)
+
+  test('a backup from before a change of the master key is restored with the old key', async () => {
+    const [data_dir, backup, empty] = [mkdtempSync(join(folder, 'data-')), path('backup.db'), path('data')]
+    await stop(await serveExecutable({}, data_dir))
+    expect((await run(data_dir, 'backup', backup)).code).toBe(0)
+    expect((await run(data_dir, 'keys', 'rekey')).code).toBe(0)
+    mkdirSync(empty)
+    copyFileSync(join(data_dir, 'master.key'), join(empty, 'master.key'))
+    expect(await run(empty, 'restore', backup)).toMatchObject({ code: 78 })
+    const [old = ''] = new Glob('master.key.until-*').scanSync(data_dir)
+    copyFileSync(join(data_dir, old), join(empty, 'master.key'))
+    expect(await run(empty, 'restore', backup)).toMatchObject({ code: 0 })
+    expect((await run(empty, 'keys', 'list')).code).toBe(0)
   }, 30_000)
 
   test('a master key from the settings is changed by hand', async () => {
