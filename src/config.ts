@@ -66,6 +66,8 @@ export const settings = {
   ),
   smtp_url: secret(smtpUrl, 'mail server: smtp://… or smtps://…'),
   mail_from: setting(sender, 'sender of mail, such as Example <id@example.com>'),
+  // Argon2id: default and least values are the minimum of OWASP's Password Storage Cheat Sheet, because each
+  // concurrent hash of a login storm needs this memory.
   argon2_memory: withDefault(
     wholeNumber(19_456, 1_048_576),
     19_456,
@@ -138,6 +140,8 @@ export interface LoadedConfig {
   warnings: string[]
 }
 
+type Environment = Record<string, string | undefined>
+
 const PREFIX = 'GATEHOUSE_'
 /** Maximum bytes of the settings file: the parser takes quadratic time for map keys, 3 s at this size. */
 const MAX_BYTES = 64 * 1024
@@ -188,10 +192,7 @@ const suggest = (key: string): string => {
   return near ? `Did you mean ${near}? ` : ''
 }
 
-const fromEnvironment = (
-  env: Record<string, string | undefined>,
-  warnings: string[],
-): Map<Name, RawValue> => {
+const fromEnvironment = (env: Environment, warnings: string[]): Map<Name, RawValue> => {
   const given = new Map<Name, RawValue>()
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith(PREFIX) || name === 'GATEHOUSE_CONFIG' || value === undefined) continue
@@ -246,10 +247,7 @@ const labelOf = (name: Name, source = ''): string =>
  * @throws ConfigError for the first mistake. The message for a wrong value names the setting, the allowed
  * values and the source. It contains the value unless the setting is secret.
  */
-export const loadConfig = (
-  env: Record<string, string | undefined>,
-  file = env.GATEHOUSE_CONFIG,
-): LoadedConfig => {
+export const loadConfig = (env: Environment, file = env.GATEHOUSE_CONFIG): LoadedConfig => {
   const warnings: string[] = []
   const given = new Map([...(file ? fromFile(file) : []), ...fromEnvironment(env, warnings)])
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
@@ -282,7 +280,7 @@ const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, gi
  * Returns the environment without Gatehouse's settings, for child programs, the PostgreSQL driver and TLS
  * libraries. They read variables of their own and must not get Gatehouse's secrets.
  */
-export const environmentOfOthers = (): Record<string, string | undefined> =>
+export const environmentOfOthers = (): Environment =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))
 
 const check = (config: Config): void => {

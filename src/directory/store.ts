@@ -23,7 +23,8 @@ export const findIdentity = async (
 
 /**
  * Condition of a prepared statement: the row belongs to the organization in the parameter `within`; null
- * allows any.
+ * allows any, for callers of the whole instance (`within` in http/tenant.ts). `test/isolation/matrix.test.ts`
+ * calls each route as another tenant.
  */
 export const isWithin = (organization_id: Column): SQL =>
   sql`${organization_id} = coalesce(${placeholder('within')}, ${organization_id})`

@@ -56,7 +56,8 @@ const subnets = (family: Family, ranges: string): BlockList => {
 }
 
 /**
- * Non-public ranges: https://www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 counterpart.
+ * Non-public ranges, refused because an organization could otherwise read or scan the operator's network:
+ * https://www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 counterpart.
  */
 const private4 = subnets(
   'ipv4',

@@ -81,7 +81,10 @@ export const blockedUntil = cached(
   async (q, key) => (await findThrottle(q, key))?.blocked_until ?? 0,
 )
 
-/** Counts one failure against each key. Returns the new counts in the order of `keys`. */
+/**
+ * Counts one failure against each key. `login-throttle.ts` makes the keys of a login, alike for names with
+ * and without a user. Returns the new counts in the order of `keys`.
+ */
 export const countFailure = async (
   context: Pick<Core, 'clock'>,
   tx: Transaction,

@@ -204,6 +204,7 @@ export const tables = (kit: Kit) => {
       },
       t => [
         uniqueIndex('users_id').on(t.id),
+        // One person may be a user of several organizations, with one address and separate passwords.
         uniqueIndex('users_username').on(t.organization_id, t.username_fold),
         uniqueIndex('users_email').on(t.organization_id, t.email_fold),
         // List queries read these indexes in order, one range for each combination of `enabled` and

@@ -45,8 +45,9 @@ export interface Wanted<T> {
 }
 
 /**
- * Returns the content published at a URL, from memory while it is fresh. When it cannot be read, returns the
- * known content for up to `stale_for`, otherwise undefined.
+ * Returns the content published at a URL, from memory while it is fresh. `context.fetch` refuses private
+ * addresses (SSRF, http/outbound.ts). When it cannot be read, returns the known content for up to
+ * `stale_for`, otherwise undefined.
  *
  * @throws AppError when no known content may be used: 503 `temporarily_unavailable` while too many documents
  * are being read, and what `charge` throws

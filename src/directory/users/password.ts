@@ -71,8 +71,9 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the hash queue of this process. The server has `workers` processes, which share all cores but one.
- * A process lets 128 jobs wait for each core of its share: a few seconds of work.
+ * Returns the hash queue of this process. The server has `workers` processes, which share all cores but one:
+ * that core is left for other work. A process lets 128 jobs wait for each core of its share: a few seconds of
+ * work.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)
@@ -93,7 +94,7 @@ const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promis
   )
 
 /**
- * Returns a PHC string (argon2id).
+ * Returns a PHC string (argon2id). `config.ts` has the defaults of memory and passes, and their reason.
  *
  * @throws AppError 422 above 1,024 bytes, 503 when the queue is full
  */

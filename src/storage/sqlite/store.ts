@@ -97,6 +97,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     db.run(`PRAGMA page_size = ${PAGE}`)
     migrate(db, undefined, apply)
     db.run('PRAGMA journal_mode = WAL')
+    // NORMAL syncs the log only at checkpoints: a power failure would lose commits whose answers were sent.
     if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
