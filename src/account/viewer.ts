@@ -35,9 +35,9 @@ export interface Viewer {
 }
 
 /**
- * Returns the user of the latest login of this browser; with `?organization=` (slug), of a login in that
- * organization. Returns the page of the next step when there is no login, or when the login owes a step or a
- * recent authentication.
+ * Returns the user of the latest login of this browser, as for applications (next-step.ts); with
+ * `?organization=` (slug), of a login in that organization. Returns the page of the next step when there is
+ * no login, or when the login owes a step or a recent authentication.
  *
  * @param back path to which the browser returns after a login
  * @param cancel path to which the user may go back, for a page that requires a recent authentication

@@ -93,7 +93,10 @@ const candidates = (config: Config, make = false): MasterKey[] => {
   return config.master_key || !existsSync(next) ? [first] : [first, readMasterKey(next)]
 }
 
-/** Opens the database and the master key for a command or the server. */
+/**
+ * Opens the database and the master key for a command or the server. `withInstance` (user.ts) has the reason
+ * why commands open the database themselves, without a login.
+ */
 export const openInstance = async (
   config: Config,
   log: Logger,

@@ -45,9 +45,9 @@ export interface Queue<M extends Message> {
 const POLL = 5 * SECOND
 
 /**
- * Returns the milliseconds to wait before the next attempt: `first`, multiplied by `factor` for each of the
- * `attempts`, at most `longest`. This pause is then made up to 20 % shorter or longer, so that retries spread
- * over time.
+ * Returns the milliseconds to wait before the next attempt (of mail: `PAUSES` in mail/outbox.ts, of logouts:
+ * sessions/logout-delivery.ts): `first`, multiplied by `factor` for each of the `attempts`, at most
+ * `longest`. This pause is then made up to 20 % shorter or longer, so that retries spread over time.
  */
 export const pauseAfter = (
   attempts: number,

@@ -82,6 +82,11 @@ type Guard = (call: Call) => void
 const needsToken = () =>
   new AppError('invalid_token', 'The controls need the token that this server printed at its start.')
 
+/**
+ * Lets in callers of this machine that have the control token. Another machine gets 404, so that it does not
+ * learn of the controls. The token is needed on this machine too, because through a tunnel or a container's
+ * network every request seems to come from it.
+ */
 const controlGuard =
   (isToken: (given: string) => boolean, remote: boolean): Guard =>
   call => {

@@ -34,8 +34,10 @@ export interface DevelopmentOptions {
 }
 
 /**
- * Wraps the production server with the development controls. The controls, the pages below /dev/ and the
- * guide are answered here. Other requests are recorded. They go to `next`, unless a fault answers them.
+ * Wraps the production server with the development controls. No setting turns them on in production, because
+ * only `testing/start.ts` calls this function, and it refuses the data directory of a production server. The
+ * controls, the pages below /dev/ and the guide are answered here. Other requests are recorded. They go to
+ * `next`, unless a fault answers them.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options

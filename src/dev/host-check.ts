@@ -31,7 +31,7 @@ export const CONTROL_HEADER = 'gatehouse-control'
 /**
  * Checks each request in development mode, whose secrets may be public. A web page of another origin must not
  * send requests below /dev/. It must also not reach the server through a host name that the page's owner
- * controls (DNS rebinding).
+ * controls (DNS rebinding). `controlGuard` in dev-routes.ts checks the caller.
  */
 export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))

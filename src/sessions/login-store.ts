@@ -40,6 +40,7 @@ const columnsOf = ({ logins, users, organizations }: Tables) => ({
 const isCurrent = ({ logins }: Tables) =>
   and(eq(logins.browser_hash, placeholder('browser_hash')), gt(logins.expires_at, placeholder('now')))
 
+/** Order of a browser's logins. The first answers an authorization request (protocol/oauth/next-step.ts). */
 const latestFirst = ({ logins }: Tables) => [desc(logins.signed_in_at), desc(logins.id)]
 
 const selectLogins = prepared((q, tables) =>

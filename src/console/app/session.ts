@@ -40,7 +40,7 @@ const redirect_uri = `${issuer}${CALLBACK}`
 
 /**
  * The access token, kept in memory only, because a storage outlives the page and other scripts of the origin
- * can read it.
+ * can read it. No cookie carries it: browsers add cookies to requests that other sites cause (CSRF).
  */
 let token = ''
 export const person = signal<Person | undefined>(undefined)

@@ -196,8 +196,8 @@ const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boole
   capabilities.includes('cross_organization')
 
 /**
- * Reads the organization of the request. A dynamic client that belongs to no organization gets the
- * organization of the requested API.
+ * Reads the organization of the request; default: the client's own, whose users the client serves. A dynamic
+ * client that belongs to no organization gets the organization of the requested API.
  */
 const readOrganization = (
   values: ReadonlyMap<string, string>,

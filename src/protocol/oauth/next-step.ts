@@ -149,6 +149,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }
   if (!chosen && prompts.includes('select_account') && hinted.length > 1)
     return { step: 'select_account', logins: hinted }
+  // Several logins: the latest answers, because its user signed in here last, and a question at each request
+  // would end single sign-on. A client that wants the question sends `prompt=select_account`.
   const login = chosen ?? hinted[0]
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 

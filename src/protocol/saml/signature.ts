@@ -32,8 +32,8 @@ export const isSigned = (element: Element): boolean => find(element, 'ds:Signatu
 
 /**
  * Verifies the signature in `element` and returns the element parsed again from the digested octets; no other
- * part of the document is trusted. The document must have a known shape. Checks run from cheap to expensive:
- * algorithms, signature of SignedInfo, digest.
+ * part of the document is trusted, because an attacker can add to it (signature wrapping). The document must
+ * have a known shape. Checks run from cheap to expensive: algorithms, signature of SignedInfo, digest.
  * https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *
  * @throws SamlError `no_certificate`, `unsigned`, `bad_algorithm`, `bad_signature`, and `bad_xml` or

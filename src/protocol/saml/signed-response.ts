@@ -29,7 +29,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * Validates the form field `SAMLResponse` in this order: size; base64; UTF-8; plain well-formed XML; shape,
  * with the places of signatures; signature of the response, if it has one; status; signature of the decrypted
  * assertion. Each check relies on the earlier ones. Signatures must be by pinned keys. The assertion is read
- * from the signed octets.
+ * from the signed octets, so an unsigned one beside it is never used (signature wrapping).
  *
  * @throws SamlError
  */
