@@ -17,6 +17,7 @@ import {
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import { bareId, isUuid, type OrganizationId } from '#src/lib/ids.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Store } from '#src/storage/store.ts'
 import type { EventRow } from './store.ts'
@@ -121,44 +122,98 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   return best
 }
 
-/** Builds the condition. `coalesce` hides all columns except those of the chosen index from the planner. */
-const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefined> => {
+/**
+ * Returns the condition that is compared event by event; undefined when the index finds all that match.
+ * `coalesce` hides the compared columns from the planner, which would otherwise use their indexes.
+ */
+const comparison = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<SQL | undefined> => {
   const { events } = q.tables
-  const index = await rarest(q, filter)
   const others = given(filter).filter(name => !index.includes(name))
   return and(
-    equal(q, filter, index),
-    between(q, filter),
     ...others.map(name => sql`coalesce(${events[name]}, '') = ${filter[name]}`),
     await visibleEvents(q),
   )
 }
 
 /** Returns the keyset from which the page after this event continues. */
-export const eventKeyset = (event: EventRow): Keyset => [event.timestamp, event.seq]
+export const eventKeyset = ({ timestamp, seq }: Pick<EventRow, 'timestamp' | 'seq'>): Keyset => [
+  timestamp,
+  seq,
+]
 
 /**
- * Returns events by time; events of the same millisecond are in the order of writing. A page has no bound on
- * the events that it reads: for a filter without an index of its own, it reads the events of the chosen index
- * until `limit` of them match. With a bound, a page could have fewer than `limit` events although more events
- * follow. `listSignIns` (account/store.ts) has such a bound. PostgreSQL ends the statement after
- * `STATEMENT_TIMEOUT`; SQLite has no such limit.
+ * Maximum number of events that one statement compares: a read on SQLite holds the event loop, and 5,000
+ * events take about 10 ms.
  */
-export const listEvents = async (
-  q: Queries,
+const SLICE = 5000
+
+interface Start {
+  order: 'asc' | 'desc'
+  /** The event after which to start. */
+  after?: Keyset | undefined
+}
+
+/**
+ * Calls `read` with the condition of a slice of the matching events, until it returns true or no slice is
+ * left. Other requests run between two slices. All events are one slice when the index finds all that match.
+ */
+const readSlices = async (
+  store: Store,
   filter: EventFilter,
-  page: { order: 'asc' | 'desc'; after: Keyset | undefined; limit: number },
+  { order, after }: Start,
+  read: (q: Queries, condition: SQL | undefined) => Promise<boolean>,
+): Promise<void> => {
+  const [direction, beyond, upTo] = order === 'asc' ? [asc, gt, lte] : [desc, lt, gte]
+  let index: Equal[] | undefined
+  for (let from = after; ; ) {
+    const end = await store.read(async q => {
+      const { events } = q.tables
+      const place = sql`(${events.timestamp}, ${events.seq})`
+      index ??= await rarest(q, filter)
+      const compared = await comparison(q, filter, index)
+      const found = and(
+        equal(q, filter, index),
+        between(q, filter),
+        from && beyond(place, sql`(${from[0]}, ${from[1]})`),
+      )
+      const [last] = compared
+        ? await q
+            .select({ timestamp: events.timestamp, seq: events.seq })
+            .from(events)
+            .where(found)
+            .orderBy(direction(events.timestamp), direction(events.seq))
+            .limit(1)
+            .offset(SLICE - 1)
+        : []
+      const end = last && eventKeyset(last)
+      const isDone = await read(q, and(found, end && upTo(place, sql`(${end[0]}, ${end[1]})`), compared))
+      return isDone ? undefined : end
+    })
+    if (!end) return
+    from = end
+    await othersRun()
+  }
+}
+
+/** Returns events by time; events of the same millisecond are in the order of writing. */
+export const listEvents = async (
+  store: Store,
+  filter: EventFilter,
+  { limit, ...start }: Start & { limit: number },
 ): Promise<EventRow[]> => {
-  const { events } = q.tables
-  const [direction, beyond] = page.order === 'asc' ? [asc, gt] : [desc, lt]
-  const [timestamp, seq] = page.after ?? []
-  const next = page.after && beyond(sql`(${events.timestamp}, ${events.seq})`, sql`(${timestamp}, ${seq})`)
-  return q
-    .select()
-    .from(events)
-    .where(and(await matching(q, filter), next))
-    .orderBy(direction(events.timestamp), direction(events.seq))
-    .limit(page.limit)
+  const direction = start.order === 'asc' ? asc : desc
+  const rows: EventRow[] = []
+  await readSlices(store, filter, start, async (q, condition) => {
+    const { events } = q.tables
+    const more = await q
+      .select()
+      .from(events)
+      .where(condition)
+      .orderBy(direction(events.timestamp), direction(events.seq))
+      .limit(limit - rows.length)
+    return rows.push(...more) === limit
+  })
+  return rows
 }
 
 /** Counts events without a filter, from counters that triggers maintain. */
@@ -185,14 +240,16 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
   const many = await beyondCount(store, '')
   const key = JSON.stringify(filter)
   if (many.has(key)) return COUNT_LIMIT + 1
-  const total = await store.read(async q => {
+  let total = 0
+  await readSlices(store, filter, { order: 'desc' }, async (q, condition) => {
     const { events } = q.tables
     const found = q
       .select({ seq: events.seq })
       .from(events)
-      .where(await matching(q, filter))
-      .limit(COUNT_LIMIT + 1)
-    return q.$count(sql`${found} AS found`)
+      .where(condition)
+      .limit(COUNT_LIMIT + 1 - total)
+    total += await q.$count(sql`${found} AS found`)
+    return total > COUNT_LIMIT
   })
   if (total > COUNT_LIMIT && many.size < MAX_BEYOND) many.add(key)
   return total

@@ -29,7 +29,7 @@ const list = (context: Context, caller: Caller, query: ListEvents) => {
     name: 'events',
     query,
     scope: within(caller) ?? '',
-    fetch: (after, limit) => context.store.read(q => listEvents(q, filter, { order, after, limit })),
+    fetch: (after, limit) => listEvents(context.store, filter, { order, after, limit }),
     total: () =>
       filtered
         ? countEvents(context.store, filter)

@@ -6,6 +6,7 @@ import type { Context } from '#src/context.ts'
 import { deliverDue, NEVER, type Queue, startDelivery } from '#src/delivery/queue.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, WebhookId } from '#src/lib/ids.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import { cached } from '#src/storage/cache.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -165,9 +166,6 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     })
     await trimDeliveries(tx, hook.id)
   })
-
-/** Lets requests run between two reads, because a read on SQLite does not yield to the event loop. */
-const othersRun = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /** Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. */
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {

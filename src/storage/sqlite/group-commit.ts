@@ -1,4 +1,5 @@
 import type { Database, Statement } from 'bun:sqlite'
+import { othersRun } from '#src/lib/turn.ts'
 import type { CommitMetrics } from '#src/storage/commit-metrics.ts'
 import { isBusy, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
@@ -39,7 +40,6 @@ interface Hooks {
 }
 
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
-const nextTick = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /** Begins a transaction as soon as no other process writes. */
 const beginPatiently = async (begin: Statement): Promise<void> => {
@@ -176,7 +176,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const gather = async (): Promise<void> => {
     for (let seen = 0; seen < queue.length && seen < BATCH; ) {
       seen = queue.length
-      await nextTick()
+      await othersRun()
     }
   }
 
