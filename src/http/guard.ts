@@ -136,9 +136,9 @@ export const serveRoute =
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
-      // A page that an administrator opens could use a leaked token from the administrator's network. A page
-      // of a sibling subdomain (`same-site`) passes here, but its browser needs CORS headers, which no admin
-      // answer carries.
+      // A page of another site that an administrator opens could send a leaked token from the administrator's
+      // network. A page of a sibling subdomain (`same-site`) passes here, but its browser needs CORS headers,
+      // which no admin answer carries.
       if (request.headers.get('sec-fetch-site') === 'cross-site')
         throw new AppError('forbidden', 'Pages of other sites cannot call the admin API.')
       const caller = await context.authenticate(request)
@@ -247,7 +247,7 @@ const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | 
     .find(shape => shape?.[discriminator]?.safeParse(type).success)
 }
 
-/** Converts a refusal that a review throws into problems of fields, so that the answer remains one 422. */
+/** Returns the details of a refusal by a review as problems of fields, so that the answer remains one 422. */
 const reviewedBy = (error: unknown): Reviewed => {
   if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error

@@ -80,9 +80,9 @@ const ORGANIZATION_FACTOR = 10
 /**
  * Maximum number of buckets for each kind of owner. A bucket takes about 150 bytes, so the three kinds take
  * about 25 MB in each process. Beyond the maximum, the least recently used bucket is dropped, so its owner
- * gets a full one. Strangers with tens of thousands of networks thus refill their buckets and reserves, and
- * can work from reserves alone. They do not refill the bucket of an organization, which is in another map,
- * but that bucket bounds only the work beyond the reserves. Passwords also need a seat in the hash queue
+ * gets a full one. An attacker with tens of thousands of networks thus gets full buckets again and again, and
+ * can work from their reserves alone. The bucket of an organization is in another map and is not refilled in
+ * this way, but it bounds only the work beyond the reserves. Passwords also need a seat in the hash queue
  * (`fairQueue`), which bounds them for any number of networks.
  */
 const MAX_BUCKETS = 50_000
