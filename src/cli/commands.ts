@@ -122,7 +122,7 @@ export const commands: readonly CommandRow[] = [
   {
     ...onUser,
     name: 'user unlock',
-    about: 'forget failed sign-ins, so that the user can sign in at once',
+    about: 'delete the counts of failed sign-ins of a user',
     run: async (options, name) => (await import('./user-unlock.ts')).userUnlock(name, options),
   },
   {

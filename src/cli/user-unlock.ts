@@ -2,10 +2,15 @@ import { hostActor } from '#src/audit/record.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
 import { type UserOptions, userNamed, withInstance } from './user.ts'
 
-/** Deletes the counts of failed attempts, so that the user need not wait. */
+/**
+ * Deletes the counts of failed attempts of a user. The counts of networks stay, so a user in a blocked
+ * network may still have to wait.
+ */
 export const userUnlock = (name: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
     const user = await userNamed(context, name, options.organization)
     await context.store.write(tx => forgetFailures(context, tx, user, hostActor))
-    console.log(`${user.username} may try again at once`)
+    console.log(
+      `the counts of failed attempts of ${user.username} are deleted; a blocked network stays blocked`,
+    )
   })
