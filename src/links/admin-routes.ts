@@ -39,7 +39,7 @@ const sendMail = (
     const by = byCaller(caller, client_info)
     const user = await getUserToChange(tx, by, params.user_id)
     const { field, obstacle } = requests[kind]
-    if (!context.mail) throw conflict('This server sends no mail: smtp_url and mail_from are not set.')
+    if (!context.mail) throw conflict('This server sends no mail: set smtp_url and mail_from.')
     if (!user.enabled) throw conflict('The user is disabled.')
     const reason = obstacle(user)
     if (reason) throw conflict(reason)

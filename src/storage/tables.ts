@@ -439,7 +439,10 @@ export const tables = (kit: Kit) => {
         /** Time of the last consent or redeemed code. It is updated at most once a day (`noteUse`). */
         used_at: ms('used_at'),
         created_at: created_at(),
-        /** Last change of redirect URIs or keys. Consent from before this time does not count. */
+        /**
+         * Last change of redirect URIs, keys or authentication methods. Consent from before this time does
+         * not count.
+         */
         changed_at: ms('changed_at'),
       },
       t => [

@@ -34,7 +34,9 @@ const DynamicClientAnswer = z
     created_at: time.describe('Time of the registration; with `document`, of the first consent.'),
     changed_at: time
       .nullable()
-      .describe('Time of the last change of redirect URIs or keys; null when there was none.'),
+      .describe(
+        'Time of the last change of redirect URIs, keys or authentication methods; null when there was none.',
+      ),
     last_used_at: time
       .nullable()
       .describe(

@@ -8,8 +8,8 @@ import { findJson } from './remote-json.ts'
 /** Maximum bytes of a key set, because it stays in memory. More than a hundred keys fit. */
 const MAX_BYTES = 64 * 1024
 /**
- * Minimum milliseconds before a key set is requested again because it lacks a key. The client may have added
- * the key after the set was read.
+ * Minimum milliseconds from a read of a key set to the next read when a key is missing. The client may have
+ * added the key after the set was read.
  */
 const ASKED_AGAIN = MINUTE
 

@@ -183,7 +183,7 @@ const add = async (
 const send = async (context: Core, tx: Transaction, invitation: Invitation, token: string): Promise<Sent> => {
   const { id, delivery, email, organization_id, locale } = invitation
   if (delivery === 'link') return { invitation, url: invitationUrl(context, token) }
-  if (!context.mail) throw conflict('This server sends no mail: smtp_url and mail_from are not set.')
+  if (!context.mail) throw conflict('This server sends no mail: set smtp_url and mail_from.')
   chargeAdminMail(context, { organization_id, email: email ?? '' })
   const mail = { kind: 'invitation', organization_id, user_id: null, data: { invitation_id: id } } as const
   await enqueueMail(context, tx, mail, { locale })

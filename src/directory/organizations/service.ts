@@ -88,7 +88,7 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     return refuse('Registration by domain needs `allowed_domains`.')
   return registration === 'off' || registration === old.registration || mail
     ? []
-    : refuse('Registration needs a mail server: smtp_url and mail_from are not set.')
+    : refuse('Registration needs a mail server: set smtp_url and mail_from.')
 }
 
 /** Returns a problem when the change turns on codes by mail without a mail server: no code would arrive. */
@@ -103,7 +103,7 @@ const emailCodeProblems = (
         {
           field: 'settings.email_code',
           code: 'not_allowed',
-          message: 'Codes by mail need a mail server: smtp_url and mail_from are not set.',
+          message: 'Codes by mail need a mail server: set smtp_url and mail_from.',
         },
       ]
 

@@ -19,7 +19,11 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
       visible === 'user' && type === 'object',
       'Pages cannot show objects: use administrator or nobody.',
     ],
-    ['visible', editable === 'user' && visible !== 'user', 'Users must see what they edit: use user.'],
+    [
+      'visible',
+      editable === 'user' && visible !== 'user',
+      'Users must see what they edit: visible must be user.',
+    ],
     [
       'visible',
       editable === 'administrator' && visible === 'nobody',

@@ -113,8 +113,8 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 
 /**
  * Returns a page of the users that match the filter and have these values. Up to 10,000 matches are read from
- * the index of attributes and sorted. For more matches, users are read in the order of the list and compared
- * with the values, because a few rows then fill a page.
+ * the index of attributes and sorted. When more users match, users are read in the order of the list and
+ * compared with the values, because a few rows then fill a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

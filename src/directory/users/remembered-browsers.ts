@@ -45,7 +45,7 @@ const RememberedBrowser = z
   .meta({
     id: 'RememberedBrowser',
     description:
-      'A browser in which a login of the user needs no second factor; `remember_browser_days` of the organization states the exceptions.',
+      'A browser in which a login of the user needs no second factor. The description of the setting `remember_browser_days` lists the exceptions.',
     example: {
       id: 'brw_019c1310-e406-7d8b-b1f4-2e6a09c75d35',
       ip_address: '203.0.113.7',

@@ -11,7 +11,7 @@ import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCo
 
 type User = Pick<UserRow, 'id' | 'organization_id'>
 
-/** Maximum factors of a user: each typed code is compared with all of them. */
+/** Maximum factors of a user: a typed code is compared with each authenticator app until one matches. */
 export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
