@@ -19,7 +19,7 @@ export const tags: Record<string, string> = {
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
   sessions: 'Sessions of users at clients.',
   events:
-    'The audit log. No route changes an event, and an event is deleted only with its user or organization.',
+    'The audit log. No route changes an event. An event is deleted only with its user or organization; `event_retention` moves older events to files.',
   webhooks: 'Addresses that get the audit events of an organization (Standard Webhooks 1.0).',
   statistics: 'Counts of logins, users and tokens.',
   me: 'The caller.',
