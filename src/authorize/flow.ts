@@ -270,7 +270,7 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   }
 }
 
-/** Makes the login that the page showed the chosen one. Changes nothing when it showed no stored login. */
+/** Chooses the login that the page showed. Changes nothing when the page showed no stored login. */
 export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
   if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
