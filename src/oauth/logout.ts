@@ -47,8 +47,8 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // No hint names a login of this browser, so at most the session of the hint ends. The user has to confirm
-    // the end of the logins, because any site can send a browser here.
+    // The request has no hint, or its hint names no login of this browser. At most the session of the hint
+    // ends. The user has to confirm the end of the logins, because any site can send a browser here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }

@@ -2,8 +2,8 @@ import type { JSONWebKeySet, JWK } from 'jose'
 import { OAuthError } from './error.ts'
 
 /**
- * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256, which OpenID Connect
- * Core section 9 names and clients use.
+ * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4. Also RS256, which servers should
+ * support (OpenID Connect Discovery section 3) and which clients use.
  */
 export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
 export type AssertionAlg = (typeof assertionAlgs)[number]
