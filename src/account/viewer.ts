@@ -222,7 +222,7 @@ export const openAnyForm = async (
 /**
  * Returns the login that the page showed. The CSRF token becomes invalid when the browser signs in again or
  * signs out. The error page then links to /account. The usual error page for an invalid token is not used,
- * because it advises to allow cookies.
+ * because that page advises the user to allow cookies.
  */
 const shownLogin = (
   context: Context,

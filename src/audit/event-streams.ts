@@ -84,8 +84,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
       'rate_limited',
       `A caller may have at most ${EACH} open streams, and all callers together at most ${ALL}.`,
       {
-        // The server cannot know when a stream ends. A caller thus asks no more often than an idle stream
-        // sends.
+        // The server cannot know when a stream ends, so it names the interval at which idle streams send.
         headers: { 'retry-after': String(BEAT / SECOND) },
       },
     )

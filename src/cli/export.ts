@@ -24,8 +24,8 @@ export const exportInstance = async (
 }
 
 /**
- * Replaces the file atomically. An earlier export stays until the new one is complete. A process that has the
- * old file open cannot read the new one.
+ * Replaces the file atomically. An earlier export stays until the new one is complete. The new export is a
+ * new file, so that a process that has the old file open cannot read the new secrets.
  */
 const save = (file: string, text: string, mode: number): void => {
   let partial: string | undefined

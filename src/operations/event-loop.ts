@@ -45,8 +45,8 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
   const timer = setInterval(() => {
     due = note() + INTERVAL
   }, INTERVAL).unref()
-  // Reading the gauge first records the current delay, because right after a hold the read may run before the
-  // delayed tick.
+  // Records the current delay before the read, because right after a hold the gauge may be read before the
+  // delayed tick runs.
   showHold(metrics, () => holds.read(note()) / 1_000)
   return () => {
     clearInterval(timer)

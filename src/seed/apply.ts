@@ -40,8 +40,8 @@ const SHORT = 25
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
- * Makes the objects that the file names match it, through the services of the admin API. Others stay without
- * `prune`, so a file may hold a part of the instance. Up to 25 entries without `prune` are one transaction.
+ * Makes the stored objects match the file, through the services of the admin API. Without `prune` others
+ * stay, so a file may hold a part of the instance. Up to 25 entries without `prune` are one transaction.
  * Other files are rehearsed first, then applied in transactions of few changes, with other writes between
  * them. If a concurrent change makes one fail, earlier ones stay, and the error counts their changes.
  *
@@ -76,7 +76,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords hashed at once. On two cores, half of the organization's seats in the hash queue stay free. */
+/** Maximum concurrent hashes. On two cores, half of the organization's seats in the hash queue stay free. */
 const HASHES = 32
 
 /** Work on an entry that the file names, or on a stored entry to prune. */

@@ -28,7 +28,7 @@ export type Parameter =
   | { value: unknown }
   | { name: string; encode?: ((value: unknown) => unknown) | undefined }
 
-/** Returns a parameter of drizzle's builder. */
+/** Converts a parameter of drizzle's builder. */
 export const parameterOf = (param: unknown): Parameter => {
   const placeholder = is(param, Param) ? param.value : param
   if (!is(placeholder, Placeholder)) return { value: param }

@@ -140,7 +140,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/webhooks/:webhook_id/rotate-secret',
     fresh: true,
-    summary: 'Replace the secret of a webhook; only this answer shows it',
+    summary: 'Replace the secret of a webhook; only this answer shows the new one',
     body: RotateWebhookSecret,
     status: 200,
     answer: WebhookWithSecret,

@@ -23,7 +23,7 @@ const kinds: [Kind, text: string, redirect: string][] = [
 ]
 
 /**
- * True for a native application with an address on loopback or with a scheme of its own. Another program on
+ * True for a native application whose address is on loopback or has a scheme of its own. Another program on
  * the device could receive the answer there, so people are asked for consent:
  * https://www.rfc-editor.org/rfc/rfc8252#section-8.6
  */
