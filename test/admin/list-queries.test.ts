@@ -5,8 +5,8 @@ import { startApp } from '#test/support/app.ts'
 const app = await startApp()
 const shapeOf = (query: z.ZodType | undefined) => (query as z.ZodObject | undefined)?.shape ?? {}
 /**
- * All list routes, so that a new route is covered. The ids in the paths do not exist, because the query is
- * checked before them.
+ * All list routes, so that a new route is covered. The ids in the paths need not exist, because the query is
+ * checked first.
  */
 const lists = app.routes
   .filter(({ method, query }) => method === 'GET' && 'limit' in shapeOf(query))

@@ -29,7 +29,7 @@ export const startAuthorize = async () => {
   })
   const get = (more: Record<string, string | undefined> = {}, client_id = 'web') =>
     openBrowser(app).get(authorizeUrl(client_id, more))
-  /** Checks that nothing of a refused request is stored. */
+  /** Returns the rows that requests have stored; a refused request adds none. */
   const stored = () =>
     app.context.store.read(async q => [
       await q.select().from(q.tables.authorization_requests),

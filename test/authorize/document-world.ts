@@ -82,8 +82,8 @@ export const documentWorld = async () => {
   await addClient(app, 'shop', { name: 'Shop' })
   await create(app, '/apis', tools)
 
-  /** Publishes a document at a new URL, or at the given one, and returns the client. */
   let count = 0
+  /** Publishes a document at a new URL, or at the given one, and returns the client. */
   const publish = (
     more: Json = {},
     headers: Record<string, string> = {},

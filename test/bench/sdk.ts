@@ -1,4 +1,7 @@
-/** Measures the cost of a verification over plain jose with an imported key: `bun test/bench/sdk.ts`. */
+/**
+ * Measures how much longer a verification takes than with plain jose and an imported key: `bun
+ * test/bench/sdk.ts`.
+ */
 import { importJWK, jwtVerify } from 'jose'
 import { createVerifier } from '#src/resource-server/index.ts'
 import { createTestIssuer } from '#src/resource-server/testing.ts'

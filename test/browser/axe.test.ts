@@ -42,7 +42,7 @@ for (const [scheme, width] of [
     300_000,
   )
 
-testInChromium('PAG-40 axe is asked: it finds a field without a name', async () => {
+testInChromium('PAG-40 axe runs: it finds a field without a name', async () => {
   const { page, close } = await openPage()
   await page.setContent('<!doctype html><html lang="en"><title>t</title><main><h1>t</h1><input></main>')
   expect(await axeFindings(page)).toEqual(['label: input'])

@@ -50,7 +50,8 @@ test('a start on a full disk says where and exits with 78, wherever space runs o
 }, 30_000)
 
 test('with a full disk every command says so, and works again once there is space', async () => {
-  // Each command has its own disk: files of a refused command may be spare space for the next one.
+  // Each command has its own disk, because the next command could use space in the files that a refused one
+  // leaves.
   const elsewhere = join(folder, 'elsewhere.db')
   const register = ['client', 'create', 'app', '--kind', 'service']
   const rotate = ['keys', 'rotate']

@@ -38,7 +38,10 @@ const inventedValue = (name: string, { dataType }: Column, table: string): unkno
   return dataType === 'string' ? `${table}-${name}` : Buffer.from('x')
 }
 
-/** Adds a row to each table that names people or organizations, unless it has one of `known`. */
+/**
+ * Adds a row to each table that names users or organizations, unless the table already has a row of the user
+ * or organization in `known`.
+ */
 const inventRows = (app: TestApp, known: Record<string, string>): Promise<void> =>
   app.context.store.write(async tx => {
     for (const [name, table] of Object.entries(tx.tables)) {

@@ -44,7 +44,7 @@ const engines = {
 interface Statement {
   query: Query
   fields: SelectedField[] | undefined
-  /** The third argument: `run` or `all` of SQLite, a name of PostgreSQL. */
+  /** The third argument: `run` or `all` on SQLite, the name of the prepared statement on PostgreSQL. */
   method: unknown
   joinsNotNullableMap?: Record<string, boolean>
   executed: unknown[]

@@ -37,12 +37,12 @@ interface Input {
   body?: Json
 }
 
-/** Queries and bodies by route, for routes that need one. Names differ at each call. */
 let count = 0
 export const fresh = () => `new-${++count}`
 const google = { name: 'Google', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
 /** A URL that is never called. */
 const webhook = { url: 'https://192.0.2.1/', events: ['*'] }
+/** Queries and bodies by route, for routes that need one. Names differ at each call. */
 export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /users': ({ org_id }) => {
     const username = fresh()
