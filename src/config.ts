@@ -249,6 +249,7 @@ const labelOf = (name: Name, source = ''): string =>
  */
 export const loadConfig = (env: Environment, file = env.GATEHOUSE_CONFIG): LoadedConfig => {
   const warnings: string[] = []
+  // Later entries win, so the environment wins over the file.
   const given = new Map([...(file ? fromFile(file) : []), ...fromEnvironment(env, warnings)])
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {

@@ -48,7 +48,9 @@ const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
   }),
 )
 
-/** Stores up to three events in their order, in one statement. */
+/**
+ * Stores up to three events in their order, in one statement. Triggers of the schema refuse to change them.
+ */
 export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Promise<unknown> => {
   const insert = inserts[rows.length - 1]
   if (!insert) throw new RangeError(`${rows.length} events do not fit into one statement`)

@@ -32,7 +32,10 @@ const consentClient = async (context: Context, { request, client, organization }
   }
 }
 
-/** Asks the person to approve or deny the requested scopes that this person can grant. */
+/**
+ * Asks the person to approve or deny the requested scopes that this person can grant. `isConsentDue`
+ * (protocol/oauth/next-step.ts) decides when.
+ */
 export const consentPage = async (
   context: Context,
   browser: BrowserSession,

@@ -16,6 +16,7 @@ import { networkOf } from './network.ts'
  *    networks and organizations.
  * 3. A client that presents its correct secret pays nothing, so strangers cannot use up the budget of an
  *    application.
+ * Wrong passwords are also counted for each account and network: sign-in/throttle.ts.
  */
 
 interface Budget {
@@ -87,7 +88,7 @@ const ORGANIZATION_FACTOR = 10
  */
 const MAX_BUCKETS = 50_000
 
-/** Returns the buckets of one of `workers` processes. */
+/** Returns the buckets of one of `workers` processes. Each copy of the server has buckets of its own. */
 export const openCharges = (workers: number): Core['charges'] => ({
   networks: new TokenBuckets(MAX_BUCKETS, workers),
   organizations: new TokenBuckets(MAX_BUCKETS, workers),

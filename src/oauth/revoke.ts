@@ -41,7 +41,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   const token = requireParameter(form, 'token')
   const attempt = async () => {
     // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
-    // revoked and does not count as a wrong guess.
+    // revoked, because services verify it without a call, and does not count as a wrong guess.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')

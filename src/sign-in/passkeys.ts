@@ -8,6 +8,7 @@ import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { acrValues } from '#src/protocol/oidc/acr.ts'
 import { makerOf } from './passkey-makers.ts'
 
+/** Returns the WebAuthn RP ID. Browsers use a passkey only for the RP ID that it was created for. */
 const hostOf = ({ url }: Pick<Config, 'url'>): string => new URL(url).hostname
 
 /** Returns the acr values that this server supports. */

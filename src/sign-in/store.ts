@@ -5,6 +5,9 @@ import { keepLatest } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
+/**
+ * A count of failures. It is a row, so that neither a restart nor another copy gives a guesser new attempts.
+ */
 export type Throttle = Tables['throttles']['$inferSelect']
 
 const byKey = prepared((q, { throttles }) =>

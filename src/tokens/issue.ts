@@ -19,9 +19,9 @@ export interface IssuedToken {
 }
 
 /**
- * A token to be signed. `claims` builds the payload from the common claims. `lifetime` is in seconds. The
- * token expires at `ends_by` (ms) at the latest, because no token may outlive the limit of its session
- * (`session_ttl`).
+ * A token to be signed. `claims` builds the payload from the common claims (protocol/oidc/claims.ts).
+ * `lifetime` is in seconds. The token expires at `ends_by` (ms) at the latest, because no token may outlive
+ * the limit of its session (`session_ttl`).
  */
 export interface TokenForm {
   alg: SigningAlg

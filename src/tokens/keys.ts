@@ -143,7 +143,7 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
 /**
  * Opens the signing keys. The ES256 key is available at once. The keys of RS256 and of the algorithms in the
  * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
- * generated when a client or an API is registered with the algorithm.
+ * generated when a client or an API is registered with the algorithm. rotation.ts decides when keys change.
  *
  * @param isLate generates the keys of a first start at the first call that needs one, for servers and
  * commands that end soon. The RS256 key takes as much CPU time as the rest of their start.

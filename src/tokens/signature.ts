@@ -11,7 +11,10 @@ export interface KeyPair {
   privateKey: KeyObject
 }
 
-/** Generates a key pair. RSA takes up to 300 ms and runs off the event loop. */
+/**
+ * Generates a key pair. RSA takes up to 300 ms and runs off the event loop. RSA keys have 2048 bits, the
+ * least that RFC 7518 section 3.3 allows, because longer keys make each signature slower.
+ */
 export const makeKeyPair = async (alg: SigningAlg): Promise<KeyPair> => {
   const namedCurve = curves.find(curve => curve.alg === alg)?.crv
   return namedCurve

@@ -16,6 +16,10 @@ import { defaultScopes, grantKnownScopes, grantScopes, parseScope } from './scop
 export const promptValues = ['none', 'login', 'consent', 'select_account'] as const
 export type Prompt = (typeof promptValues)[number]
 
+/**
+ * Response modes of a code. `fragment` is the mode of response types that return tokens:
+ * https://openid.net/specs/oauth-v2-multiple-response-types-1_0.html#ResponseModes
+ */
 export const responseModes = ['query', 'form_post'] as const
 
 /** Properties of the registered client that the validation uses. */

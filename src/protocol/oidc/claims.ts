@@ -47,8 +47,9 @@ const access = (token: IssuedAccess, sub: string) => ({
 })
 
 /**
- * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). `roles` are the
- * effective roles, direct and inherited.
+ * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). A service reads from
+ * them, without a call, who the user is. `sub` is the id of the user in the admin API and the audit log, so
+ * it is the same at each client. `roles` are the effective roles, direct and inherited.
  */
 export const accessTokenClaims = (
   token: IssuedAccess & {
