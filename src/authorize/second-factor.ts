@@ -16,7 +16,10 @@ import { daysFor, mayRecover, secondFactorPage } from './factor-pages.ts'
 import { chooseLogin, isProven, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { consumeRound, findPending } from './store.ts'
 
-/** Handles the second factor: `code`, `recovery_code` or `credential` (the passkey's assertion as JSON). */
+/**
+ * Handles the second factor: `code`, `recovery_code` or `credential` (the passkey's assertion as JSON).
+ * `requiredFactor` (protocol/oidc/acr.ts) decides whether a login needs one.
+ */
 export const postSecondFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -16,7 +16,7 @@ export const newSecret = (): Secret => randomOctets(32).toString('base64url') as
 
 /**
  * Returns the digest of a presented secret. Generated secrets have full entropy, so one round of SHA-256 is
- * enough.
+ * enough. Passwords are hashed in directory/users/password.ts.
  */
 export const hashSecret = (presented: string): SecretHash =>
   hash('sha256', presented, 'base64url') as SecretHash

@@ -27,7 +27,7 @@ export const smtpOptions = (smtp_url: string) => ({
 
 /**
  * Returns the transport to the configured mail server; undefined without one. The first mail loads the
- * library.
+ * library. mail/outbox.ts decides when a failed mail is tried again.
  */
 export const smtpTransport = ({
   smtp_url,

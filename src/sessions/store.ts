@@ -43,9 +43,9 @@ const insertSession = counting(
 )
 
 /**
- * Inserts a session and returns true, or false when its id is taken. No SELECT looks for the id first. On
- * PostgreSQL a SELECT of an absent id would conflict with every session that begins at the same time, because
- * their ids share an index page.
+ * Inserts a session and returns true, or false when its id is taken. The caller decides its lifetime
+ * (oauth/grants/authorization-code.ts). No SELECT looks for the id first. On PostgreSQL a SELECT of an absent
+ * id would conflict with every session that begins at the same time, because their ids share an index page.
  */
 export const createSession = (tx: Transaction, session: NewSession): Promise<boolean> =>
   insertSession(tx, { resources: null, ...session }).then(inserted => inserted > 0)

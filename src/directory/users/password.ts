@@ -112,9 +112,9 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 }
 
 /**
- * True for PHC argon2 and bcrypt hashes, including those of other systems. Parameters above a maximum are
- * refused, because each login computes a hash with them. The memory and time of argon2 have the same maximum
- * as in the settings.
+ * True for PHC argon2 and bcrypt hashes, including those of other systems; the runtime verifies no other
+ * kinds. Parameters above a maximum are refused, because each login computes a hash with them. The memory and
+ * time of argon2 have the same maximum as in the settings.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []

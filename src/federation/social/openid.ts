@@ -67,7 +67,8 @@ export const openid: Upstream<OidcProvider> = {
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }
     const profile = { ...mapClaims(provider, known, preset), auth_time }
-    // The userinfo endpoint costs another call, so it is asked only for a missing address or name.
+    // The userinfo endpoint costs another call, so it is asked only for a missing address or name. The
+    // provider's tokens serve no other purpose and are not stored.
     if (isWhole(profile) || !configuration.serverMetadata().userinfo_endpoint) return profile
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
     return { ...mapClaims(provider, { ...more, ...known }, preset), auth_time }
