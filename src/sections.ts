@@ -72,6 +72,8 @@ const operationalRoutes = (context: Context, metrics: () => Promise<string>) => 
       new Response('User-agent: *\nDisallow: /\n', {
         headers: { 'content-type': 'text/plain; charset=utf-8' },
       }),
+    // Liveness does not depend on the database, because a restart of the server ends no outage of the
+    // database.
     'GET /healthz': () => json({ status: 'ok' }),
     'GET /readyz': async () =>
       (await context.store.ready())

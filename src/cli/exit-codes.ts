@@ -1,3 +1,4 @@
+/** Exit codes with their meanings. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h. */
 export const exitCodes: [code: string, meaning: string][] = [
   ['0', 'done'],
   ['1', 'failed; for check: damage was found; for doctor: a check failed'],
