@@ -86,9 +86,10 @@ const eventOf = (
 })
 
 /**
- * Downloads the data stored about the user. The file lacks secrets that would allow a login, and has only the
- * latest 10,000 events and the newest 100 active sessions. The form requires a recent authentication: a
- * stranger at a signed-in browser must not get the data.
+ * Downloads the data stored about the user, with all attributes, also those that the user does not see. The
+ * file lacks secrets that would allow a login, and has only the latest 10,000 events and the newest 100
+ * active sessions. The form requires a recent authentication: a stranger at a signed-in browser must not get
+ * the data.
  */
 export const postDownload =
   (context: Context) =>

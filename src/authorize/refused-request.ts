@@ -23,7 +23,10 @@ const pages = {
   document_unusable: 'unknown_client',
 } as const
 
-/** Reasons for answering an authorization request by a page instead of a redirect. */
+/**
+ * Reasons for answering an authorization request by a page instead of a redirect. The page tells an unknown
+ * client from a wrong redirect URI, because client ids are public and a developer has to know which is wrong.
+ */
 type Reason = keyof typeof pages
 
 /** A reason, and the parameters of the request that could be parsed. */

@@ -159,7 +159,9 @@ const refusalOf = (error: unknown): CallbackError | undefined => {
 }
 
 /**
- * Level and method of a federated login. RFC 8176 registers no `amr` value for it; `fed` is in common use.
+ * Level and method of a federated login. It counts as one factor, because Gatehouse cannot see which factors
+ * the provider checked; the second factor follows. RFC 8176 registers no `amr` value for it; `fed` is in
+ * common use.
  */
 export const FEDERATED = { acr: '1', amr: ['fed'] }
 

@@ -16,7 +16,8 @@ import type { UpstreamProfile } from './profile.ts'
 
 /**
  * Creates a user from the upstream profile (just-in-time provisioning) and links the account. The user has no
- * password and signs in through the provider.
+ * password and signs in through the provider. Later logins take over nothing from the profile, so that they
+ * do not undo an administrator's change.
  *
  * An invitation is used up in the same write, and adds its roles and groups. If the invitation already has a
  * user, the account is linked to that user instead.

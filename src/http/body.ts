@@ -9,7 +9,10 @@ export const SAML_BODY = 256 * 1024
 /** Maximum bytes of a JSON body of the admin API, which may contain pictures and style sheets as strings. */
 const ADMIN_BODY = 1024 * 1024
 
-/** Maximum time for a complete body, in ms. A body of 1 MiB then needs a connection with 0.84 Mbit/s. */
+/**
+ * Maximum time for a complete body, in ms, because an open request holds a connection. A body of 1 MiB then
+ * needs a connection with 0.84 Mbit/s.
+ */
 const BODY_TIMEOUT = 10 * SECOND
 
 const tooLarge = (limit: number): AppError =>

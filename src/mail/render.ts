@@ -26,7 +26,10 @@ const declarations = [...lightRules.replace(/\/\*.*?\*\//s, '').matchAll(/([^{}]
   ([, selector = '', rules = '']) => [selector.trim(), rules.replace(/\s+/g, ' ').trim()] as const,
 )
 
-/** The colour of an organization that has chosen none. */
+/**
+ * The colour of an organization that has chosen none. Mails have no logo: few programs show SVG, and a remote
+ * picture would reveal when a mail is read.
+ */
 const ACCENT = '#2b50d8'
 
 /**

@@ -79,6 +79,7 @@ export const countRevocations = (revoked: CodeLogin['codes_revoked']): number =>
 
 /**
  * True when all codes of the login, or its codes for this client, were revoked after this code was issued.
+ * Counts are compared, not times, because copies share no clock.
  */
 export const isRevoked = (
   { client_id, revocations }: Pick<AuthorizationCode, 'client_id' | 'revocations'>,
@@ -93,8 +94,9 @@ export const redirectHash = (redirect_uri: string): Buffer => hash('sha256', red
 
 /**
  * Returns a new authorization code, valid for one minute and one use. The code contains its own data,
- * encrypted and authenticated for the client, in base64url. A code that would be too long for a URL is a
- * random one instead, and the caller stores the content (`stored`).
+ * encrypted and authenticated for the client, in base64url, so an authorization with an existing login writes
+ * nothing. A code that would be too long for a URL is a random one instead, and the caller stores the content
+ * (`stored`).
  */
 export const composeCode = (
   context: Core,

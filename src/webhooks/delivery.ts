@@ -167,7 +167,11 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     await trimDeliveries(tx, hook.id)
   })
 
-/** Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. */
+/**
+ * Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. An
+ * event waits for the earlier ones, so receivers can rely on the order. The audit log is the outbox: an event
+ * is not stored twice, and a write costs nothing more.
+ */
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
   const end = performance.now() + TURN
   const wanted = {

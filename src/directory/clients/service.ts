@@ -256,7 +256,10 @@ export const replaceSecret = (
     await recordClient(context, tx, by, 'client.secret_regenerated', client)
   })
 
-/** Deletes a client. Its sessions and refresh tokens end; access tokens stay valid until they expire. */
+/**
+ * Deletes a client. Its sessions and refresh tokens end, because no other call could end them afterwards;
+ * access tokens stay valid until they expire.
+ */
 export const deleteClient = async (context: Core, client_id: string, by: ChangedBy): Promise<void> => {
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)

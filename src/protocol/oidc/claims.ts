@@ -25,6 +25,10 @@ type IssuedAccess = Issued & {
   readonly scopes: readonly string[]
 }
 
+/**
+ * Claims of the user that each token has. A name that the user lacks is an empty text, because readers rely
+ * on the claims that the specification lists.
+ */
 const identity = (user: ClaimsUser) => ({
   org_id: bareId(user.organization_id),
   preferred_username: user.username,
@@ -88,7 +92,8 @@ export const clientTokenClaims = (
 
 /**
  * Returns the claims of an ID token for `client_id`. `alg` is the signature algorithm of the ID token;
- * `auth_time` is in seconds.
+ * `auth_time` is in seconds. Each ID token has it, because applications need it for step-up, and asking for
+ * `max_age` first would cost a login.
  */
 export const idTokenClaims = (
   token: Issued & {

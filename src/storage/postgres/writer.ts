@@ -30,11 +30,12 @@ const MAX_CONCURRENT_TRIES = 4
 type Mode = 'together' | 'alone' | 'rehearsal'
 
 /**
- * Returns the statements that begin a transaction. Each write locks the table `write_lock`: in a mode that
- * admits other writes, or exclusively when it runs alone. LOCK takes no snapshot, so a transaction that
- * waited for the lock sees all commits made until it got the lock. Waiting for exclusive access blocks all
- * later transactions, so the timeout is short. The statements are prepared, so Bun sends them together with
- * the first statement of the body.
+ * Returns the statements that begin a transaction. It is serializable, because a write depends on what it has
+ * read (permissions, limits, single use), and two writes must not contradict each other (write skew). Each
+ * write locks the table `write_lock`: in a mode that admits other writes, or exclusively when it runs alone.
+ * LOCK takes no snapshot, so a transaction that waited for the lock sees all commits made until it got the
+ * lock. Waiting for exclusive access blocks all later transactions, so the timeout is short. The statements
+ * are prepared, so Bun sends them together with the first statement of the body.
  *
  * A rehearsal is rolled back, so it need not be serializable. It thus conflicts with no other write and does
  * not wait for `write_lock`.

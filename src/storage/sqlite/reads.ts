@@ -5,10 +5,11 @@ import type { Prepared } from './queries.ts'
 const READS = /^\s*(?:select|with)\b/i
 
 /**
- * Prepares statements that read committed rows. They run on the connection for writes, because its page cache
- * stays valid. Each commit empties the cache of every other connection, which adds 5 to 15 µs to the next
- * read there. While a transaction is open, reads run on a second connection, which does not see the rows of
- * the transaction. `openReader` opens it for the first such read.
+ * Prepares statements that read committed rows. They run on the thread of the event loop, because handing
+ * rows over from another thread takes longer than reading them. They run on the connection for writes,
+ * because its page cache stays valid. Each commit empties the cache of every other connection, which adds 5
+ * to 15 µs to the next read there. While a transaction is open, reads run on a second connection, which does
+ * not see the rows of the transaction. `openReader` opens it for the first such read.
  */
 export const readConnection = (writer: Database, openReader: () => Database) => {
   let reader: Database | undefined
