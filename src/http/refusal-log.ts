@@ -11,10 +11,13 @@ const MAX_LENGTH = 200
 
 /**
  * Truncates a text to 200 characters and escapes everything except visible ASCII characters, so that a
- * stranger's text cannot look like log lines.
+ * stranger's text cannot look like log lines. A lone surrogate counts as U+FFFD.
  */
 export const printable = (text: string): string =>
-  text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
+  text
+    .toWellFormed()
+    .replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character))
+    .slice(0, MAX_LENGTH)
 
 /**
  * Charges the log line of a refused request. Returns false when the request's network or organization has

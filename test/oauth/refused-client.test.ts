@@ -42,6 +42,24 @@ test('AUT-39 an authenticated client leaves no line; an id of control characters
   expect(line?.client_id).toHaveLength(200)
 })
 
+test.each(['\\ud800', '\\u0000', '\\ufffd'])(
+  'AUT-39 an assertion whose sub has %s is refused',
+  async character => {
+    const payload = Buffer.from(`{"sub":"a${character}b"}`).toString('base64url')
+    const client_assertion = `e30.${payload}.c2ln`
+    const client_assertion_type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+    for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/introspect']) {
+      const { status } = await post(app, path, {
+        ...form,
+        token: 'x',
+        client_assertion,
+        client_assertion_type,
+      })
+      expect([path, status]).toEqual([path, path === '/oauth/revoke' ? 200 : 401])
+    }
+  },
+)
+
 test('AUT-39 one network fills no log', async () => {
   for (let i = 0; i < 200; i++) await post(app, '/oauth/token', { ...form, client_id: `nobody${i}` })
   expect(refusals().length).toBeLessThanOrEqual(60)
