@@ -1,7 +1,8 @@
-import { and, desc, eq, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import type { Queries } from '#src/storage/store.ts'
+import { othersRun } from '#src/lib/turn.ts'
+import type { Queries, Store } from '#src/storage/store.ts'
 
 /** Maximum events in a user's download of their data: about 5 MB, which are built in memory. */
 const MAX_EVENTS = 10_000
@@ -18,15 +19,77 @@ const shown = ({ events }: Queries['tables']) => ({
   metadata: events.metadata,
 })
 
-/** Lists the events that the user caused or that concern the user, latest first, at most 10,000. */
-export const listOwnEvents = (q: Queries, user_id: UserId) => {
+/** Keys that one statement reads: a read on SQLite holds the event loop, and 2,000 keys take a few ms. */
+const KEYS = 2_000
+/** Events that one statement reads, about 250 KiB: reading and writing them as JSON takes some 10 ms. */
+const ROWS = 500
+
+type Place = { timestamp: number; seq: number }
+
+/**
+ * Returns the places of the latest events whose `column` is the user, at most `MAX_EVENTS`. Each statement
+ * reads the index of the column in the order of the index, so its work does not grow with the events of the
+ * user.
+ */
+const placesOf = async (
+  store: Store,
+  user_id: UserId,
+  column: 'actor_id' | 'target_id' | 'subject_id',
+): Promise<Place[]> => {
+  const places: Place[] = []
+  for (let last: Place | undefined; places.length < MAX_EVENTS; ) {
+    const more: Place[] = await store.read(q => {
+      const { events: t } = q.tables
+      const isIndexedByTime = column !== 'subject_id'
+      const before = isIndexedByTime
+        ? last && lt(sql`(${t.timestamp}, ${t.seq})`, sql`(${last.timestamp}, ${last.seq})`)
+        : last && lt(t.seq, last.seq)
+      return q
+        .select({ timestamp: t.timestamp, seq: t.seq })
+        .from(t)
+        .where(and(eq(t[column], user_id), before))
+        .orderBy(...(isIndexedByTime ? [desc(t.timestamp)] : []), desc(t.seq))
+        .limit(KEYS)
+    })
+    places.push(...more)
+    if (more.length < KEYS) break
+    last = more.at(-1)
+    await othersRun()
+  }
+  return places
+}
+
+/**
+ * Calls `use` with the events that the user caused or that concern the user, latest first, at most 10,000, in
+ * portions between which other requests run.
+ */
+export const readOwnEvents = async (
+  store: Store,
+  user_id: UserId,
+  use: (events: OwnEvent[]) => void,
+): Promise<void> => {
+  const found = new Map<number, Place>()
+  for (const column of ['actor_id', 'target_id', 'subject_id'] as const)
+    for (const place of await placesOf(store, user_id, column)) found.set(place.seq, place)
+  const latest = [...found.values()]
+    .sort((a, b) => b.timestamp - a.timestamp || b.seq - a.seq)
+    .slice(0, MAX_EVENTS)
+    .map(({ seq }) => seq)
+  for (let start = 0; start < latest.length; start += ROWS) {
+    await othersRun()
+    use(await store.read(q => eventsAt(q, latest.slice(start, start + ROWS))))
+  }
+}
+
+export type OwnEvent = Awaited<ReturnType<typeof eventsAt>>[number]
+
+const eventsAt = async (q: Queries, places: number[]) => {
   const { events } = q.tables
-  return q
-    .select(shown(q.tables))
+  const rows = await q
+    .select({ ...shown(q.tables), seq: events.seq })
     .from(events)
-    .where(or(eq(events.actor_id, user_id), eq(events.target_id, user_id), eq(events.subject_id, user_id)))
-    .orderBy(desc(events.seq))
-    .limit(MAX_EVENTS)
+    .where(inArray(events.seq, places))
+  return rows.sort((a, b) => b.timestamp - a.timestamp || b.seq - a.seq).map(({ seq: _, ...event }) => event)
 }
 
 /**

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type OwnEvent, readOwnEvents } from '#src/account/store.ts'
 import {
   countAllEvents,
   countEvents,
@@ -8,7 +9,7 @@ import {
 } from '#src/audit/list-store.ts'
 import { type EventRow, eventsBefore, removeEvents } from '#src/audit/store.ts'
 import { DAY } from '#src/lib/duration.ts'
-import { newId } from '#src/lib/ids.ts'
+import { newId, type UserId } from '#src/lib/ids.ts'
 import type { Store } from '#src/storage/store.ts'
 import { HUGE, MIDDLE, small } from '#test/bench/fill.ts'
 import { hearStatements, plansOf } from '#test/support/statements.ts'
@@ -90,27 +91,42 @@ describe('among 40,000 events', () => {
     },
   )
 
-  test('other requests run while a page and a total compare many events', async () => {
-    const filter = { actor_id: 'backend', ip_address: '192.0.2.1' }
-    const fitting = everything.filter(
-      ({ actor_id, ip_address }) => actor_id === filter.actor_id && ip_address === filter.ip_address,
-    )
+  /** Awaits the work, during which the event loop must turn more than `least` times. */
+  const turning = async <T>(work: Promise<T>, least: number): Promise<T> => {
     let [turns, isOver] = [0, false]
     const count = (): void => {
       turns += 1
       if (!isOver) setImmediate(count)
     }
-    const turnsOf = async <T>(work: Promise<T>): Promise<T> => {
-      ;[turns, isOver] = [0, false]
-      count()
-      const result = await work
-      isOver = true
-      // 10,000 events of the actor are compared, 5,000 at a time.
-      expect(turns).toBeGreaterThan(2)
-      return result
-    }
-    expect(await turnsOf(listEvents(store, filter, { order: 'asc', limit: 40_000 }))).toEqual(fitting)
-    expect(await turnsOf(countEvents(store, filter))).toBe(fitting.length)
+    count()
+    const result = await work
+    isOver = true
+    expect(turns).toBeGreaterThan(least)
+    return result
+  }
+
+  test('other requests run while a page and a total compare many events', async () => {
+    const filter = { actor_id: 'backend', ip_address: '192.0.2.1' }
+    const fitting = everything.filter(
+      ({ actor_id, ip_address }) => actor_id === filter.actor_id && ip_address === filter.ip_address,
+    )
+    // 10,000 events of the actor are compared, 5,000 at a time.
+    expect(await turning(listEvents(store, filter, { order: 'asc', limit: 40_000 }), 2)).toEqual(fitting)
+    expect(await turning(countEvents(store, filter), 2)).toBe(fitting.length)
+  })
+
+  test('other requests run while the events of a user are read for the download of own data', async () => {
+    const user_id = 'backend' as UserId
+    const own = everything
+      .filter(event => [event.actor_id, event.target_id, event.subject_id].includes(user_id))
+      .toSorted((a, b) => b.timestamp - a.timestamp || b.seq - a.seq)
+    expect(own.length).toBeGreaterThan(9_000)
+    const read: OwnEvent[] = []
+    await turning(
+      readOwnEvents(store, user_id, events => void read.push(...events)),
+      20,
+    )
+    expect(read.map(({ id }) => id)).toEqual(own.slice(0, 10_000).map(({ id }) => id))
   })
 
   test(
