@@ -54,7 +54,7 @@ testInChromium(
     const way = dialog.getByLabel('How they get it')
     expect(await way.inputValue()).toBe('link')
     expect(await way.locator('option[value=mail]').isDisabled()).toBe(true)
-    await dialog.getByText('No mail server is set').waitFor()
+    await dialog.getByText('Mail is not set up').waitFor()
     expect(await axeFindings(page)).toEqual([])
     const box = await dialog.getByRole('button', { name: 'Make the link' }).boundingBox()
     expect((box?.y ?? 500) + (box?.height ?? 0)).toBeLessThan(500)

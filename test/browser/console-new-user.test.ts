@@ -88,7 +88,7 @@ testInChromium(
   async () => {
     const { id } = await userCalled('grace')
     await enterConsole(at.page, at.served.url, `/console/users/${id}`)
-    await at.page.getByText('No mail server is set').waitFor()
+    await at.page.getByText('Mail is not set up').waitFor()
     expect(await at.button('Email a password reset').isDisabled()).toBe(true)
     await at.page.getByText('Applications get this as email_verified').waitFor()
     await at.button('Make a sign-in link').click()

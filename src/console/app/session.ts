@@ -32,7 +32,7 @@ const RENEWING = ['max_age', 'login_hint', 'organization_id']
 
 /** Issuer of this instance. */
 export const issuer = document.documentElement.dataset.issuer ?? location.origin
-/** False when no mail server is set. */
+/** False when the server sends no mail. */
 export const sendsMail = document.documentElement.dataset.mail === 'on'
 const server: oauth.AuthorizationServer = { issuer, token_endpoint: `${issuer}/oauth/token` }
 const client: oauth.Client = { client_id: 'gatehouse-console' }
