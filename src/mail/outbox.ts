@@ -40,7 +40,7 @@ export interface NewMail {
 
 type NoticeOrigin = { [Key in keyof ClientInfo]?: ClientInfo[Key] | undefined }
 
-/** Puts a mail into the outbox, in the write that causes it. Does nothing without a mail server. */
+/** Puts a mail into the outbox, in the write that causes it. Does nothing when the server sends no mail. */
 export const enqueueMail = async (
   context: Core,
   tx: Transaction,
