@@ -69,8 +69,8 @@ export const chargeBrowser = async (context: Core, client_info: ClientInfo, work
 }
 
 /**
- * Charges work to a browser in which a user of the organization has signed in. `refusal` is the error with
- * which `charge` has refused to charge the network and the organization.
+ * Charges work to a browser in which a user of the organization has signed in. `refusal` is the error that
+ * `charge` threw for the network or the organization.
  *
  * @throws `refusal` for any other browser, and when `refusal` is not a 429 `rate_limited`; AppError 429
  *   `rate_limited` when the browser has spent its own budget

@@ -46,7 +46,10 @@ export interface Budget {
   concurrent: number
   /** Keys that count a failure. */
   failed: ThrottleKey[]
-  /** Keys that count a success too: a correct password from an unknown browser also uses up an attempt. */
+  /**
+   * Keys that count a success too: once the shared budget is spent, a correct password also uses up an
+   * attempt.
+   */
   passed: ThrottleKey[]
 }
 
