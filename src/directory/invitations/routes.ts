@@ -53,7 +53,8 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       status: 201,
       answer: SentInvitation,
       errors: [409, 429],
-      conflict: 'The server sends no mail, or a user of the organization already has the address.',
+      conflict:
+        'A user of the organization already has the address, or the server sends no mail and cannot mail the invitation.',
       review: (q, input, good) => judgeNew(q, good, input),
       handle: async input => sent(await createInvitation(context, input.body, input)),
     }),
@@ -99,7 +100,8 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       status: 200,
       answer: SentInvitation,
       errors: [404, 409, 429],
-      conflict: 'The server sends no mail, or the invitation was accepted or withdrawn.',
+      conflict:
+        'The invitation was accepted or withdrawn before, or the server sends no mail and cannot mail it.',
       handle: async input => sent(await resendInvitation(context, input.params.invitation_id, input)),
     }),
     route({

@@ -120,8 +120,8 @@ export const judgeNew = async (
  * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail. A copy of the
  * database thus lets nobody accept the invitation.
  *
- * @throws AppError as `judgeNew` does; 409 when a user has the address or the server has no mail server; 422
- * with the problems; 429 for too many mails
+ * @throws AppError as `judgeNew` does; 409 when a user has the address or the server cannot mail the link;
+ * 422 with the problems; 429 for too many mails
  */
 export const createInvitation = (context: Core, input: CreateInvitation, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
