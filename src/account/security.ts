@@ -180,7 +180,8 @@ export const postForgetBrowser =
 
 /**
  * Switches codes by mail on or off. They stay on while they are the only way in, because otherwise the user
- * could not sign in again without an administrator.
+ * could not sign in again without an administrator. Logins that began with a code continue, as they do when a
+ * user is disabled.
  */
 export const postEmailCodeSwitch =
   (context: Context) =>

@@ -10,7 +10,10 @@ import type { UserRow } from './store.ts'
  */
 export type WayIn =
   | { by: 'password' }
-  /** A passkey that can begin a login without a password. */
+  /**
+   * A passkey that can begin a login without a password. A passkey that was made as second factor counts only
+   * after such a login, because it may not be discoverable.
+   */
   | { by: 'passkey'; factor_id: FactorId }
   /** An account at an enabled provider. */
   | { by: 'provider'; provider_id: IdentityProviderId; subject: string }

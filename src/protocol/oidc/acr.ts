@@ -1,6 +1,8 @@
 /**
  * Authentication context classes, weakest first: `1` one factor (password, link, code by mail or provider),
- * `2` two factors, `phr` phishing-resistant (a passkey, alone or after another factor). The name `phr`:
+ * `2` two factors, `phr` phishing-resistant (a passkey, alone or after another factor). A passkey ranks
+ * highest, because it needs the device and a biometric or PIN, and cannot be used on another site. The name
+ * `phr`:
  * https://openid.net/specs/openid-connect-eap-acr-values-1_0.html
  */
 export const acrValues = ['1', '2', 'phr'] as const
