@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { checkedName } from '#src/directory/clients/names.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { redirect } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
@@ -33,7 +34,7 @@ export const answerClient = (
   const all = { ...parameters, state, iss: context.config.url }
   if (response_mode === 'form_post') {
     const brand = organization ? brandOf(context, organization) : defaultBrand(context)
-    const name = client?.name || client?.client_id || ''
+    const name = client ? checkedName(client, redirect_uri) : ''
     return render(
       'form-post',
       { brand, action: redirect_uri, client: { name }, fields: all },

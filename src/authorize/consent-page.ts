@@ -1,9 +1,9 @@
 import type { Context } from '#src/context.ts'
 import { describeScope } from '#src/directory/apis/texts.ts'
-import { isMisleading } from '#src/directory/clients/names.ts'
+import { checkedName, isMisleading } from '#src/directory/clients/names.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
-import { host, isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
+import { host, isOnDevice } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from './flow.ts'
@@ -15,7 +15,7 @@ import { exitOf, show } from './step-pages.ts'
  */
 const consentClient = async (context: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }
-  const { client_id, description, redirect_uris, name, from_document } = client
+  const { client_id, description, name, from_document } = client
   const { logo, client_uri, policy_uri, tos_uri } = client
   if (!isDynamic(client))
     return {
@@ -26,9 +26,9 @@ const consentClient = async (context: Context, { request, client, organization }
     }
   const isHidden = await isMisleading(context, organization, name)
   return {
-    name: isHidden ? host(from_document ? client_id : request.redirect_uri) : name,
+    name: isHidden ? checkedName(client, request.redirect_uri) : name,
     ...(from_document && { host: host(client_id) }),
-    unverified: redirect_uris.every(isLoopback) ? ('loopback' as const) : ('web' as const),
+    unverified: isOnDevice(request.redirect_uri) ? ('loopback' as const) : ('web' as const),
   }
 }
 

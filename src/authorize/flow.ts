@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { type Api, findApi } from '#src/directory/apis/store.ts'
 import type { DynamicClient } from '#src/directory/clients/dynamic-store.ts'
+import { checkedName } from '#src/directory/clients/names.ts'
 import { type Client, clientOfRequest } from '#src/directory/clients/store.ts'
 import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
@@ -224,7 +225,7 @@ export const findFlow = async (
   if (!pending) throw new PageError('expired', 400, startOf(handle))
   call.ui_locales = pending.request.ui_locales
   const flow = await flowOf(context, pending.request)
-  call.application = flow.client?.name
+  call.application = flow.client && checkedName(flow.client, flow.request.redirect_uri)
   return { ...flow, pending, handle }
 }
 

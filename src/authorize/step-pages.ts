@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { checkedName } from '#src/directory/clients/names.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
@@ -10,8 +11,6 @@ import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
-import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
-import { host } from '#src/protocol/oauth/redirect-uri.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, requestOptions } from '#src/sign-in/passkeys.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
@@ -58,13 +57,7 @@ export const show = <Page extends keyof Pages>(
 
 /** Returns the client's name. For a dynamic client, whose name nobody has checked, returns a host. */
 export const clientName = ({ client, request }: StoredFlow) =>
-  client && {
-    client_name: client.from_document
-      ? host(client.client_id)
-      : isDynamic(client)
-        ? host(request.redirect_uri)
-        : client.name || client.client_id,
-  }
+  client && { client_name: checkedName(client, request.redirect_uri) }
 
 /**
  * Returns how the user of a step may leave the step. A request that names its user (`hinted_user_id`) accepts
@@ -282,7 +275,7 @@ export const excludedPage = (
       action: '/oauth/excluded',
       request: flow.handle,
       csrf_token: stepToken(context, flow, 'excluded', login.id),
-      client: { name: flow.client?.name || flow.request.client_id },
+      client: { name: clientName(flow)?.client_name ?? '' },
       user: pageUserOf(login),
       ...exitOf(context, flow, login.id),
     },

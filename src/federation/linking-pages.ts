@@ -1,5 +1,5 @@
 import { type BrowserSession, browserSessionOf, findFlow, type StoredFlow } from '#src/authorize/flow.ts'
-import { otherAccount } from '#src/authorize/step-pages.ts'
+import { clientName, otherAccount } from '#src/authorize/step-pages.ts'
 import type { Context } from '#src/context.ts'
 import { kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { findProvider } from '#src/directory/identity-providers/store.ts'
@@ -56,7 +56,7 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
 
 const pageParts = (context: Context, { browser, flow, identity, handle }: PendingLink) => {
   const { provider } = identity
-  const { client, organization, pending } = flow
+  const { organization, pending } = flow
   return {
     common: {
       brand: brandOf(context, organization),
@@ -66,7 +66,7 @@ const pageParts = (context: Context, { browser, flow, identity, handle }: Pendin
       csrf_token: issueCsrf(context, 'link_account', pending.browser_hash, handle),
       provider: { name: provider.name, kind: kindOf(provider) },
       ...otherAccount(context, flow),
-      ...(client && { client_name: client.name || client.client_id }),
+      ...clientName(flow),
     },
     locale: browser.call.locale,
   }

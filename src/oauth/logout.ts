@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { checkedName } from '#src/directory/clients/names.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
@@ -181,7 +182,7 @@ const common = async (
     brand: organization ? brandOf(context, organization) : defaultBrand(context),
     request_id: call.request_id,
     login_url: organization ? `/account?organization=${organization.slug}` : '/account',
-    ...(client && { client_name: client.name || client.client_id }),
+    ...(client && { client_name: checkedName(client) }),
   }
 }
 

@@ -17,6 +17,7 @@ const configure = (settings: Json, organization = 'default') =>
   app.admin('PUT', `/organizations/${organization}`, { settings })
 await configure({ client_registration: 'open' })
 const alice = await addUser(app, 'alice', { roles: ['admin'] })
+await addUser(app, 'bob')
 await addClient(app, 'shop', { name: 'Shop' })
 const tools = {
   identifier: TOOLS,
@@ -114,6 +115,33 @@ describe('DCR-06 people decide, and refusals are pages', () => {
     expect(consent.html).toContain('Helper')
     expect(consent.html).toContain('nobody has checked its name. It is reached at agent.example.')
     expect(consent.html).toContain('Read with the tools')
+  })
+
+  test('DCR-06 no other page shows the name: sign-out and form_post name the host, too', async () => {
+    const client = await register({ client_name: 'Helper' })
+    const browser = openBrowser(app)
+    const login = await browser.get(request(client, { response_mode: 'form_post' }))
+    const consent = await signIn(browser, login, 'bob')
+    expect(consent.html).toContain('Helper')
+    const posting = await browser.submit(consent, { decision: 'approve' }, '/oauth/consent')
+    const leaving = await browser.get(`/oauth/logout?client_id=${client.client_id}`)
+    for (const { html } of [posting, leaving]) {
+      expect(html).toContain('agent.example')
+      expect(html).not.toContain('Helper')
+    }
+  })
+
+  test('DCR-06 a scheme of its own is no host: the page says that any program can pose as the client', async () => {
+    const redirect_uri = 'agent://accounts.example.com/callback'
+    const client = await register({ client_name: '', redirect_uris: [WEB, redirect_uri] })
+    const browser = openBrowser(app)
+    const page = await browser.get(request(client, { redirect_uri }))
+    const consent = await signIn(browser, page, 'alice')
+    expect(consent.heading).toContain('Allow')
+    for (const { html } of [page, consent])
+      expect(html.replaceAll(redirect_uri, '')).not.toContain('accounts.example.com')
+    expect(consent.html).toContain('any program can pose as it')
+    expect(consent.html).toContain('You will be sent to agent:.')
   })
 
   test('DCR-06 a name that a client of the organization has is not shown', async () => {

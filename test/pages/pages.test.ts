@@ -339,8 +339,14 @@ describe('derived page data', () => {
 
   test('the target of a redirect', () => {
     expect(
-      ['https://a.example/cb?x=1', 'http://127.0.0.1:7000/cb', 'com.example.app:/cb', 'no uri'].map(host),
-    ).toEqual([...['a.example', '127.0.0.1:7000', 'com.example.app', 'no uri']])
+      [
+        'https://a.example/cb?x=1',
+        'http://127.0.0.1:7000/cb',
+        'com.example.app:/cb',
+        'x://a.example/cb',
+        'no uri',
+      ].map(host),
+    ).toEqual([...['a.example', '127.0.0.1:7000', 'com.example.app:', 'x:', 'no uri']])
   })
 
   test('administrative scopes', () => {

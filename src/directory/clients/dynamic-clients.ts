@@ -28,7 +28,7 @@ const DynamicClientAnswer = z
     name: z
       .string()
       .describe(
-        'Name that the client gave itself; Gatehouse does not verify it. For a client without a name: the host of its metadata document or first redirect URI, or the scheme of a URI without host.',
+        'Name that the client gave itself; Gatehouse does not verify it. For a client without a name: the host of its metadata document or first redirect URI, or the scheme of a redirect URI that is neither http nor https.',
       ),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
     created_at: time.describe('Time of the registration; with `document`, of the first consent.'),

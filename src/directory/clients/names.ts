@@ -2,7 +2,18 @@ import type { Core } from '#src/context.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import { CONSOLE_NAME } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
-import { findClientNames } from './store.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
+import { host } from '#src/protocol/oauth/redirect-uri.ts'
+import { type Client, findClientNames } from './store.ts'
+
+/**
+ * Returns the name of a client for a page or mail other than the consent page. A dynamic client, whose name
+ * nobody has checked, is shown by the host of its metadata document or of the URI that gets its answers.
+ */
+export const checkedName = (client: Client, redirect_uri = client.redirect_uris[0] ?? ''): string => {
+  if (!isDynamic(client)) return client.name || client.client_id
+  return host(client.from_document ? client.client_id : redirect_uri)
+}
 
 /**
  * Letters and the digits 0 and 1, each with the Latin letter that it resembles in common fonts:

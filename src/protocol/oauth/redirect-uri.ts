@@ -114,11 +114,15 @@ export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin
 
+/** True for a URI at which any program on the device can get the answer. */
+export const isOnDevice = (uri: string): boolean => isLoopback(uri) || usesPrivateScheme(uri)
+
 /**
- * Returns the host of a redirect URI, with its port if it has one. Returns the scheme of a URI without a
- * host, such as `com.example.app:/cb`.
+ * Returns the host of an http or https URI, with its port if it has one. Returns the scheme of any other URI,
+ * such as `com.example.app:`. A host in such a URI is a text that the client has chosen; no name server knows
+ * it.
  */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)
-  return url?.host || url?.protocol.replace(/:$/, '') || uri
+  return (usesPrivateScheme(uri) ? url?.protocol : url?.host) || uri
 }
