@@ -44,7 +44,7 @@ export const knownOwner = (
  * @param owner the recipient, if one of the recipient's known browsers asks; `PER_ADDRESS` then refuses
  *   nothing
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
- * @throws AppError 429 when the budget of network and organization is spent
+ * @throws AppError 429 when the budget of the network or the organization is spent
  */
 export const askForMail = async (
   context: Context,

@@ -26,8 +26,8 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 
 /**
- * Returns the organization that owns the login domain of the address: people know their address, but no slug,
- * and one address may be a user in several organizations. Undefined when the request lacks
+ * Returns the organization that owns the login domain of the address. People know their address, but no slug,
+ * and users of several organizations may have the same address. Undefined when the request lacks
  * `any_organization`, no organization owns the domain, or the organization of the request owns it.
  */
 export const homeOf = async (

@@ -74,8 +74,8 @@ const REPAIR = '/account/security?notice=recovery_code_used'
 
 /**
  * Makes a login end on the security page after a recovery code, because the user can remove a lost factor
- * there. Applies to a login without a client whose request names no last page (`back`), if the user may
- * change factors.
+ * there. Applies when no client asked for the login, the request names no last page (`back`), and the user
+ * may change factors.
  */
 const endOnSecurityPage = async (
   { store }: Context,
