@@ -80,7 +80,7 @@ const eventOf = (
   timestamp: iso(timestamp),
 })
 
-/** Units of a write that a download is charged: it takes up to 0.2 s, as long as some twenty writes. */
+/** Number of writes for which a download is charged: it takes up to 0.2 s, as long as some twenty writes. */
 const COST = 20
 
 /** Returns the file of a download. Each event is a line of its own. */

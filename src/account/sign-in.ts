@@ -94,9 +94,9 @@ const challengeFor = (context: Context, csrf_token: string): string =>
   challengeOf(context, 'link', csrf_token)
 
 /**
- * Shows the form behind the sign-in link of an administrator (`gatehouse user link USER`) or of a reset mail.
- * The user chooses a new password and is signed in, after the second factor if the user has one. Some users
- * may choose a passkey instead (`takes_passkey`).
+ * Shows the form behind the link that an administrator makes (`gatehouse user link USER`) or that a reset
+ * mail contains. The user chooses a new password and is signed in, after the second factor if the user has
+ * one. Some users may choose a passkey instead (`takes_passkey`).
  */
 export const getSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>
