@@ -15,7 +15,7 @@ const MAX_KNOWN = 1_000
  */
 const PARALLEL = { all: 16, origin: 4 }
 /**
- * Milliseconds for which a failed read is not repeated, so that each login does not wait for a server that is
+ * Milliseconds for which a failed read is not repeated: otherwise each login would wait for a server that is
  * down.
  */
 const FAILED_FOR = MINUTE

@@ -199,7 +199,7 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
  * works: the database keeps one hash for an invitation, and that link may have reached the wrong person.
  *
  * @throws AppError 403 when the caller may not give what the invitation gives; 404 for an unknown invitation;
- * 409 when the invitation was accepted or withdrawn, or without a mail server; 429 for too many mails
+ * 409 when the invitation was accepted or withdrawn, or cannot be mailed; 429 for too many mails
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {

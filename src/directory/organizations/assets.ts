@@ -71,7 +71,7 @@ export const takeAsset = (
   return { address: value, assets: [], problems }
 }
 
-/** Removes the assets of an organization that neither its settings nor its clients name. */
+/** Removes an organization's assets that neither its settings nor its clients name. */
 export const removeUnusedAssets = async (tx: Transaction, organization_id: OrganizationId): Promise<void> => {
   const organization = await readOrganization(tx, organization_id)
   const logos = await clientLogos(tx, organization_id)
