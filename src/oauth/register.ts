@@ -6,7 +6,10 @@ import {
   insertDynamicClient,
   readDynamicClient,
 } from '#src/directory/clients/dynamic-store.ts'
-import { useInitialAccessToken } from '#src/directory/clients/initial-access-token-store.ts'
+import {
+  findTokenOrganization,
+  useInitialAccessToken,
+} from '#src/directory/clients/initial-access-token-store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { acceptsRegistrations, readOrganization } from '#src/directory/organizations/store.ts'
 import { readJson } from '#src/http/body.ts'
@@ -82,9 +85,8 @@ const register = async (
   registration: Registration,
   { secret, token }: { secret: Secret | undefined; token: string | undefined },
 ): Promise<DynamicClient> => {
-  const { ip_address } = call
-  charge(context, { ip_address, organization_id: undefined, kind: 'registration' })
   const created_at = context.clock.now()
+  await chargeRegistration(context, call, token)
   return context.store.write(async tx => {
     const organization_id = token === undefined ? null : await spend(context, tx, token)
     const client: DynamicClient = {
@@ -112,11 +114,33 @@ const register = async (
   })
 }
 
+/**
+ * Charges a registration to its network; with a token, also to the token's organization. A wrong token stores
+ * nothing, so it is charged as a write: strangers with wrong tokens would otherwise use up the registrations
+ * of the instance.
+ *
+ * @throws AppError 401 `invalid_token`, 429 `rate_limited`
+ */
+const chargeRegistration = async (
+  context: Context,
+  { ip_address }: Call,
+  token: string | undefined,
+): Promise<void> => {
+  const key = { token_hash: hashSecret(token ?? ''), now: context.clock.now() }
+  const organization_id =
+    token === undefined ? undefined : await context.store.read(q => findTokenOrganization(q, key))
+  const isWrong = token !== undefined && organization_id === undefined
+  charge(context, { ip_address, organization_id, kind: isWrong ? 'commit' : 'registration' })
+  if (isWrong) throw unauthorized(WRONG_TOKEN)
+}
+
 /** Returns the initial access token of a request; undefined without an Authorization header. */
 const readToken = ({ request }: Call): string | undefined => {
   const header = request.headers.get('authorization')
   return header === null ? undefined : header.replace(/^bearer +/i, '')
 }
+
+const WRONG_TOKEN = 'The initial access token is unknown, used up or expired.'
 
 const unauthorized = (description: string): AppError =>
   new AppError('invalid_token', description, {
@@ -131,8 +155,7 @@ const unauthorized = (description: string): AppError =>
 const spend = async (context: Context, tx: Transaction, token: string): Promise<OrganizationId> => {
   const used = await useInitialAccessToken(tx, hashSecret(token), context.clock.now())
   const organization = used && (await readOrganization(tx, used.organization_id))
-  if (!organization || settingsOf(organization).client_registration === 'off')
-    throw unauthorized('The initial access token is unknown, used up or expired.')
+  if (!organization || settingsOf(organization).client_registration === 'off') throw unauthorized(WRONG_TOKEN)
   return organization.id
 }
 

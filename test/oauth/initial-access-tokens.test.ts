@@ -16,7 +16,7 @@ const policy = (organization: string, client_registration: string) =>
 
 const newToken = async (more: Json = {}) =>
   (await app.admin('POST', '/initial-access-tokens', { organization_id: acme.id, ...more })).body
-const register = async (token: string | undefined, more: Json = {}) => {
+const register = async (token: string | undefined, more: Json = {}, ip = '127.0.0.1') => {
   const answer = await app.call('/oauth/register', {
     method: 'POST',
     headers: {
@@ -30,6 +30,7 @@ const register = async (token: string | undefined, more: Json = {}) => {
       grant_types: ['authorization_code', 'refresh_token'],
       ...more,
     }),
+    ip,
   })
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Json }
 }
@@ -90,6 +91,13 @@ test('DCR-11 as many clients register as it has uses, until it expires', async (
   }
   expect(await rows()).toEqual(before)
   expect(await app.events()).toEqual([])
+})
+
+test('DCR-11 strangers with wrong tokens do not use up the registrations of the instance', async () => {
+  const { token } = await newToken()
+  for (let network = 0; network < 250; network++)
+    for (let i = 0; i < 5; i++) expect((await register('wrong', {}, `198.18.${network}.1`)).status).toBe(401)
+  expect((await register(token)).status).toBe(201)
 })
 
 test('DCR-11 refused metadata takes no use, and two requests at once take no more uses than there are', async () => {

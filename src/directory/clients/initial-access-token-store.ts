@@ -1,6 +1,7 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import type { Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type InitialAccessTokenRow = Tables['initial_access_tokens']['$inferSelect']
@@ -11,6 +12,21 @@ export const insertInitialAccessToken = async (
   row: InitialAccessTokenRow,
 ): Promise<void> => {
   await tx.insert(tx.tables.initial_access_tokens).values(row)
+}
+
+const usable = (
+  { initial_access_tokens: t }: Queries['tables'],
+  { token_hash, now }: { token_hash: SecretHash; now: number },
+) => and(eq(t.token_hash, token_hash), gt(t.uses_left, 0), gt(t.expires_at, now))
+
+/** Returns the organization of a token; undefined when the token is unknown, used up or expired. */
+export const findTokenOrganization = async (
+  q: Queries,
+  key: { token_hash: SecretHash; now: number },
+): Promise<OrganizationId | undefined> => {
+  const { initial_access_tokens: t } = q.tables
+  const [row] = await q.select({ id: t.organization_id }).from(t).where(usable(q.tables, key))
+  return row?.id
 }
 
 /**
@@ -26,7 +42,7 @@ export const useInitialAccessToken = async (
   const [used] = await tx
     .update(t)
     .set({ uses_left: sql`${t.uses_left} - 1` })
-    .where(and(eq(t.token_hash, token_hash), gt(t.uses_left, 0), gt(t.expires_at, now)))
+    .where(usable(tx.tables, { token_hash, now }))
     .returning()
   return used
 }
