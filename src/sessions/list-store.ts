@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, lt, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, lt, lte, type SQL, sql } from 'drizzle-orm'
 import {
   CONSOLE_CLIENT,
   CONSOLE_NAME,
@@ -7,8 +7,18 @@ import {
   type UserId,
 } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
-import type { Queries } from '#src/storage/store.ts'
-import { hasExpired, isActive, matching, type SessionFilter } from './filter-store.ts'
+import { inSlices, SLICE } from '#src/storage/slices.ts'
+import type { Queries, Store } from '#src/storage/store.ts'
+import {
+  foundBy,
+  hasExpired,
+  type Indexed,
+  isActive,
+  isCompared,
+  matching,
+  narrowest,
+  type SessionFilter,
+} from './filter-store.ts'
 import type { Session } from './store.ts'
 
 export type ListedSession = Session & { username: string }
@@ -22,11 +32,8 @@ export const findActiveSession = async (
   find: { session_id: string; organization_id?: OrganizationId | undefined; now: number },
 ): Promise<ListedSession | undefined> => {
   const { now, organization_id } = find
-  const [session] = await selectListed(q, {
-    session_id: find.session_id as SessionId,
-    within: organization_id,
-    now,
-  })
+  const filter = { session_id: find.session_id as SessionId, within: organization_id, now }
+  const [session] = await selectListed(q, listed(q, filter, 'session_id'))
   return session
 }
 
@@ -36,56 +43,118 @@ interface ListFilter extends SessionFilter {
   now: number
 }
 
-const listed = (q: Queries, { within, now, ...filter }: ListFilter): SQL | undefined =>
-  and(
-    matching(q.tables, filter),
-    within && eq(q.tables.sessions.organization_id, within),
-    isActive(q.tables, now),
-    notPurged(q, q.tables.sessions.user_id, q.tables.sessions.organization_id),
-  )
+/** Returns the filter as conditions on the columns of a session. */
+const asFilter = ({ within, now: _, ...filter }: ListFilter): SessionFilter => ({
+  ...filter,
+  organization_id: filter.organization_id ?? within,
+})
 
-const selectListed = async (q: Queries, filter: ListFilter, beyond?: SQL, order?: SQL, limit = 1) => {
+/** Condition for the organization that does not use its index. */
+const unindexedIn = ({ tables: { sessions } }: Queries, id: OrganizationId): SQL =>
+  sql`coalesce(${sessions.organization_id}, ${sessions.organization_id}) = ${id}`
+
+const listed = (q: Queries, list: ListFilter, by: Indexed | undefined): SQL | undefined => {
+  const { within, now } = list
+  const { sessions } = q.tables
+  return and(
+    matching(q.tables, asFilter(list), by),
+    // `organization_id` may be another one, which matches nothing.
+    within && list.organization_id && unindexedIn(q, within),
+    isActive(q.tables, now),
+    notPurged(q, sessions.user_id, sessions.organization_id),
+  )
+}
+
+const selectListed = async (q: Queries, condition: SQL | undefined, order?: SQL, limit = 1) => {
   const { sessions, users } = q.tables
   const rows = await q
     .select({ session: sessions, username: users.username })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.user_id))
-    .where(and(listed(q, filter), beyond))
+    .where(condition)
     .orderBy(order ?? asc(sessions.id))
     .limit(limit)
   return rows.map(({ session, username }) => ({ ...session, username }))
 }
 
+interface Start {
+  order: 'asc' | 'desc'
+  /** The session after which to start. */
+  after?: string | undefined
+}
+
 /**
- * Returns active sessions in the order of their ids, which is the order in which they started. `after` is the
- * last id of the previous page.
+ * Calls `read` with the condition of a slice of the matching sessions, until it returns true or no slice is
+ * left. All sessions are one slice when an index finds all that match.
  */
-export const listSessions = (
-  q: Queries,
-  list: ListFilter & { order: 'asc' | 'desc'; after?: string | undefined; limit: number },
+const readSlices = async (
+  store: Store,
+  list: ListFilter,
+  { order, after }: Start,
+  read: (q: Queries, condition: SQL | undefined) => Promise<boolean>,
+): Promise<void> => {
+  const [direction, beyond, upTo] = order === 'asc' ? [asc, gt, lte] : [desc, lt, gte]
+  const filter = asFilter(list)
+  const by = await store.read(q => narrowest(q, filter))
+  await inSlices(store, after as SessionId | undefined, async (q, from) => {
+    const { id } = q.tables.sessions
+    const next = from && beyond(id, from)
+    const [end] = isCompared(filter, by)
+      ? await q
+          .select({ id })
+          .from(q.tables.sessions)
+          .where(and(foundBy(q.tables, filter, by), next))
+          .orderBy(direction(id))
+          .limit(1)
+          .offset(SLICE - 1)
+      : []
+    const isDone = await read(q, and(listed(q, list, by), next, end && upTo(id, end.id)))
+    return isDone ? undefined : end?.id
+  })
+}
+
+/** Returns active sessions in the order of their ids, which is the order in which they started. */
+export const listSessions = async (
+  store: Store,
+  { order, after, limit, ...list }: ListFilter & Start & { limit: number },
 ): Promise<ListedSession[]> => {
-  const { order, after, limit, ...filter } = list
-  const { id } = q.tables.sessions
-  const beyond = after === undefined ? undefined : (order === 'asc' ? gt : lt)(id, after as SessionId)
-  return selectListed(q, filter, beyond, order === 'asc' ? asc(id) : desc(id), limit)
+  const rows: ListedSession[] = []
+  await readSlices(store, list, { order, after }, async (q, condition) => {
+    const { id } = q.tables.sessions
+    const more = await selectListed(q, condition, (order === 'asc' ? asc : desc)(id), limit - rows.length)
+    return rows.push(...more) === limit
+  })
+  return rows
 }
 
 /**
  * Counts active sessions. With a filter the number is exact up to `most`, and `most` + 1 beyond it. Without a
  * filter it comes from the counters.
  */
-export const countSessions = async (q: Queries, filter: ListFilter, most: number): Promise<number> => {
-  const { sessions, counters, purges } = q.tables
-  const { within, now, ...narrowing } = filter
-  if (Object.values(narrowing).some(given => given !== undefined)) {
+export const countSessions = async (store: Store, list: ListFilter, most: number): Promise<number> => {
+  const { within, now, ...filter } = list
+  if (Object.values(filter).every(value => value === undefined))
+    return store.read(q => countAllSessions(q, within, now))
+  let total = 0
+  await readSlices(store, list, { order: 'desc' }, async (q, condition) => {
+    const { sessions } = q.tables
     const found = q
       .select({ id: sessions.id })
       .from(sessions)
-      .where(listed(q, filter))
-      .limit(most + 1)
-    const [counted] = await q.select({ total: sql<number>`count(*)` }).from(found.as('found'))
-    return counted?.total ?? 0
-  }
+      .where(condition)
+      .limit(most + 1 - total)
+    total += await q.$count(sql`${found} AS found`)
+    return total > most
+  })
+  return total
+}
+
+const countAllSessions = async (
+  q: Queries,
+  within: OrganizationId | undefined,
+  now: number,
+): Promise<number> => {
+  const { sessions, counters, purges } = q.tables
   const [counted] = await q
     .select({ total: sql<number | null>`sum(${counters.total})` })
     .from(counters)
@@ -97,10 +166,7 @@ export const countSessions = async (q: Queries, filter: ListFilter, most: number
       ),
     )
   // Expired sessions stay in the counter until the sweep ends them.
-  const ranOut = await q.$count(
-    sessions,
-    and(hasExpired(q.tables, now), within && eq(sessions.organization_id, within)),
-  )
+  const ranOut = await q.$count(sessions, and(hasExpired(q.tables, now), within && unindexedIn(q, within)))
   return (counted?.total ?? 0) - ranOut
 }
 

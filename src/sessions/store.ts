@@ -5,7 +5,7 @@ import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { counting, prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import { hasExpired, isActive, matching, type SessionFilter } from './filter-store.ts'
+import { hasExpired, isActive, matching, narrowest, type SessionFilter } from './filter-store.ts'
 
 export type Session = Tables['sessions']['$inferSelect']
 export type NewSession = Omit<
@@ -174,7 +174,7 @@ export const extendSession = async (
     .from(sessions)
     .where(
       and(
-        matching(tx.tables, { login_id, client_id }),
+        matching(tx.tables, { login_id, client_id }, 'login_id'),
         eq(sessions.scope, of.scope),
         isNull(sessions.resources),
         isActive(tx.tables, now),
@@ -200,7 +200,7 @@ export const endSessions = async (
   const active = tx
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(matching(tx.tables, filter), isActive(tx.tables, now)))
+    .where(and(matching(tx.tables, filter, await narrowest(tx, filter)), isActive(tx.tables, now)))
     .limit(limit)
   const ended = await tx
     .update(sessions)
@@ -220,11 +220,11 @@ export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: 
   await tx
     .update(sessions)
     .set({ tokens_valid_until: now })
-    .where(and(matching(tx.tables, filter), isNull(sessions.tokens_valid_until)))
+    .where(and(matching(tx.tables, filter, await narrowest(tx, filter)), isNull(sessions.tokens_valid_until)))
 }
 
 /** Ends the matching active sessions, at most `limit`; their access tokens stay valid until they expire. */
-export const closeSessions = (
+export const closeSessions = async (
   tx: Transaction,
   filter: SessionFilter,
   now: number,
@@ -234,7 +234,7 @@ export const closeSessions = (
   const active = tx
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(matching(tx.tables, filter), isActive(tx.tables, now)))
+    .where(and(matching(tx.tables, filter, await narrowest(tx, filter)), isActive(tx.tables, now)))
     .limit(limit)
   return tx.update(sessions).set({ ended_at: now }).where(inArray(sessions.id, active)).returning()
 }

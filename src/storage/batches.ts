@@ -14,14 +14,15 @@ const FIRST = 50
 const BATCH_TIME = 4
 
 /**
- * Runs `batch` in separate writes until `batch` returns 0. Returns the sum of its results. Other writes run
- * between the batches. On SQLite the time of the last batch decides the size of the next one, because the
- * time per row differs by a factor of fifty. The time depends on the kind of row, and on whether its pages
- * are in memory or on the disk.
+ * Runs `batch` in separate writes until `batch` returns 0, or a number for which `isLast` is true. Returns
+ * the sum of its results. Other writes run between the batches. On SQLite the time of the last batch decides
+ * the size of the next one, because the time per row differs by a factor of fifty. The time depends on the
+ * kind of row, and on whether its pages are in memory or on the disk.
  */
 export const inBatches = async (
   store: Store,
   batch: (tx: Transaction, limit: number) => Promise<number>,
+  isLast = (_count: number, _limit: number): boolean => false,
 ): Promise<number> => {
   let limit = store.engine === 'sqlite' ? FIRST : DELETE_BATCH
   for (let total = 0; ; ) {
@@ -34,6 +35,7 @@ export const inBatches = async (
     })
     if (count === 0) return total
     total += count
+    if (isLast(count, limit)) return total
     await store.drained()
     if (store.engine === 'sqlite')
       limit = Math.min(Math.max(Math.round((limit * BATCH_TIME) / took), SMALLEST), DELETE_BATCH)

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { listSessions } from '#src/sessions/list-store.ts'
-import { removeEndedSessions } from '#src/sessions/store.ts'
+import { countSessions, listSessions } from '#src/sessions/list-store.ts'
+import { endSessions, removeEndedSessions } from '#src/sessions/store.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Json } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
@@ -40,14 +40,33 @@ test('a page of sessions is read in index order, whatever the filter', async () 
       { organization_id },
       { within: organization_id },
     ])
-      for (const after of [undefined, 'sess_1'])
-        await store.read(q => listSessions(q, { ...filter, ...page, after }))
+      for (const after of [undefined, 'sess_1']) await listSessions(store, { ...filter, ...page, after })
   })
   const asked = statements.filter(text => / from "sessions" /.test(text))
   expect(asked).toHaveLength(8)
   using db = new Database(store.path, { readonly: true })
   for (const text of asked)
     expect([text, planOf(db, text).filter(step => /^SCAN|TEMP B-TREE/.test(step))]).toEqual([text, []])
+})
+
+test('the sessions of a user are found by the user, whatever else the filter has', async () => {
+  const store = await freshStore()
+  const user = { user_id: 'usr_1', organization_id: 'org_1' } as const
+  const statements = await statementsOf(async () => {
+    for (const filter of [user, { ...user, client_id: 'shop' }]) {
+      const list = { ...filter, within: 'org_1', now: 1 } as const
+      await listSessions(store, { ...list, order: 'desc', limit: 21 })
+      await countSessions(store, list, 100)
+      await store.write(tx => endSessions(tx, filter, 1, 5))
+    }
+  })
+  const asked = statements.filter(text => text.includes('"sessions"."user_id" ='))
+  expect(asked).toHaveLength(7)
+  using db = new Database(store.path, { readonly: true })
+  for (const text of asked) {
+    const used = planOf(db, text).flatMap(step => /INDEX (sessions_\w+)/.exec(step)?.[1] ?? [])
+    expect([text, used]).toEqual([text, ['sessions_user']])
+  }
 })
 
 test('R-20 a batch of a deletion searches only its own rows, not all that match', async () => {

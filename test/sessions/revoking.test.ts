@@ -146,7 +146,7 @@ describe('revoking', () => {
 
 describe('lists', () => {
   test('active sessions only, by id in both directions, page by page, with the user name', async () => {
-    const { app, alice, client, other, now, read } = await start()
+    const { app, alice, client, other, now } = await start()
     const made = []
     for (let i = 0; i < 5; i++) made.push(sid(await grantTokens(app, client, alice)))
     const short = await addClient(app, 'short', { refresh_token_ttl: 300 })
@@ -157,7 +157,7 @@ describe('lists', () => {
     const pages = async (order: 'asc' | 'desc') => {
       const seen: { id: string; username: string }[] = []
       for (let after: string | undefined; ; ) {
-        const rows = await read(q => listSessions(q, { now: now(), order, after, limit: 2 }))
+        const rows = await listSessions(app.context.store, { now: now(), order, after, limit: 2 })
         seen.push(...rows.map(({ id, username }) => ({ id, username })))
         after = rows.at(-1)?.id
         if (rows.length < 2) return seen
@@ -166,7 +166,7 @@ describe('lists', () => {
     const expected = made.map(id => ({ id, username: 'alice' }))
     expect(await pages('asc')).toEqual(expected)
     expect(await pages('desc')).toEqual(expected.toReversed())
-    expect(await read(q => countSessions(q, { now: now() }, 100))).toBe(5)
+    expect(await countSessions(app.context.store, { now: now() }, 100)).toBe(5)
   })
 
   test('filters narrow the list within the caller’s organization', async () => {
@@ -179,8 +179,8 @@ describe('lists', () => {
     const bobs = sid(await grantTokens(app, client, bob))
     const theirs = sid(await grantTokens(app, acmeClient, carol))
     const found = async (filter: Json) => {
-      const rows = await read(q => listSessions(q, { ...filter, now: now(), order: 'asc', limit: 10 }))
-      const count = await read(q => countSessions(q, { ...filter, now: now() }, 2))
+      const rows = await listSessions(app.context.store, { ...filter, now: now(), order: 'asc', limit: 10 })
+      const count = await countSessions(app.context.store, { ...filter, now: now() }, 2)
       expect(count).toBe(Math.min(rows.length, filter.within && Object.keys(filter).length === 1 ? 10 : 3))
       return rows.map(({ id }) => id)
     }
@@ -191,7 +191,7 @@ describe('lists', () => {
     expect(await found({ organization_id: 'org_default' })).toEqual([shop, elsewhere, bobs])
     expect(await found({ within: acme.id })).toEqual([theirs])
     expect(await found({ within: acme.id, user_id: alice.id })).toEqual([])
-    expect(await read(q => countSessions(q, { now: now() }, 2))).toBe(4)
+    expect(await countSessions(app.context.store, { now: now() }, 2)).toBe(4)
     const find = (organization_id?: Json) =>
       read(q => findActiveSession(q, { session_id: shop, organization_id, now: now() }))
     expect([(await find())?.username, (await find('org_default'))?.id]).toEqual(['alice', shop])

@@ -58,10 +58,8 @@ const list = (context: Context, caller: Caller, query: ListSessions) => {
     query,
     scope: within(caller) ?? '',
     fetch: (after, limit) =>
-      context.store.read(q =>
-        listSessions(q, { ...filter, order, after: after?.[0] as string | undefined, limit }),
-      ),
-    total: () => context.store.read(q => countSessions(q, filter, COUNT_LIMIT)),
+      listSessions(context.store, { ...filter, order, after: after?.[0] as string | undefined, limit }),
+    total: () => countSessions(context.store, filter, COUNT_LIMIT),
     keyset: session => [session.id],
     item: sessionAnswer,
   })

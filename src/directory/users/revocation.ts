@@ -1,19 +1,14 @@
 import type { Caller, Core } from '#src/context.ts'
-import { writeAs } from '#src/http/guard.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SessionFilter } from '#src/sessions/filter-store.ts'
 import { endUserLogins } from '#src/sessions/login-store.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import { type RevokedBy, revokeSessions } from '#src/sessions/service.ts'
+import { inBatches } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
 import { cancelPendingEmail } from './store.ts'
-
-/**
- * Maximum number of sessions that one write of `revokeAllSessions` ends. Other writes wait for that write.
- */
-const BATCH = 500
 
 /**
  * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
@@ -64,15 +59,18 @@ export const revokeAllSessions = async (
   { caller, ...by }: RevokedBy & { caller?: Caller | undefined },
 ): Promise<number> => {
   const { user_id, client_id } = filter
-  for (let revoked = 0; ; ) {
-    await context.store.drained()
-    const isFirst = revoked === 0
-    const count = await writeAs(context, isFirst ? caller : undefined, tx =>
-      user_id && client_id === undefined
-        ? revokeUser(context, tx, { ...filter, user_id }, by, BATCH)
-        : revokeSessions(context, tx, filter, by, BATCH),
-    )
-    revoked += count
-    if (count < BATCH) return revoked
-  }
+  let isConfirmed = false
+  return inBatches(
+    context.store,
+    async (tx, limit) => {
+      if (!isConfirmed) await caller?.confirm(tx)
+      tx.after(() => {
+        isConfirmed = true
+      })
+      return user_id && client_id === undefined
+        ? revokeUser(context, tx, { ...filter, user_id }, by, limit)
+        : revokeSessions(context, tx, filter, by, limit)
+    },
+    (count, limit) => count < limit,
+  )
 }
