@@ -59,9 +59,9 @@ const deliveries: Delivery[] = [
 ]
 
 /**
- * Loads and starts a delivery when there is something to deliver, because its code would make each start
- * slower. Looks for work a second after the start and after each commit of the topic. Also looks every five
- * seconds, because another process may commit.
+ * Loads and starts a delivery only when it is needed, because loading its code would make each start slower.
+ * Looks for work a second after the start and after each commit of the topic. Also looks every five seconds,
+ * because another process may commit.
  *
  * @returns a function that stops it
  */

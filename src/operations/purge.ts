@@ -10,7 +10,7 @@ import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Number of rows that a user counts for in a batch. Removing a user takes many times the work of another row,
+ * A user counts as this number of rows in a batch. Removing a user takes many times the work of another row,
  * because the user is in the search index and in many other tables.
  */
 const USER = 25

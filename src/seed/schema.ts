@@ -116,7 +116,7 @@ const User = z
     picture: photo
       .nullable()
       .optional()
-      .describe(`${PHOTO} null removes it; the file of an export has it with \`--pictures\`.`),
+      .describe(`${PHOTO} Null removes the picture; an export contains it with \`--pictures\`.`),
     invite: z.literal('mail', 'The only value is mail.').optional().meta({
       description: 'Instead of password; for new users only: mails a link to choose one.',
     }),

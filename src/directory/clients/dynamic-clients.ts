@@ -40,7 +40,7 @@ const DynamicClientAnswer = z
     last_used_at: time
       .nullable()
       .describe(
-        'Time of the last consent or redeemed code, stored at most once a day: the last use may be up to a day later. null until a user allows the client.',
+        'Time of the last consent or redeemed code, stored at most once a day: the last use may be up to a day later. It is null until a user allows the client.',
       ),
   })
   .meta({

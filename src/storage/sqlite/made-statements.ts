@@ -10,7 +10,7 @@ export interface MadeStatement {
   /** Parameters in order: a value, or the name of a placeholder with its form, such as `resources:json`. */
   parameters: (string | { readonly value: unknown })[]
   /**
-   * Paths of the selected fields with their forms, separated by spaces. undefined when the statement returns
+   * Paths of the selected fields with their forms, separated by spaces. Absent when the statement returns
    * no rows.
    */
   fields?: string
