@@ -18,8 +18,8 @@ import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { signingThread } from '#src/tokens/signing-thread.ts'
 
 /**
- * Returns a URL of the service provider. Gatehouse has another entity id and other endpoints for each
- * identity provider. A response of one provider is thus never accepted as a response of another provider.
+ * Returns a URL of the service provider. Each identity provider sees its own entity id and endpoints of
+ * Gatehouse. A response of one provider is thus never accepted as a response of another provider.
  */
 export const samlAddress = (
   { config }: Context,
@@ -55,8 +55,8 @@ export const stateOf = (relay_state: string): string => relay_state.split(SEPARA
 
 /**
  * Builds the redirect to the provider with an AuthnRequest. The RelayState is the state and 16 random
- * characters. The request ID is derived from the RelayState, so each redirect of an upstream request has
- * another ID. Providers refuse an ID that they have seen. The RelayState stays within the 80 bytes of section
+ * characters. The request ID is derived from the RelayState, so each redirect of an upstream request has its
+ * own ID. Providers refuse an ID that they have seen. The RelayState stays within the 80 bytes of section
  * 3.4.3 of https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
  */
 export const buildAuthnRequest =
