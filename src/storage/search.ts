@@ -21,6 +21,12 @@ export interface Search {
   unless?: 'username' | 'email' | undefined
 }
 
+/** A part of the search index: the matches after one `seq` and up to another. */
+export interface IndexPart {
+  after?: number | undefined
+  upTo?: number | undefined
+}
+
 /** Returns the words of a term, folded for the comparison, each once and the longest first. */
 const wordsOf = (term: string): string[] => {
   const words = fold(term).split(/\s+/).filter(Boolean)
@@ -67,6 +73,12 @@ const isIndexedWord = (word: string): boolean => [...word].length >= 3
  */
 export const isIndexedTerm = (term: string): boolean => wordsOf(term).some(isIndexedWord)
 
+/** True when each row that the index finds for the term is compared with the shorter words. */
+export const isComparedTerm = (term: string): boolean => !wordsOf(term).every(isIndexedWord)
+
+/** Returns the longest word of a term. */
+export const longestWord = (term: string): string => wordsOf(term)[0] ?? ''
+
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
 const matchOf = ({ term, organization_id, unless }: Search): string => {
@@ -80,26 +92,39 @@ const matchOf = ({ term, organization_id, unless }: Search): string => {
 
 const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
 
+const within = (seq: SQL, { after, upTo }: IndexPart): SQL =>
+  sql.join([
+    ...(after === undefined ? [] : [sql` AND ${seq} > ${after}`]),
+    ...(upTo === undefined ? [] : [sql` AND ${seq} <= ${upTo}`]),
+  ])
+
+/** Returns the rows of SQLite's search index for the words of at least three characters. */
+export const indexRows = (search: Search, span: IndexPart = {}): SQL =>
+  sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}${within(sql`rowid`, span)}`
+
+/** Returns the entries of SQLite's search index that begin with the text; a user may have several. */
+export const entriesOf = (text: string): SQL =>
+  sql`SELECT doc AS seq FROM users_search_terms WHERE term >= ${text} AND term < ${`${text}\u{10ffff}`}`
+
 /**
  * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. The query
  * reads the index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of
  * letters and digits. It scans the rows for a term without three letters or digits in a row.
  */
-export const matchesOf = (q: Queries, search: Search): SQL => {
+export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL => {
   const { users } = q.tables
   const words = wordsOf(search.term)
   const indexed = words.filter(isIndexedWord)
   if (q.engine === 'postgres') {
     const own = search.organization_id && eq(users.organization_id, search.organization_id)
     const likely = indexed.map(word => sql`${users.search_text} LIKE ${like(word)}`)
-    return sql`(SELECT seq FROM ${users} WHERE ${and(own, ...likely, containsTerm(q, search))}) AS matches`
+    return sql`(SELECT seq FROM ${users} WHERE ${and(own, ...likely, containsTerm(q, search))}${within(sql`seq`, span)}) AS matches`
   }
   const [longest = ''] = words
-  const after = `${longest}\u{10ffff}`
   const rows =
     indexed.length > 0
-      ? sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}`
-      : sql`SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${longest} AND term < ${after}`
+      ? indexRows(search, span)
+      : sql`SELECT DISTINCT seq FROM (${entriesOf(longest)}) AS entries`
   // The index has already compared the words of at least three characters, or the longest word if all are
   // shorter.
   const others = words.slice(Math.max(indexed.length, 1))

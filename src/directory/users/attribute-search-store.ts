@@ -1,4 +1,4 @@
-import { and, eq, or, type SQL } from 'drizzle-orm'
+import { and, asc, eq, or, type SQL, sql } from 'drizzle-orm'
 import { hasValue, isValue, requireIndex } from '#src/directory/organizations/attribute-store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
@@ -6,20 +6,14 @@ import { searchableNames } from '#src/directory/organizations/user-attributes.ts
 import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { invalid } from '#src/lib/app-error.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import { cached } from '#src/storage/cache.ts'
 import { containsTerm } from '#src/storage/search.ts'
+import { SLICE } from '#src/storage/slices.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
-import {
-  fetchUsers,
-  filtersByRole,
-  fits,
-  nullsLast,
-  type PageQuery,
-  readList,
-  runsOf,
-  sorting,
-} from './list-store.ts'
-import { contains, type Plan, planOf, type UserFilter } from './search-store.ts'
+import { fetchUsers, fits, nullsLast, type PageQuery, runsOf, sorting } from './list-store.ts'
+import { merge, numbered, walk } from './match-store.ts'
+import { type Plan, planOf, type UserFilter } from './search-store.ts'
 import type { UserRow } from './store.ts'
 
 /** Filters by attributes: name and value as text. */
@@ -33,51 +27,96 @@ interface AttributePlan extends Plan {
   values: Values
 }
 
+/** Returns the condition on `users`: all values and the search. */
+const valuesAnd = (q: Queries, { values, search }: AttributePlan): SQL | undefined =>
+  and(
+    ...values.map(value => hasValue(q, q.tables.users.id, value)),
+    search === undefined ? undefined : containsTerm(q, { term: search }),
+  )
+
+/** Returns the condition on `users`: the values after the first one, the search and the other filters. */
+const others = (q: Queries, plan: AttributePlan): SQL | undefined => {
+  const { users } = q.tables
+  const { facets, search } = plan
+  return and(
+    fits(q, facets),
+    ...plan.values.slice(1).map(value => hasValue(q, users.id, value)),
+    search === undefined ? undefined : containsTerm(q, { term: search }),
+  )
+}
+
 /**
- * Returns a query for the users who match. The query looks up the first of the values in the index of
- * attributes, and checks the other filters for each user that it finds.
+ * Calls `read` with parts of the index of attributes that have the first of the values, until it returns true
+ * or no part is left. A part has at most `SLICE` users. Other requests run between two parts.
  */
-const holders = (q: Queries, plan: AttributePlan, condition?: SQL) => {
+const readHolders = async (
+  q: Queries,
+  { facets: { organization_id }, values: [first] }: AttributePlan,
+  read: (part: SQL | undefined) => Promise<boolean>,
+): Promise<void> => {
+  const { user_attributes: t } = q.tables
+  const own = and(first && isValue(q, first), organization_id && eq(t.organization_id, organization_id))
+  const place = organization_id ? [t.user_id] : [t.organization_id, t.user_id]
+  const columns = sql.join(place, sql`, `)
+  let after: SQL | undefined
+  for (;;) {
+    const [end] = await q
+      .select({ organization_id: t.organization_id, user_id: t.user_id })
+      .from(t)
+      .where(and(own, after))
+      .orderBy(...place.map(column => asc(column)))
+      .limit(1)
+      .offset(SLICE - 1)
+    const last =
+      end &&
+      sql.join(
+        place.map(column => sql`${column === t.user_id ? end.user_id : end.organization_id}`),
+        sql`, `,
+      )
+    if (await read(and(own, after, last && sql`(${columns}) <= (${last})`))) return
+    if (!last) return
+    after = sql`(${columns}) > (${last})`
+    await othersRun()
+  }
+}
+
+/** Returns a query for the users of a part of the index of attributes who match. */
+const holders = (q: Queries, plan: AttributePlan, part: SQL | undefined, condition?: SQL) => {
   const { user_attributes: t, users } = q.tables
-  const { organization_id } = plan.facets
-  const [first, ...values] = plan.values
   return q
     .select({ seq: users.seq })
     .from(t)
     .innerJoin(users, eq(users.id, t.user_id))
-    .where(
-      and(
-        first && isValue(q, first),
-        organization_id && eq(t.organization_id, organization_id),
-        fits(q, plan.facets),
-        ...values.map(value => hasValue(q, users.id, value)),
-        plan.search === undefined ? undefined : containsTerm(q, { term: plan.search, organization_id }),
-        condition,
-      ),
-    )
+    .where(and(part, others(q, plan), condition))
 }
 
-const walk = (q: Queries, plan: AttributePlan, page: PageQuery) => {
-  const { user_roles, users } = q.tables
-  const user_id = filtersByRole(plan.facets) ? user_roles.user_id : users.id
-  const { facets, search, values } = plan
-  const condition = and(
-    ...values.map(value => hasValue(q, user_id, value)),
-    search === undefined ? undefined : contains(q, { facets, search }),
-  )
-  return readList(q, facets, page, condition)
-}
-
-const collect = (q: Queries, plan: AttributePlan, page: PageQuery) => {
+const collect = async (q: Queries, plan: AttributePlan, page: PageQuery): Promise<number[]> => {
   const { users } = q.tables
-  return [
-    holders(q, plan, or(...runsOf(users, page)))
+  let best: number[] = []
+  await readHolders(q, plan, async part => {
+    const rows = await holders(q, plan, part, or(...runsOf(users, page)))
       .orderBy(...nullsLast(users, page), ...sorting(users, page))
-      .limit(page.limit),
-  ]
+      .limit(page.limit)
+    best = await merge(
+      q,
+      page,
+      best,
+      rows.map(({ seq }) => seq),
+    )
+    return false
+  })
+  return best
 }
 
-const counted = cached('users', (q, plan) => countUpTo(q, holders(q, JSON.parse(plan)), COUNT_LIMIT + 1))
+const counted = cached('users', async (q, key) => {
+  const plan: AttributePlan = JSON.parse(key)
+  let total = 0
+  await readHolders(q, plan, async part => {
+    total += await countUpTo(q, holders(q, plan, part), COUNT_LIMIT + 1 - total)
+    return total > COUNT_LIMIT
+  })
+  return total
+})
 
 const planFor = async (
   store: Store,
@@ -127,7 +166,12 @@ export const listByAttributes = async (
   const plan = await planFor(store, filter, values)
   if (!plan) return []
   const isMany = (await counted(store, JSON.stringify(plan))) > COUNT_LIMIT
-  return store.read(q => fetchUsers(q, page, (isMany ? walk : collect)(q, plan, page)))
+  return store.read(async q => {
+    const numbers = isMany
+      ? await walk(q, plan.facets, page, valuesAnd(q, plan))
+      : await collect(q, plan, page)
+    return numbers.length > 0 ? fetchUsers(q, page, numbered(q, numbers)) : []
+  })
 }
 
 /**

@@ -3,7 +3,9 @@ import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import { notPurged } from '#src/storage/purges.ts'
+import { SLICE } from '#src/storage/slices.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
@@ -164,6 +166,37 @@ export const readRun = (
     .where(and(within(q, range), run, condition))
     .orderBy(...sorting(table, page))
     .limit(page.limit)
+}
+
+/**
+ * Calls `read` with slices of a range in the order of the page, until it returns true or no slice is left.
+ * `rows` is a query for the `seq` of the slice. Other requests run between two slices.
+ */
+export const readSlices = async (
+  q: Queries,
+  range: Facets,
+  page: Pick<PageQuery, 'sort' | 'order' | 'after'>,
+  read: (rows: ReturnType<typeof readRun>) => Promise<boolean>,
+): Promise<void> => {
+  const table = listed(q, range)
+  const { sort, order } = page
+  let { after } = page
+  for (;;) {
+    const slice = { sort, order, after, limit: SLICE }
+    const [run, ...others] = runsOf(table, slice)
+    if (await read(readRun(q, range, run, slice))) return
+    const [end] = await q
+      .select({ value: sort === 'created_at' ? table.seq : table[columns[sort]], seq: table.seq })
+      .from(table)
+      .where(and(within(q, range), run))
+      .orderBy(...sorting(table, slice))
+      .limit(1)
+      .offset(SLICE - 1)
+    if (end) after = sort === 'created_at' ? [end.seq] : [end.value, end.seq]
+    else if (others.length > 0) after = [null, order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER]
+    else return
+    await othersRun()
+  }
 }
 
 /**

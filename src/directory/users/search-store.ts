@@ -3,9 +3,9 @@
  *
  * Lists of users with a search among their filters. `find` takes the first strategy of this table that
  * applies. `base` is the number of users that match the other filters. `all` is the number of users that the
- * search index finds for the term. The index looks up a term of three or more characters in the organization,
- * and a shorter term in all organizations. The cost is the number of rows read for a page. A list has up to
- * four ranges of an index (`rangesOf`).
+ * search index finds for the term. The index looks up a term of three or more characters in the organization.
+ * It looks up only the longest word of a shorter term, in all organizations. The cost is the number of rows
+ * read for a page. A list has up to four ranges of an index (`rangesOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
@@ -20,9 +20,9 @@
  * | beginning           | sort `username` or `email`, one word of three     | a page of one run of the index; all other         |
  * |   + sortedPage      | characters or more, no @; matches that do not     | matches once; then none until users change        |
  * |                     | begin with the term <= 10,000                     |                                                   |
+ * | walk                | a term of one or two characters                   | rows up to the last of the page                   |
  * | meet                | the first 4,000 rows of each range fill a page,   | 4,000 for each run of a range                     |
  * |                     | or are the whole range                            |                                                   |
- * | walk                | a term of one or two characters                   | rows up to the last of the page                   |
  * | beginning + collect | sort `username` or `email`, one word of three     | all matches that do not begin with the term,      |
  * |                     | characters or more, no @                          | sorted for each page                              |
  * | collect             | else                                              | all matches, sorted for each page: the most       |
@@ -33,6 +33,9 @@
  * words of three or more characters at once. Each row that it finds is compared with the shorter words, so
  * the cost of a page includes rows that match only the longer words. A term is short when each of its words
  * has one or two characters.
+ *
+ * On SQLite a statement compares at most 5,000 rows, and other requests run between two of them
+ * (`match-store.ts`).
  *
  * The totals behind `base` and `all` stop at 10,001 and are cached until users change. `test/bench/lists.ts`
  * measures each strategy.
@@ -47,31 +50,39 @@
  * - The first search by a short and a longer word, such as `example ~`, compares each user who has the longer
  *   word: 0.8 ms for a thousand users. The result is then cached until users change.
  */
-import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
-import { countUpTo } from '#src/directory/store.ts'
+import { and, eq, gte, lt, or, type SQL } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import { cached } from '#src/storage/cache.ts'
-import { containsTerm, isIndexedTerm, matchesOf, matchSeq } from '#src/storage/search.ts'
+import { containsTerm, isIndexedTerm } from '#src/storage/search.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import {
   countList,
   type Facets,
   fetchUsers,
-  filtersByRole,
-  fits,
   hasPurges,
   listed,
   type Numbers,
-  nullsLast,
   type PageQuery,
   rangesOf,
   readList,
   readRun,
   runsOf,
-  sorting,
 } from './list-store.ts'
+import {
+  collect,
+  contains,
+  countEntries,
+  countFound,
+  countWalked,
+  inOrderOfCreation,
+  numbered,
+  sortedMatches,
+  type UserSearch,
+  walk,
+} from './match-store.ts'
 import type { UserRow } from './store.ts'
 
 /** Filters of the list; absent ones match all users. */
@@ -87,10 +98,8 @@ export interface UserFilter {
 export interface Plan {
   facets: Facets
   search?: string | undefined
-  /** Excludes users whose field of this name begins with the term. */
   unless?: Name | undefined
 }
-type Search = Plan & { search: string }
 type Name = 'username' | 'email'
 
 /** Number of users that may be read for each page: reading 1,000 rows takes a few milliseconds. */
@@ -100,12 +109,9 @@ const WALK = 4000
 
 const isShort = (term: string): boolean => !isIndexedTerm(term)
 
-/**
- * Returns the part of a search that the search index answers: the term and the organization. For a term of
- * one or two characters the index cannot tell organizations apart, so only the term remains.
- */
-const everywhere = ({ facets: { organization_id, purging }, search }: Search): Search => ({
-  facets: { purging, ...(!isShort(search) && { organization_id }) },
+/** Returns the part of a search that the search index answers: the term and the organization. */
+const everywhere = ({ facets: { organization_id, purging }, search }: UserSearch): UserSearch => ({
+  facets: { purging, organization_id },
   search,
 })
 
@@ -127,61 +133,29 @@ export const planOf = async (
   return found && { ...plan, facets: { ...facets, role_id: found.id } }
 }
 
-const termOf = ({ facets, search, unless }: Search) => ({
-  term: search,
-  organization_id: facets.organization_id,
-  unless,
+const termOf = ({ search: term, unless }: UserSearch) => ({ term, unless })
+
+/** Number of users that the search index finds for the term; an upper bound for a short term. */
+const indexed = cached('users', (q, key) => {
+  const wanted: UserSearch = JSON.parse(key)
+  return isShort(wanted.search) ? countEntries(q, wanted) : countFound(q, wanted)
 })
-
-/** Condition that a row of `listed` contains the search term. */
-export const contains = (q: Queries, search: Search): SQL => {
-  const { user_roles, users } = q.tables
-  const condition = containsTerm(q, termOf(search))
-  return filtersByRole(search.facets)
-    ? sql`EXISTS (SELECT 1 FROM ${users} WHERE ${users.seq} = ${user_roles.seq} AND ${condition})`
-    : condition
+const allOf = (store: Store, wanted: UserSearch): Promise<number> => {
+  const { facets, search } = everywhere(wanted)
+  const { purging } = facets
+  return indexed(store, JSON.stringify({ facets: isShort(search) ? { purging } : facets, search }))
 }
 
-/** Condition that joins `matches` to the users that fit the filters. */
-const isFound = (q: Queries, search: Search): SQL | undefined =>
-  and(sql`${q.tables.users.seq} = ${matchSeq}`, fits(q, search.facets))
-
-const found = (q: Queries, search: Search, condition?: SQL) => {
-  const { users } = q.tables
-  return q
-    .select({ seq: users.seq })
-    .from(matchesOf(q, termOf(search)))
-    .crossJoin(users)
-    .where(and(isFound(q, search), condition))
-}
-
-const collect = (q: Queries, search: Search, page: PageQuery): Numbers => {
-  const { users } = q.tables
-  return found(q, search, or(...runsOf(users, page)))
-    .orderBy(...nullsLast(users, page), ...sorting(users, page))
-    .limit(page.limit)
-}
-
-const inOrderOfCreation = (q: Queries, search: Search, { order, after, limit }: PageQuery): Numbers => {
-  const [direction, beyond] = order === 'asc' ? [asc, gt] : [desc, lt]
-  return found(q, search, after && beyond(matchSeq, after[0]))
-    .orderBy(direction(matchSeq))
-    .limit(limit)
-}
-
-const countFound = (q: Queries, search: Search): Promise<number> =>
-  countUpTo(q, found(q, search), COUNT_LIMIT + 1)
-
-const count = async (q: Queries, { facets, search: term, unless }: Plan): Promise<number> => {
-  const base = await countList(q, facets)
-  if (term === undefined) return base
-  const search = { facets, search: term, unless }
+const count = async (store: Store, q: Queries, { facets, search: term, unless }: Plan): Promise<number> => {
+  if (term === undefined) return countList(q, facets)
+  const wanted = { facets, search: term, unless }
   const walks =
-    base <= COUNT_LIMIT || (isShort(term) && (await countFound(q, everywhere(search))) > COUNT_LIMIT)
-  return walks ? countList(q, facets, contains(q, search)) : countFound(q, search)
+    (await totalOf(store, { facets })) <= COUNT_LIMIT ||
+    (isShort(term) && (await allOf(store, wanted)) > COUNT_LIMIT)
+  return walks ? countWalked(q, facets, containsTerm(q, termOf(wanted))) : countFound(q, wanted)
 }
 
-const counted = cached('users', (q, plan) => count(q, JSON.parse(plan)))
+const counted = cached('users', (q, plan, store) => count(store, q, JSON.parse(plan)))
 /** Returns the total: exact up to 10,000, and 10,001 above. Cached until users change. */
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
@@ -189,7 +163,7 @@ const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JS
  * Returns the matches found by walking the list; undefined when they are too far apart: `WALK` rows of a run
  * did not fill a page, and the range has more rows.
  */
-const meet = async (store: Store, search: Search, page: PageQuery): Promise<number[] | undefined> => {
+const meet = async (store: Store, search: UserSearch, page: PageQuery): Promise<number[] | undefined> => {
   const met: number[] = []
   for (const range of rangesOf(search.facets)) {
     const isWhole = (await totalOf(store, { facets: range })) <= WALK
@@ -206,6 +180,7 @@ const meet = async (store: Store, search: Search, page: PageQuery): Promise<numb
           .where(and(eq(users.seq, rows.seq), containsTerm(q, termOf(search))))
           .limit(page.limit)
         seen.push(...fitting.map(({ seq }) => seq))
+        await othersRun()
         if (seen.length < page.limit && !isWhole) return undefined
       }
       return seen
@@ -216,18 +191,6 @@ const meet = async (store: Store, search: Search, page: PageQuery): Promise<numb
   return met
 }
 
-const numbered = (q: Queries, numbers: number[], condition?: SQL): Numbers[] => {
-  const { users } = q.tables
-  return numbers.length > 0
-    ? [
-        q
-          .select({ seq: users.seq })
-          .from(users)
-          .where(and(inArray(users.seq, numbers), condition)),
-      ]
-    : []
-}
-
 /**
  * All matches of a search, sorted by the user name or address (`name`), or in the order of creation. Only the
  * latest 16 searches are cached, until users change, because each holds up to 10,000 matches in memory.
@@ -235,15 +198,8 @@ const numbered = (q: Queries, numbers: number[], condition?: SQL): Numbers[] => 
 const sorted = cached(
   'users',
   (q, key) => {
-    const { name, search }: { name?: Name; search: Search } = JSON.parse(key)
-    const { users } = q.tables
-    const value = name ? users[`${name}_fold`] : sql<string>`''`
-    return q
-      .select({ value, seq: users.seq })
-      .from(matchesOf(q, termOf(search)))
-      .crossJoin(users)
-      .where(isFound(q, search))
-      .orderBy(...(name ? [asc(value)] : []), asc(users.seq))
+    const { name, search }: { name?: Name; search: UserSearch } = JSON.parse(key)
+    return sortedMatches(q, search, name)
   },
   16,
 )
@@ -251,7 +207,7 @@ const sorted = cached(
 /** Returns a page of the matches, sorted by the field `name`; without it, in the order of creation. */
 const sortedPage = async (
   store: Store,
-  search: Search,
+  search: UserSearch,
   name: Name | undefined,
   page: PageQuery,
 ): Promise<number[]> => {
@@ -273,7 +229,7 @@ const sortedPage = async (
  */
 const beginning = (
   q: Queries,
-  { facets, search }: Search,
+  { facets, search }: UserSearch,
   page: PageQuery,
   name: 'username' | 'email',
 ): Numbers[] => {
@@ -290,39 +246,48 @@ const beginning = (
 }
 
 /** Chooses the strategy for a page: see the table above. */
-const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: Queries) => Numbers[]> => {
+const find = async (
+  store: Store,
+  search: UserSearch,
+  page: PageQuery,
+): Promise<(q: Queries) => Numbers[]> => {
   const { facets, search: term } = search
-  const walk = (q: Queries) => readList(q, facets, page, contains(q, search))
+  const these =
+    (numbers: number[], condition?: SQL) =>
+    (q: Queries): Numbers[] =>
+      numbered(q, numbers, condition)
+  const walked = () => store.read(q => walk(q, facets, page, containsTerm(q, termOf(search)))).then(these)
   const base = await totalOf(store, { facets })
-  if (base <= FEW) return walk
-  const all = await totalOf(store, everywhere(search))
-  if (all > COUNT_LIMIT && base <= COUNT_LIMIT) return walk
-  if (all <= FEW && page.sort === 'created_at') {
-    const numbers = await sortedPage(store, search, undefined, page)
-    return q => numbered(q, numbers)
-  }
-  if (page.sort === 'created_at' && !isShort(term)) return q => [inOrderOfCreation(q, search, page)]
+  if (base <= FEW) return q => readList(q, facets, page, contains(q, search))
+  const all = await allOf(store, search)
+  if (all > COUNT_LIMIT && (base <= COUNT_LIMIT || isShort(term))) return walked()
+  if (all <= FEW && page.sort === 'created_at') return these(await sortedPage(store, search, undefined, page))
+  if (page.sort === 'created_at' && !isShort(term))
+    return these(await store.read(q => inOrderOfCreation(q, search, page)))
   if (all <= FEW && page.sort === 'last_login') {
     const numbers = (await sorted(store, JSON.stringify({ search }))).map(({ seq }) => seq)
     return q => numbered(q, numbers, or(...runsOf(q.tables.users, page)))
   }
   const name = page.sort === 'username' || page.sort === 'email' ? page.sort : undefined
-  if (all <= COUNT_LIMIT) {
-    const numbers = name && (await sortedPage(store, search, name, page))
-    return q => (numbers ? numbered(q, numbers) : [collect(q, search, page)])
-  }
+  if (all <= COUNT_LIMIT)
+    return these(
+      name
+        ? await sortedPage(store, search, name, page)
+        : await store.read(q => collect(q, search, page, false)),
+    )
   // The search index holds an address as given; the list is sorted by its canonical form. The two forms agree
   // only before the `@`, so a term with `@` cannot use `beginning`. A term of several words cannot use it
   // either, because the words match in any order.
-  const others = { ...search, unless: /[@\s]/.test(term) || isShort(term) ? undefined : name }
+  const others = { ...search, unless: /[@\s]/.test(term) ? undefined : name }
   const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
   if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {
     const numbers = await sortedPage(store, others, others.unless, page)
     return q => [...begin(q), ...numbered(q, numbers)]
   }
   const met = await meet(store, search, page)
-  if (met) return q => numbered(q, met)
-  return isShort(term) ? walk : q => [...begin(q), collect(q, others, page)]
+  if (met) return these(met)
+  const collected = await store.read(q => collect(q, others, page, true))
+  return q => [...begin(q), ...numbered(q, collected)]
 }
 
 /** Returns a page of users that match all filters and the search. */

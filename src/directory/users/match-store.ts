@@ -1,0 +1,290 @@
+import { and, asc, desc, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { othersRun } from '#src/lib/turn.ts'
+import {
+  containsTerm,
+  entriesOf,
+  type IndexPart,
+  indexRows,
+  isComparedTerm,
+  isIndexedTerm,
+  longestWord,
+  matchesOf,
+  matchSeq,
+  type Search,
+} from '#src/storage/search.ts'
+import { SLICE } from '#src/storage/slices.ts'
+import type { Queries } from '#src/storage/store.ts'
+import {
+  type Facets,
+  filtersByRole,
+  fits,
+  type Numbers,
+  nullsLast,
+  type PageQuery,
+  rangesOf,
+  readSlices,
+  runsOf,
+  sorting,
+} from './list-store.ts'
+
+/** A search for a term among the users of a list. */
+export interface UserSearch {
+  facets: Facets
+  search: string
+  /** Excludes users whose field of this name begins with the term. */
+  unless?: Search['unless']
+}
+
+const termOf = ({ facets: { organization_id }, search, unless }: UserSearch): Search => ({
+  term: search,
+  organization_id,
+  unless,
+})
+
+/** Condition that a row of `listed` contains the search term. */
+export const contains = (q: Queries, wanted: UserSearch): SQL => {
+  const { user_roles, users } = q.tables
+  const condition = containsTerm(q, termOf(wanted))
+  return filtersByRole(wanted.facets)
+    ? sql`EXISTS (SELECT 1 FROM ${users} WHERE ${users.seq} = ${user_roles.seq} AND ${condition})`
+    : condition
+}
+
+/** Returns the matches in a part of the search index that fit the filters. */
+export const found = (
+  q: Queries,
+  wanted: UserSearch,
+  span: IndexPart,
+  condition?: SQL,
+  value = sql<string>`''`,
+) => {
+  const { users } = q.tables
+  return q
+    .select({ value, seq: users.seq })
+    .from(matchesOf(q, termOf(wanted), span))
+    .crossJoin(users)
+    .where(and(sql`${users.seq} = ${matchSeq}`, fits(q, wanted.facets), condition))
+}
+
+/** True when each match that the index finds is compared with shorter words or with facets. */
+const isCompared = ({ search, facets: { organization_id: _, purging, ...facets } }: UserSearch): boolean =>
+  purging || isComparedTerm(search) || Object.values(facets).some(value => value !== undefined)
+
+/** Returns the `seq` at which a part of the search index ends that has SLICE matches. */
+const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span: IndexPart) => {
+  const rows = sql`(${indexRows(termOf(wanted), span)} ORDER BY rowid ${sql.raw(order)} LIMIT 1 OFFSET ${SLICE - 1})`
+  const [end] = await q.select({ seq: matchSeq }).from(sql`${rows} AS matches`)
+  return end?.seq
+}
+
+/**
+ * Calls `read` with parts of the search index in the order of `seq`, until it returns true or no part is
+ * left. Each part has at most `SLICE` matches of the words of three or more characters, and other requests
+ * run between two parts. There is one part when no match is compared with anything else, unless `isMany`. On
+ * PostgreSQL there is one part, because a statement does not hold the event loop.
+ */
+const readMatches = async (
+  q: Queries,
+  wanted: UserSearch,
+  { order, isMany, ...start }: IndexPart & { order: 'asc' | 'desc'; isMany?: boolean },
+  read: (span: IndexPart) => Promise<boolean>,
+): Promise<void> => {
+  const isSliced = q.engine === 'sqlite' && isIndexedTerm(wanted.search) && (isMany || isCompared(wanted))
+  for (let rest: IndexPart = start; ; await othersRun()) {
+    const end = isSliced ? await endOf(q, wanted, order, rest) : undefined
+    const [part, next] =
+      end === undefined
+        ? [rest]
+        : order === 'asc'
+          ? [
+              { ...rest, upTo: end },
+              { ...rest, after: end },
+            ]
+          : [
+              { ...rest, after: end - 1 },
+              { ...rest, upTo: end - 1 },
+            ]
+    if ((await read(part)) || !next) return
+    rest = next
+  }
+}
+
+const upToLimit = (q: Queries, rows: { limit(most: number): unknown }, total: number): Promise<number> =>
+  q.$count(sql`${rows.limit(COUNT_LIMIT + 1 - total)} AS part`)
+
+/** Counts the users whom the search index finds and who fit the filters; 10,001 means more than 10,000. */
+export const countFound = async (q: Queries, wanted: UserSearch): Promise<number> => {
+  let total = 0
+  await readMatches(q, wanted, { order: 'asc' }, async span => {
+    total += await upToLimit(q, found(q, wanted, span), total)
+    return total > COUNT_LIMIT
+  })
+  return total
+}
+
+/** Maximum number of entries of SQLite's search index that `countEntries` reads; a user may have several. */
+const ENTRIES = 3 * COUNT_LIMIT
+
+/**
+ * Counts the users of all organizations who have the longest word of a short term. Returns 10,001 when they
+ * are more than 10,000, or when they have too many entries in the search index.
+ */
+export const countEntries = async (
+  q: Queries,
+  { facets: { purging }, search }: UserSearch,
+): Promise<number> => {
+  const term = longestWord(search)
+  if (q.engine === 'postgres') return countFound(q, { facets: { purging }, search: term })
+  const [row] = await q
+    .select({ entries: sql<number>`count(*)`, users: sql<number>`count(DISTINCT part.seq)` })
+    .from(sql`(${entriesOf(term)} LIMIT ${ENTRIES}) AS part`)
+  if (!row || row.entries === ENTRIES) return COUNT_LIMIT + 1
+  return Math.min(row.users, COUNT_LIMIT + 1)
+}
+
+const among = (q: Queries, rows: ReturnType<typeof sliceOf>, condition: SQL | undefined) => {
+  const { users } = q.tables
+  return q
+    .select({ seq: users.seq })
+    .from(rows)
+    .crossJoin(users)
+    .where(and(sql`${users.seq} = ${rows.seq}`, condition))
+}
+const sliceOf = (rows: Parameters<Parameters<typeof readSlices>[3]>[0]) => rows.as('rows')
+
+/** Counts the users of a list who fulfil the condition on `users`; 10,001 means more than 10,000. */
+export const countWalked = async (q: Queries, facets: Facets, condition: SQL): Promise<number> => {
+  let total = 0
+  for (const range of rangesOf(facets))
+    if (total <= COUNT_LIMIT)
+      await readSlices(q, range, { sort: 'created_at', order: 'asc', after: undefined }, async rows => {
+        total += await upToLimit(q, among(q, sliceOf(rows), condition), total)
+        return total > COUNT_LIMIT
+      })
+  return total
+}
+
+/**
+ * Returns the first users of each range who fulfil the condition on `users`. The ranges are read in the order
+ * of the page.
+ */
+export const walk = async (
+  q: Queries,
+  facets: Facets,
+  page: PageQuery,
+  condition: SQL | undefined,
+): Promise<number[]> => {
+  const { users } = q.tables
+  const numbers: number[] = []
+  for (const range of rangesOf(facets)) {
+    let missing = page.limit
+    await readSlices(q, range, page, async rows => {
+      const fitting = among(q, sliceOf(rows), condition)
+      // SQLite reads the rows in their order. PostgreSQL may join them in another one.
+      const inOrder =
+        q.engine === 'sqlite' ? fitting : fitting.orderBy(...nullsLast(users, page), ...sorting(users, page))
+      const more = await inOrder.limit(missing)
+      numbers.push(...more.map(({ seq }) => seq))
+      missing -= more.length
+      return missing === 0
+    })
+  }
+  return numbers
+}
+
+/** Returns the first users of a page among those of two pages. */
+export const merge = async (
+  q: Queries,
+  page: PageQuery,
+  one: number[],
+  other: number[],
+): Promise<number[]> => {
+  const { users } = q.tables
+  if (one.length === 0 || other.length === 0) return [...one, ...other]
+  const rows = await q
+    .select({ seq: users.seq })
+    .from(users)
+    .where(inArray(users.seq, [...one, ...other]))
+    .orderBy(...nullsLast(users, page), ...sorting(users, page))
+    .limit(page.limit)
+  return rows.map(({ seq }) => seq)
+}
+
+/** Returns queries for these users, as `fetchUsers` takes them. */
+export const numbered = (q: Queries, numbers: number[], condition?: SQL): Numbers[] => {
+  const { users } = q.tables
+  return numbers.length > 0
+    ? [
+        q
+          .select({ seq: users.seq })
+          .from(users)
+          .where(and(inArray(users.seq, numbers), condition)),
+      ]
+    : []
+}
+
+/** Returns a page of all matches, which are sorted for each page. */
+export const collect = async (
+  q: Queries,
+  wanted: UserSearch,
+  page: PageQuery,
+  isMany: boolean,
+): Promise<number[]> => {
+  const { users } = q.tables
+  let best: number[] = []
+  await readMatches(q, wanted, { order: 'asc', isMany }, async span => {
+    const rows = await found(q, wanted, span, or(...runsOf(users, page)))
+      .orderBy(...nullsLast(users, page), ...sorting(users, page))
+      .limit(page.limit)
+    best = await merge(
+      q,
+      page,
+      best,
+      rows.map(({ seq }) => seq),
+    )
+    return false
+  })
+  return best
+}
+
+/** Returns a page of the matches in the order of creation. */
+export const inOrderOfCreation = async (
+  q: Queries,
+  wanted: UserSearch,
+  page: PageQuery,
+): Promise<number[]> => {
+  const { order, after, limit } = page
+  const last = after?.[0] as number | undefined
+  const start = last === undefined ? {} : order === 'asc' ? { after: last } : { upTo: last - 1 }
+  const numbers: number[] = []
+  await readMatches(q, wanted, { order, ...start }, async span => {
+    const more = await found(q, wanted, span)
+      .orderBy((order === 'asc' ? asc : desc)(matchSeq))
+      .limit(limit - numbers.length)
+    numbers.push(...more.map(({ seq }) => seq))
+    return numbers.length === limit
+  })
+  return numbers
+}
+
+/** Returns all matches, sorted by the field `name`, or in the order of creation. */
+export const sortedMatches = async (
+  q: Queries,
+  wanted: UserSearch,
+  name: 'username' | 'email' | undefined,
+): Promise<{ value: string; seq: number }[]> => {
+  const { users } = q.tables
+  const value = name ? sql<string>`${users[`${name}_fold`]}` : sql<string>`''`
+  const parts: { value: string; seq: number }[][] = []
+  await readMatches(q, wanted, { order: 'asc' }, async span => {
+    const rows = await found(q, wanted, span, undefined, value).orderBy(
+      ...(name ? [asc(value)] : []),
+      asc(users.seq),
+    )
+    if (rows.length > 0) parts.push(rows)
+    return false
+  })
+  if (parts.length === 1 || !name) return parts.flat()
+  return parts.flat().sort((a, b) => (a.value === b.value ? a.seq - b.seq : a.value < b.value ? -1 : 1))
+}
