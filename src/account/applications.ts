@@ -8,7 +8,7 @@ import type { Call } from '#src/http/call.ts'
 import { iso } from '#src/lib/text.ts'
 import { render } from '#src/pages/render.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
-import { revokeSessions } from '#src/sessions/service.ts'
+import { revokeMost, revokeSessions } from '#src/sessions/service.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { clientLooks } from './store.ts'
 import { openForm, permit, requireViewer } from './viewer.ts'
@@ -101,9 +101,10 @@ export const postDisconnect =
     permit(viewer, 'profile:update')
     const { id, email } = viewer.user
     const client_id = form.get('client_id') ?? ''
+    const by = { actor: { id, email }, client_info: call, reason: 'consent_withdrawn' }
+    await revokeMost(context, { user_id: id, client_id }, by)
     await context.store.write(async tx => {
       await removeGrant(tx, id, client_id)
-      const by = { actor: { id, email }, client_info: call, reason: 'consent_withdrawn' }
       await revokeSessions(context, tx, { user_id: id, client_id }, by)
     })
     return seeOther(`${PAGE}?notice=disconnected`)

@@ -7,7 +7,8 @@ import { iso } from '#src/lib/text.ts'
 import type { AccountPage } from '#src/pages/data.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
-import { logOut, revokeSession } from '#src/sessions/service.ts'
+import { beginLogOut, logOut, revokeMost, revokeSession } from '#src/sessions/service.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { openForm, type Viewer } from './viewer.ts'
 
 type SignedIn = Pick<
@@ -68,11 +69,12 @@ export const postLogins =
   async (call: Call): Promise<Response> => {
     const { viewer, form } = await openForm(context, call)
     const { user } = viewer
-    await context.store.write(async tx => {
-      const logins = await listUserLogins(tx, user.id, context.clock.now())
-      const chosen = logins.filter(({ id }) => id === form.get('login_id'))
-      await logOut(context, tx, chosen.map(loginOf(user)), call)
-    })
+    const chosenOf = async (q: Queries) => {
+      const logins = await listUserLogins(q, user.id, context.clock.now())
+      return logins.filter(({ id }) => id === form.get('login_id')).map(loginOf(user))
+    }
+    await beginLogOut(context, await context.store.read(chosenOf), call)
+    await context.store.write(async tx => logOut(context, tx, await chosenOf(tx), call))
     return seeOther('/account?notice=login_ended')
   }
 
@@ -87,6 +89,7 @@ export const postOtherLogins =
     const { user, login } = viewer
     const { id: user_id, email } = user
     const by = { actor: { id: user_id, email }, client_info: call, reason: 'user' }
+    await revokeMost(context, { user_id, except_login_id: login.id }, by)
     await context.store.write(async tx => {
       const logins = await listUserLogins(tx, user_id, context.clock.now())
       const others = logins.filter(({ id }) => id !== login.id)

@@ -7,6 +7,7 @@ import { withCookies } from '#src/http/cookies.ts'
 import type { ChangePasswordPage } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
+import { revokeMost } from '#src/sessions/service.ts'
 import { chooseNewPassword, passwordRulesFor, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { signIn } from '#src/sign-in/sign-in.ts'
 import { accountToken, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
@@ -64,6 +65,8 @@ export const postAccountPassword =
     const options = { user, ask_current: hasPassword(user), client_info: call }
     const { password_hash, retry } = await chooseNewPassword(context, organization, form, options)
     if (retry) return passwordPage(context, call, viewer, retry)
+    const by = { actor: { id: user.id, email: user.email }, client_info: call, reason: 'password_changed' }
+    await revokeMost(context, { user_id: user.id }, by)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, client_info: call })
       const { acr, amr, auth_time, signed_in_at, expires_at: until } = login

@@ -6,7 +6,7 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listLogins } from '#src/sessions/logins.ts'
-import { logOut } from '#src/sessions/service.ts'
+import { beginLogOut, logOut } from '#src/sessions/service.ts'
 import { listSignedIn } from './browsers.ts'
 import { frameOf, loginUrlOf, noticeOf } from './frame.ts'
 import { identitiesOf } from './identities.ts'
@@ -63,6 +63,8 @@ export const postAccountLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { login, login_hash } = await openAnyForm(context, call)
+    const logins = await context.store.read(q => listLogins(context, q, login_hash))
+    await beginLogOut(context, logins, call)
     await context.store.write(async tx =>
       logOut(context, tx, await listLogins(context, tx, login_hash), call),
     )

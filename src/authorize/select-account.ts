@@ -3,7 +3,8 @@ import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { listLogins } from '#src/sessions/logins.ts'
-import { logOut } from '#src/sessions/service.ts'
+import { beginLogOut, logOut } from '#src/sessions/service.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { advance, decideAmong, resume } from './advance.ts'
 import { isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { type BrowserSession, openStep, type StoredFlow } from './flow.ts'
@@ -44,11 +45,16 @@ const forget = async (
   login_id: string,
 ): Promise<Response> => {
   const { call, login_hash } = browser
-  const isLast = await context.store.write(async tx => {
-    const held = login_hash ? await listLogins(context, tx, login_hash) : []
+  const heldIn = async (q: Queries) => {
+    const held = login_hash ? await listLogins(context, q, login_hash) : []
     const ended = held.filter(
       ({ id, organization_id }) => id === login_id && organization_id === flow.organization.id,
     )
+    return { held, ended }
+  }
+  await beginLogOut(context, (await context.store.read(heldIn)).ended, call)
+  const isLast = await context.store.write(async tx => {
+    const { held, ended } = await heldIn(tx)
     if (ended.length === 0) return false
     await logOut(context, tx, ended, call)
     await chooseAgain(tx, flow.pending, true)

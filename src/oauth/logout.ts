@@ -19,7 +19,7 @@ import { webOriginOf, withParameters } from '#src/protocol/oauth/redirect-uri.ts
 import type { IdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
 import { findSessionOf, type Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
-import { logOut, revokeSessionsAlone } from '#src/sessions/service.ts'
+import { beginLogOut, logOut, revokeSessionsAlone } from '#src/sessions/service.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 
 const PATH = '/oauth/logout'
@@ -108,6 +108,7 @@ const endSession = async (
 }
 
 const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Response> => {
+  await beginLogOut(context, ended, logout.call)
   if (ended.length > 0) await context.store.write(tx => logOut(context, tx, ended, logout.call))
   const isLoggedIn = logout.logins.some(login => !ended.some(({ id }) => id === login.id))
   const answer = await goodbye(context, logout)

@@ -200,3 +200,20 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
     client_name: client_name ?? (session.client_id === CONSOLE_CLIENT ? CONSOLE_NAME : session.client_id),
   }))
 }
+
+/** True when more than `count` active sessions match the filter. */
+export const hasMore = async (
+  q: Queries,
+  filter: SessionFilter,
+  now: number,
+  count: number,
+): Promise<boolean> => {
+  const { sessions } = q.tables
+  const found = await q
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(matching(q.tables, filter, await narrowest(q, filter)), isActive(q.tables, now)))
+    .limit(1)
+    .offset(count)
+  return found.length > 0
+}

@@ -2,8 +2,10 @@ import { type Actor, hostActor, type NewEvent, record } from '#src/audit/record.
 import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { SessionFilter } from './filter-store.ts'
+import { hasMore } from './list-store.ts'
 import { endLogins, revokeCodes } from './login-store.ts'
 import { enqueueLogouts } from './logout-store.ts'
 import {
@@ -78,6 +80,31 @@ export const revokeSessionsAlone = async (
   return ended
 }
 
+/**
+ * Maximum number of sessions that one write of `revokeMost` ends. Other writes wait for that write; on SQLite
+ * all requests wait.
+ */
+const PORTION = 500
+
+/**
+ * Revokes sessions that match the filter, in writes between which other requests run, until one write can
+ * revoke the others. A write that has to revoke all sessions together with another change calls this function
+ * first: programs can begin thousands of sessions of one user. Logins, codes and links are kept.
+ */
+export const revokeMost = async (context: Core, filter: SessionFilter, by: RevokedBy): Promise<void> => {
+  const { store, clock } = context
+  while (await store.read(q => hasMore(q, filter, clock.now(), PORTION))) {
+    await store.drained()
+    await store.write(async tx => {
+      const now = clock.now()
+      const ended = await endSessions(tx, filter, now, PORTION)
+      for (const session of ended) await recordRevoked(context, tx, session, by)
+      await enqueueLogouts(tx, ended, now)
+    })
+    await othersRun()
+  }
+}
+
 const recordRevoked = (context: Core, tx: Transaction, session: Session, by: RevokedBy): Promise<void> =>
   record(context, tx, {
     type: 'session.revoked',
@@ -145,6 +172,16 @@ export interface LoggedIn {
   user_id: UserId
   email: string
   organization_id: OrganizationId
+}
+
+/** Revokes most sessions of the logins. It is called before the write that calls {@link logOut}. */
+export const beginLogOut = async (
+  context: Core,
+  logins: readonly Pick<LoggedIn, 'id' | 'user_id' | 'email'>[],
+  client_info: ClientInfo,
+): Promise<void> => {
+  for (const { id: login_id, user_id, email } of logins)
+    await revokeMost(context, { login_id }, { actor: { id: user_id, email }, client_info, reason: 'logout' })
 }
 
 /**
