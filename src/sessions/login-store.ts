@@ -2,6 +2,7 @@ import { and, desc, eq, gt, gte, inArray, isNull, ne, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import type { FactorType } from '#src/protocol/oidc/acr.ts'
+import { keepLatest } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { type AuthorizationCode, countRevocations, isRevoked } from '#src/tokens/codes.ts'
@@ -168,9 +169,22 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
     .orderBy(desc(logins.signed_in_at), desc(logins.id))
 }
 
-/** Stores a new login. */
+/**
+ * Maximum logins of a user, the latest ones. A program that signs in without cookies adds a login each time,
+ * and pages, a sign-out everywhere and the download of own data read all of them.
+ */
+const MAX_LOGINS = 500
+
+/** Stores a new login and keeps the latest `MAX_LOGINS` of the user. Sessions of the others continue. */
 export const insertLogin = async (tx: Transaction, login: NewLoginRow): Promise<void> => {
-  await tx.insert(tx.tables.logins).values(login)
+  const { logins } = tx.tables
+  await tx.insert(logins).values(login)
+  await keepLatest(tx, logins, {
+    key: logins.id,
+    order: logins.signed_in_at,
+    where: eq(logins.user_id, login.user_id),
+    max: MAX_LOGINS,
+  })
 }
 
 /**
