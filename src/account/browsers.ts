@@ -4,6 +4,7 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import type { LoginId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import type { AccountPage } from '#src/pages/data.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
@@ -78,6 +79,9 @@ export const postLogins =
     return seeOther('/account?notice=login_ended')
   }
 
+/** Maximum number of logins that one write ends: on SQLite all other requests wait for it. */
+const PORTION = 50
+
 /**
  * Ends all logins and sessions of the user except those of this browser, in which the user stays signed
  * in.
@@ -89,10 +93,19 @@ export const postOtherLogins =
     const { user, login } = viewer
     const { id: user_id, email } = user
     const by = { actor: { id: user_id, email }, client_info: call, reason: 'user' }
+    const othersOf = async (q: Queries) => {
+      const logins = await listUserLogins(q, user_id, context.clock.now())
+      return logins.filter(({ id }) => id !== login.id)
+    }
     await revokeMost(context, { user_id, except_login_id: login.id }, by)
+    const known = await context.store.read(othersOf)
+    for (let start = 0; start < known.length; start += PORTION) {
+      const some = known.slice(start, start + PORTION).map(loginOf(user))
+      await context.store.write(tx => logOut(context, tx, some, call))
+      await othersRun()
+    }
     await context.store.write(async tx => {
-      const logins = await listUserLogins(tx, user_id, context.clock.now())
-      const others = logins.filter(({ id }) => id !== login.id)
+      const others = await othersOf(tx)
       await logOut(context, tx, others.map(loginOf(user)), call)
       await revokeUser(context, tx, { user_id, except_login_id: login.id }, by)
     })

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { newId } from '#src/lib/ids.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
@@ -35,6 +36,19 @@ const activeOf = ({ id }: { id: string }) =>
     return rows.filter(({ user_id, ended_at }) => user_id === id && ended_at === null).length
   })
 
+/** Runs `work` and returns the number of writes. */
+const writesOf = async (work: () => Promise<unknown>): Promise<number> => {
+  let writes = 0
+  const { write } = store
+  store.write = body => {
+    writes++
+    return write.call(store, body) as ReturnType<typeof body>
+  }
+  await work()
+  store.write = write
+  return writes
+}
+
 /** Each way has at least two writes of 500 sessions before its own write. */
 test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unknown>]>([
   [
@@ -68,16 +82,30 @@ test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unkn
   ],
 ])('other requests run while many sessions end: %s', async (_, reason, end) => {
   const { user, browser } = await withSessions()
-  let writes = 0
-  const { write } = store
-  store.write = body => {
-    writes++
-    return write.call(store, body) as ReturnType<typeof body>
-  }
-  await end(browser)
-  store.write = write
-  expect(writes).toBeGreaterThan(2)
+  expect(await writesOf(() => end(browser))).toBeGreaterThan(2)
   expect(await activeOf(user)).toBe(0)
   const ended = (await app.events()).filter(({ type }) => type === 'session.revoked')
   expect(ended.map(({ metadata }) => metadata.reason)).toEqual(Array(MANY).fill(reason))
+})
+
+test('other requests run while the logins in many other browsers end', async () => {
+  const user = await addUser(app, 'many')
+  const browser = openBrowser(app)
+  await browser.follow(await signIn(browser, await browser.get('/account'), user.username))
+  const loginsOf = async () =>
+    (await store.read(q => q.select().from(q.tables.logins))).filter(({ user_id }) => user_id === user.id)
+  const [own] = await loginsOf()
+  if (!own) throw new Error('the user has no login')
+  const others = Array.from({ length: 120 }, () => ({
+    ...own,
+    id: newId('login', app.clock.now()),
+    browser_hash: hashSecret(newSecret()),
+  }))
+  await store.write(tx => tx.insert(tx.tables.logins).values(others))
+  await app.events()
+  const page = await browser.get('/account')
+  expect(await writesOf(() => browser.submit(page, {}, '/account/logins/others'))).toBe(4)
+  expect(await loginsOf()).toEqual([own])
+  const signedOut = (await app.events()).filter(({ type }) => type === 'user.logout')
+  expect(signedOut).toHaveLength(120)
 })
