@@ -5,6 +5,7 @@ import { exportSeed } from '#src/seed/export.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll, refused } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
+import { hearStatements } from '#test/support/statements.ts'
 
 let app: TestApp
 let acme: Json
@@ -222,6 +223,23 @@ describe('search', () => {
     await app.admin('DELETE', `/organizations/${acme.id}`)
     await purge(app.context)
     expect(await indexed()).toEqual([])
+  })
+
+  test('ATT-09 is rebuilt in writes of bounded size, with as many items of a list as a definition allows', async () => {
+    await define([])
+    const lists = Array.from({ length: 6 }, (_, i) => `list-${i}`)
+    const items = Array.from({ length: 1100 }, (_, i) => i)
+    for (let i = 0; i < 3; i++)
+      await add(`user-${i}`, Object.fromEntries(lists.map(name => [name, [name, ...items]])))
+    const heard: string[] = []
+    const stop = hearStatements(text => heard.push(text))
+    await define(lists.map(name => ({ name, type: 'array', searchable: true })))
+    stop()
+    expect(heard.filter(text => /^delete from "user_attributes"/.test(text))).toHaveLength(3)
+    expect(await indexed()).toHaveLength(3 * lists.length * 100)
+    expect(await found('attribute.list-0=list-0')).toEqual(['user-0', 'user-1', 'user-2'])
+    expect(await found('attribute.list-0=98')).toHaveLength(3)
+    expect(await found('attribute.list-0=1099')).toEqual([])
   })
 
   test('ATT-10 is 503 while the index is being made, which housekeeping finishes', async () => {

@@ -10,8 +10,13 @@ import { settingsOf } from './settings.ts'
 import { readOrganization } from './store.ts'
 import { searchableNames } from './user-attributes.ts'
 
-/** Maximum number of users whose rows one write replaces: other writes wait for it. */
-const BATCH = 100
+/** Maximum numbers of users and of new rows in one write of a rebuild: other writes wait for it. */
+const BATCH = { users: 100, rows: 1000 }
+/**
+ * Number of items of a list that are indexed, as many as a definition allows. A list that is older than its
+ * definition may have tens of thousands of items.
+ */
+const ITEMS = 100
 /** Maximum number of rows in one statement; SQLite allows 32,766 parameters. */
 const ROWS = 1000
 
@@ -28,7 +33,9 @@ const rowsOf = ({ id, organization_id, attributes }: IndexedUser, names: readonl
   names.flatMap(name => {
     if (!Object.hasOwn(attributes, name)) return []
     const value = attributes[name]
-    const hashes = new Set((Array.isArray(value) ? value : [value]).map(item => hashOf(textOf(item))))
+    const hashes = new Set(
+      (Array.isArray(value) ? value.slice(0, ITEMS) : [value]).map(item => hashOf(textOf(item))),
+    )
     return [...hashes].map(value_hash => ({ user_id: id, organization_id, name, value_hash }))
   })
 
@@ -60,7 +67,7 @@ export const beginIndex = async (tx: Transaction, id: OrganizationId, now: numbe
   return REQUEST + id
 }
 
-/** Returns the next users of an organization after `name` in the order of user names, at most `BATCH`. */
+/** Returns the next users of an organization after `name` in the order of user names. */
 const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) => {
   const { users } = q.tables
   return q
@@ -73,7 +80,17 @@ const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) =
     .from(users)
     .where(and(eq(users.organization_id, organization_id), gt(users.username_fold, name)))
     .orderBy(asc(users.username_fold))
-    .limit(BATCH)
+    .limit(BATCH.users)
+}
+
+/** Returns how many of the users one write indexes: at least one, and not more when its rows are many. */
+const fitting = (users: IndexedUser[], names: readonly string[]): number => {
+  let rows = 0
+  const over = users.findIndex(user => {
+    rows += rowsOf(user, names).length
+    return rows > BATCH.rows
+  })
+  return over < 0 ? users.length : Math.max(over, 1)
 }
 
 /**
@@ -92,11 +109,13 @@ export const rebuildIndex = async (context: Core, request_id: string): Promise<v
     const run = await context.store.write(async tx => {
       const organization = await readOrganization(tx, id)
       const now = organization ? searchableNames(settingsOf(organization).user_attributes) : []
-      const batch = await usersAfter(tx, id, Bun.deepEquals(now, names) ? last : '')
+      const found = await usersAfter(tx, id, Bun.deepEquals(now, names) ? last : '')
+      const batch = found.slice(0, fitting(found, now))
       if (batch.length > 0) await indexAttributes(tx, batch, now)
-      if (batch.length < BATCH) await endPurge(tx, request_id)
+      const isLast = batch.length === found.length && found.length < BATCH.users
+      if (isLast) await endPurge(tx, request_id)
       tx.changed('users')
-      return { names: now, after: batch.length < BATCH ? undefined : batch.at(-1)?.name }
+      return { names: now, after: isLast ? undefined : batch.at(-1)?.name }
     })
     names = run.names
     after = run.after
