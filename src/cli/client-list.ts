@@ -40,7 +40,7 @@ export const clientList = (options: ClientListOptions): Promise<void> =>
       fetch: (after, limit) =>
         store.read(q => listClients(q, { organization_id, type: undefined }, { order, after, limit })),
       keyset: client => [client.created_at, client.client_id],
-      item: clientItem,
+      item: client => clientItem(client),
       titles: ['CLIENT ID', 'KIND', 'ORGANIZATION', 'REDIRECT URL'],
       cells: async client => [
         client.client_id,

@@ -24,7 +24,7 @@ import {
   regenerateSecret,
   updateClient,
 } from './service.ts'
-import { countClients, listClients } from './store.ts'
+import { countClients, listSummaries } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListClients) => {
   const { type, grant_type, search, order } = query
@@ -35,7 +35,7 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
     name: 'clients',
     query,
     scope: within(caller) ?? '',
-    fetch: (after, limit) => context.store.read(q => listClients(q, filter, { order, after, limit })),
+    fetch: (after, limit) => context.store.read(q => listSummaries(q, filter, { order, after, limit })),
     total: () =>
       context.store.read(q =>
         isFiltered

@@ -29,7 +29,7 @@ import type { Kind } from './kinds.ts'
 import { logoutDefaults, logoutFields } from './logout-fields.ts'
 import { noLogouts, plainPresentation } from './plain-fields.ts'
 import { presentationDefaults, presentationFields } from './presentation-fields.ts'
-import type { Client as Row } from './store.ts'
+import type { ClientSummary, Client as Row } from './store.ts'
 
 export const clientTypes = ['confidential', 'public'] as const
 
@@ -276,7 +276,7 @@ const ClientItem = ClientAnswer.pick({
 })
 
 /** Returns a client in the form of the list. */
-export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
+export const clientItem = (client: ClientSummary): z.output<typeof ClientItem> => ({
   client_id: client.client_id,
   name: client.name,
   type: client.type,

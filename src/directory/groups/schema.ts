@@ -3,7 +3,7 @@ import { count, line, lines, owner, readOnly, readOnlyStored, set, stored } from
 import { example } from '#src/http/example.ts'
 import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { iso } from '#src/lib/text.ts'
-import type { GroupWithRoles } from './store.ts'
+import type { ListedGroup } from './store.ts'
 
 export const writable = {
   name: line(128, 1).describe('Unique in the organization.'),
@@ -55,7 +55,7 @@ export const GroupAnswer = z
   })
 
 /** Returns a group in the form of the admin API's answer. */
-export const groupAnswer = (group: GroupWithRoles): z.output<typeof GroupAnswer> => ({
+export const groupAnswer = (group: ListedGroup): z.output<typeof GroupAnswer> => ({
   id: group.id,
   name: group.name,
   description: group.description,

@@ -95,17 +95,26 @@ export const rolesReached = async (
 ): Promise<RoleId[]> => {
   const { external_accounts: t, group_members, group_roles, roles, user_roles } = q.tables
   if (role_ids.length === 0) return []
+  // SQLite keeps the order of a CROSS JOIN. It would otherwise read all accounts of the provider first, but
+  // few users have permissions that the caller lacks.
   const direct = q
     .select({ one: sql`1` })
     .from(user_roles)
-    .innerJoin(t, and(eq(t.user_id, user_roles.user_id), eq(t.provider_id, id)))
-    .where(eq(user_roles.role_id, roles.id))
+    .crossJoin(t)
+    .where(and(eq(user_roles.role_id, roles.id), eq(t.user_id, user_roles.user_id), eq(t.provider_id, id)))
   const inherited = q
     .select({ one: sql`1` })
     .from(group_roles)
-    .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
-    .innerJoin(t, and(eq(t.user_id, group_members.user_id), eq(t.provider_id, id)))
-    .where(eq(group_roles.role_id, roles.id))
+    .crossJoin(group_members)
+    .crossJoin(t)
+    .where(
+      and(
+        eq(group_roles.role_id, roles.id),
+        eq(group_members.group_id, group_roles.group_id),
+        eq(t.user_id, group_members.user_id),
+        eq(t.provider_id, id),
+      ),
+    )
   const rows = await q
     .select({ id: roles.id })
     .from(roles)
