@@ -249,7 +249,7 @@ const accept = async (
     // Records the first login here, even while a second factor is due. Until the first login is recorded, an
     // account at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The page has offered a passkey, so the next login offers none to a person who chose a password.
+    // The page has offered a passkey, if the server offers any, so the next login does not offer it again.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }

@@ -180,7 +180,7 @@ const choosePasskey = async (
           codes,
           address: context.config.url,
           created_at: iso(context.clock.now()),
-          // This form continues the authorization request, whose end records the login.
+          // This form continues the authorization request. The login is recorded when that request ends.
           action: '/oauth/login',
           request: stored.handle,
         },

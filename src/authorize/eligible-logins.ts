@@ -71,8 +71,9 @@ export type BrowserLogin = StepUser &
   }
 
 /**
- * Lists the logins of this browser whose user belongs to the requested organization (M-03). A first factor
- * that was proven in this flow is listed too, until the second one is proven (O-69).
+ * Lists the logins of this browser whose user belongs to the requested organization (M-03): each organization
+ * decides alone who its users are, so no login in another one answers. A first factor that was proven in this
+ * flow is listed too, until the second one is proven (O-69).
  */
 export const listBrowserLogins = async (
   context: Context,

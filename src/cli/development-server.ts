@@ -34,8 +34,8 @@ export const withDevelopment = (config: Config, { url, data_dir }: DevFile): Con
 })
 
 /**
- * Returns the development server that this OS user started last, of those that run and have a temporary data
- * directory.
+ * Returns a running development server with a temporary data directory: of those that this OS user started,
+ * the one that was started last.
  */
 export const latestRunning = (): DevFile | undefined =>
   readdirSync(tmpdir())

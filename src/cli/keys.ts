@@ -48,7 +48,7 @@ const show = async ({ store, clock }: Core): Promise<void> => {
 /** Lists the signing keys with their states and times. */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 
-/** Publishes a next key for each algorithm in use. */
+/** Publishes a next key for each algorithm that has a key and no next one. */
 export const keysRotate = (options: Options): Promise<void> =>
   withInstance(options, async instance => {
     await rotateKeys(instance)

@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Maximum for each anchor: the number of its uses times the number of aliases inside it. Without a maximum,
- * nested aliases could expand to gigabytes.
+ * For each anchor, the number of its uses times the number of aliases inside it may be at most this. Without
+ * a maximum, nested aliases could expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
 /**

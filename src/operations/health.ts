@@ -60,8 +60,8 @@ const GB = 1e9
  */
 const CERTIFICATE_LEFT = 14 * DAY
 /**
- * Milliseconds by which clocks may differ. A larger difference breaks logins at providers and this server's
- * tokens.
+ * Milliseconds by which clocks may differ. With a larger difference services refuse new tokens, and with one
+ * of a minute logins at providers fail, too.
  */
 export const SKEW = 5_000
 

@@ -74,7 +74,7 @@ const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise
 export const narrowest = async (q: Queries, filter: SessionFilter): Promise<Indexed | undefined> => {
   const [first, second] = indexed.filter(name => filter[name] !== undefined)
   if (first !== 'client_id' || second === undefined) return first
-  // An older session means fewer newer ones.
+  // Both samples have SAMPLE newer sessions. The older sample thus belongs to the field with fewer sessions.
   return (await sample(q, filter, second)) < (await sample(q, filter, first)) ? second : first
 }
 

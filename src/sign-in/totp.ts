@@ -59,8 +59,8 @@ export const currentCode = (
     : undefined
 
 /**
- * Consumes a code. True when the code is valid for this app, and no code of the same or a later time step was
- * used.
+ * Consumes a code, so that a code that someone has seen works only once. True when the code is valid for this
+ * app, and no code of the same or a later time step was used.
  */
 export const redeemTotp = async (
   context: Core,

@@ -24,7 +24,7 @@ const write = ({ context }: TestApp, count: number): Promise<void> =>
       })
   })
 
-/** Measures webhooks of one organization that all get each event; their receiver answers at once. */
+/** Measures an organization's webhooks when each of them gets every event; the receiver answers at once. */
 const measure = async (webhooks: number) => {
   let arrived = 0
   const server = Bun.serve({

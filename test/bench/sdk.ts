@@ -11,7 +11,7 @@ export type SdkResult = {
   /** Median time of a verification over the rounds, in µs. */
   jose: number
   sdk: number
-  /** Median over the rounds of sdk minus jose, in µs; the limit is 10 µs. */
+  /** `sdk` minus `jose` in µs, as the median over the rounds; the limit is 10 µs. */
   overhead: number
 }
 

@@ -63,7 +63,7 @@ beforeEach(startWorld)
 const send = (route: AdminRoute, tenant: Tenant, token: string, path?: string) =>
   sendTo(app, route, tenant, token, path)
 
-/** Creates tokens before a matrix runs, because they record events. */
+/** Creates the tokens before a matrix runs, because issuing a token records events. */
 const tokensFor = async (org_id: string, scopesOf: (route: AdminRoute) => string[]) => {
   const tokens = new Map<string, string>()
   for (const scopes of app.routes.map(scopesOf))

@@ -85,7 +85,7 @@ class File {
       if (reaches(at)) data.copy(this.synced, offset + at, at, Math.min(at + SECTOR, data.length))
     this.size = Math.max(this.size, end)
   }
-  /** Returns the content after a power cut: all synced data, and each other sector by chance. */
+  /** Returns the content after a power cut: all synced data, and a random part of the other sectors. */
   left(reaches: () => boolean): Buffer {
     const copy = new File(Buffer.from(this.synced.subarray(0, this.size)), true)
     for (const entry of this.waiting) if (entry.kind === 'W' || reaches()) copy.apply(entry, reaches)

@@ -198,7 +198,7 @@ for (const [name, endpoint] of Object.entries(endpoints))
     await measure(endpoint, new Map(), WARM_UP)
     const samples: Samples = new Map()
     let rounds = 0
-    // Load on the machine shifts a median. More rounds even that out, but not a real difference.
+    // Load on the machine shifts a median. More rounds average such a shift out; a real difference remains.
     while (rounds === 0 || (LONG && rounds < 4 * ROUNDS && spreadOf(samples) > MOST)) {
       await measure(endpoint, samples, ROUNDS)
       rounds += ROUNDS

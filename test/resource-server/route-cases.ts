@@ -1,4 +1,4 @@
-/** Cases for the places of the token, the returned claims and the rules of a route. */
+/** Cases for where a request may carry the token, which claims are returned, and the rules of a route. */
 import { ok, deepStrictEqual as same } from 'node:assert/strict'
 import type { Rules } from '#src/resource-server/index.ts'
 import { accepted, type Case, dead, ISSUER, NOW, REALM, refused } from './world.ts'

@@ -78,7 +78,7 @@ const record = (engine: keyof typeof engines) => {
       return 7
     },
   }
-  // src uses both builders under SQLite's type.
+  // The code in src gives the builders of both engines the type of SQLite's builder; so does this cast.
   const q = open(dialect(), session) as unknown as sqlite.BaseSQLiteDatabase<'async', unknown>
   return {
     q,

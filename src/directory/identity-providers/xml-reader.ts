@@ -38,8 +38,8 @@ interface Job extends JobMessage {
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
 /**
- * Returns the resident memory of a process in bytes; undefined on systems other than Linux. There only the
- * limits of protocol/saml/scan.ts bound the memory.
+ * Returns the resident memory of a process in bytes; undefined where it cannot be read, as on systems other
+ * than Linux. There only the limits of protocol/saml/scan.ts bound the memory.
  */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined

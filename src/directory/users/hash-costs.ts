@@ -21,7 +21,8 @@ export const configuredCost = ({ config }: HashSettings): string =>
   `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
 
 /**
- * Returns the parameters of a hash up to its salt. The variants of bcrypt cost the same and count as `$2b`.
+ * Returns the beginning of a hash, which ends before the salt: algorithm, version and parameters. All
+ * variants of bcrypt take the same time, so they count as `$2b`.
  */
 export const costOf = (hash: string): string =>
   /^\$argon2\w+\$v=19\$[^$]+\$/.exec(hash)?.[0] ?? `$2b$${hash.slice(4, 6)}$`
