@@ -105,3 +105,18 @@ testInChromium(
   },
   180_000,
 )
+
+testInChromium(
+  'CON-48 an address without a screen says so, in a heading that gets the focus',
+  async () => {
+    await enterConsole(at.page, at.served.url)
+    await at.walk('nowhere')
+    await at.heading('Not found')
+    expect(await at.page.title()).toBe('Not found · Gatehouse')
+    expect(await at.page.evaluate(() => document.activeElement?.tagName)).toBe('H1')
+    expect(await axeFindings(at.page)).toEqual([])
+    await at.page.locator('.back').click()
+    await at.heading('Overview')
+  },
+  60_000,
+)

@@ -2,7 +2,7 @@ import { render } from 'preact'
 import { Frame, Gate } from './frame.tsx'
 import { onDemand, type Screen } from './on-demand.tsx'
 import { startPalette } from './palette.tsx'
-import { Failure } from './parts.tsx'
+import { Heading } from './parts.tsx'
 import { decoded, follow, opened, path, startRouter } from './router.ts'
 import { ClientsScreen } from './screens/clients.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
@@ -56,7 +56,14 @@ const Shown = () => {
   const [kind = '', id] = here.split(/\/(.*)/s)
   const One = Object.hasOwn(objects, kind) ? objects[kind] : undefined
   if (One && id) return <One key={key} id={decoded(id)} />
-  return <Failure problem={{ status: 404, error: 'not_found', error_description: '' }} />
+  return (
+    <Heading
+      key={key}
+      title={words.common.missing}
+      back={{ href: '/console', label: words.nav.overview }}
+      lead={words.common.missingText}
+    />
+  )
 }
 
 const notices: Record<string, [title: string, text: string]> = {
