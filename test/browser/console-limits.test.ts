@@ -12,9 +12,9 @@ const { button } = at
 
 /** Forms by screen: operation, button that opens the form, and all fields with a limit. */
 const forms: [screen: string, operation: string, open: string, fields: string[]][] = [
-  ['users/new', 'POST /users', '', ['username', 'email', 'first_name', 'last_name']],
+  ['users/new', 'POST /users', '', ['username', 'email', 'first_name', 'last_name', 'organization_id']],
   ['users/', 'PUT /users/*', '', ['username', 'email', 'first_name', 'last_name']],
-  ['clients/new', 'POST /clients', '', ['name', 'client_id', 'redirect_uris']],
+  ['clients/new', 'POST /clients', '', ['name', 'client_id', 'redirect_uris', 'organization_id']],
   [
     'clients/',
     'PUT /clients/*',
@@ -25,9 +25,9 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
       ...['redirect_uris', 'post_logout_redirect_uris', 'web_origins', 'scopes'],
     ],
   ],
-  ['roles', 'POST /roles', 'Add a role', ['name', 'description']],
+  ['roles', 'POST /roles', 'Add a role', ['name', 'description', 'organization_id']],
   ['roles/', 'PUT /roles/*', '', ['description']],
-  ['groups', 'POST /groups', 'Add a group', ['name']],
+  ['groups', 'POST /groups', 'Add a group', ['name', 'organization_id']],
   ['groups/', 'PUT /groups/*', '', ['name', 'description']],
   ['organizations', 'POST /organizations', 'Add an organization', ['name', 'slug']],
   [
@@ -49,16 +49,16 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
     '',
     ['accent_color', 'terms_url', 'privacy_url', 'support_url'].map(name => `settings.${name}`),
   ],
-  ['apis', 'POST /apis', 'Add an API', ['name', 'identifier']],
+  ['apis', 'POST /apis', 'Add an API', ['name', 'identifier', 'organization_id']],
   ['apis/', 'PUT /apis/*', '', ['name', 'access_token_ttl', 'scopes.0.name', 'scopes.0.texts.en']],
   [
     'identity-providers',
     'POST /identity-providers',
     'Add a provider',
-    ['name', 'alias', 'client_id', 'client_secret'],
+    ['name', 'alias', 'client_id', 'client_secret', 'organization_id'],
   ],
   ['identity-providers/', 'PUT /identity-providers/*', '', ['name', 'client_id']],
-  ['webhooks', 'POST /webhooks', 'Add a webhook', ['name', 'url', 'events']],
+  ['webhooks', 'POST /webhooks', 'Add a webhook', ['name', 'url', 'events', 'organization_id']],
   ['webhooks/', 'PUT /webhooks/*', '', ['name', 'url', 'events']],
   ['invitations', 'POST /invitations', 'Invite a person', ['email', 'max_uses', 'organization_id']],
   ['settings', 'PUT /settings', '', ['backup_keep']],

@@ -4,6 +4,7 @@ import { asProblem, callApi, type Problem } from './api.ts'
 import { ApiForm } from './api-form.tsx'
 import { curlOf } from './curl.ts'
 import { Dialog } from './dialogs.tsx'
+import { forgetName } from './names.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { useUnsaved } from './router.ts'
 import { show } from './toast.tsx'
@@ -41,6 +42,7 @@ export const useEdit = <T extends object>(
     try {
       const answer = await callApi<T>('PUT', path, { body: changed, if_match })
       clear()
+      forgetName(path)
       loaded.set(answer.data, answer.etag)
       show(words.common.saved)
     } catch (error) {

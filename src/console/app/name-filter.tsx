@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { withQuery } from './api.ts'
+import { read, withQuery } from './api.ts'
 import { Field } from './fields.tsx'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
 import { may, mayOnServer } from './me.ts'
@@ -16,22 +16,25 @@ interface Found {
 }
 
 /**
- * For each kind of object: the list to search, the name that a person types, and the text shown beside it.
+ * For each kind of object: the list to search, whether the caller may read it, the name that a person types,
+ * and the text shown beside it.
  */
 const kinds = {
   user: {
-    path: (search: string) => may('users:read') && withQuery('/users', { search, limit: 8 }),
+    list: '/users',
+    isOpen: () => may('users:read'),
     name: ({ username }: Found) => username,
     about: ({ email }: Found) => email,
   },
   client: {
-    path: (search: string) => may('clients:read') && withQuery('/clients', { search, limit: 8 }),
+    list: '/clients',
+    isOpen: () => may('clients:read'),
     name: ({ client_id }: Found) => client_id,
     about: ({ name }: Found) => name,
   },
   organization: {
-    path: (search: string) =>
-      mayOnServer('organizations:read') && withQuery('/organizations', { search, limit: 8 }),
+    list: '/organizations',
+    isOpen: () => mayOnServer('organizations:read'),
     name: ({ slug }: Found) => slug,
     about: ({ display_name }: Found) => display_name,
   },
@@ -64,24 +67,38 @@ export const NameFilter = (props: {
    * if the search finds exactly one object.
    */
   hint?: string
-  /** Id that the field has at first. */
+  /** Id of the object that the field names at first. */
   id?: string
   onId(id: string): void
 }) => {
   const { kind, label, name = kind, hint, id: initial = '', onId } = props
   const [entered, setEntered] = useState(initial)
+  /** The object that the field names at first. */
+  const [first, setFirst] = useState<Found>()
   const typed = entered.trim()
+  const { list, isOpen, name: nameOf, about } = kinds[kind]
+  useEffect(() => {
+    if (initial === '' || !isOpen()) return
+    const show = (object: Found) => {
+      setFirst(object)
+      setEntered(now => (now === initial ? (nameOf(object) ?? now) : now))
+    }
+    // An object that is deleted or that the caller may not see keeps its id.
+    read<Found>(`${list}/${encodeURIComponent(initial)}`).then(show, () => {})
+  }, [])
   const wanted = useSettled(typed, 300)
-  const path = wanted !== '' && kinds[kind].path(wanted)
+  const path = wanted !== '' && isOpen() && withQuery(list, { search: wanted, limit: 8 })
   const loaded = useObject<PageOf<Found>>(path || undefined)
   const found = loaded.data?.data ?? []
   const isRead = wanted === typed && (!path || !loaded.isLoading)
   const only = hint === undefined && found.length === 1 ? found[0] : undefined
-  const one = isRead ? (named(kind, found, typed) ?? only) : undefined
+  // Usernames are unique in one organization only, so the name of the first object is not searched.
+  const one =
+    first && typed === nameOf(first) ? first : isRead ? (named(kind, found, typed) ?? only) : undefined
   const id = (kind === 'client' ? one?.client_id : one?.id) ?? typed
   // A filter waits until the id is known. A form gets the typed text at once, because the person may send the
   // form before the id is known.
-  const isReady = isRead || hint !== undefined
+  const isReady = isRead || one !== undefined || hint !== undefined
   useEffect(() => {
     if (isReady) onId(id)
   }, [id, isReady])
@@ -100,8 +117,8 @@ export const NameFilter = (props: {
       />
       <datalist id={`${name}-found`}>
         {found.map(each => (
-          <option key={each.id} value={kinds[kind].name(each)}>
-            {kinds[kind].about(each)}
+          <option key={each.id} value={nameOf(each)}>
+            {about(each)}
           </option>
         ))}
       </datalist>

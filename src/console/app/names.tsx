@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
 import { read } from './api.ts'
-import { type PageOf, useObject } from './hooks.ts'
 import { mayOnServer } from './me.ts'
 import { Value } from './parts.tsx'
 import { person } from './session.ts'
@@ -48,6 +47,11 @@ const readName = (path: string): Promise<string | undefined> => {
   return reading
 }
 
+/** Forgets the name of an object that was changed, so that it is read again. */
+export const forgetName = (path: string): void => {
+  known.delete(path)
+}
+
 /** Returns the name of an object; undefined until it is read. */
 export const useName = (type: string, id: string): string | undefined => {
   const path = pathOf(type, id)
@@ -85,15 +89,28 @@ export const NamedLink = ({ type, id }: { type: string; id: string }) => {
 }
 
 /**
- * Returns a function that returns the name of an organization, if it is among the first 100. Without
- * `withOwn` the function returns undefined for the caller's own organization.
+ * Returns a function that returns the name of the organization of one of the objects. Without `withOwn` the
+ * function returns undefined for the caller's own organization.
  */
-export const useOrganizations = (withOwn = false): ((id: string) => string | undefined) => {
-  const path = mayOnServer('organizations:read') ? '/organizations?limit=100' : undefined
-  const all = useObject<PageOf<Names>>(path).data?.data ?? []
-  return id => {
-    const isNamed = withOwn || id !== person.value?.organization_id
-    const found = isNamed ? all.find(each => each.id === id) : undefined
-    return found && nameOf(found)
-  }
+export const useOrganizations = (
+  objects: readonly { organization_id: string }[],
+  withOwn = false,
+): ((id: string) => string | undefined) => {
+  const [names, setNames] = useState<Record<string, string | undefined>>({})
+  const all = mayOnServer('organizations:read') ? objects.map(({ organization_id }) => organization_id) : []
+  const ids = [...new Set(all)].filter(id => withOwn || id !== person.value?.organization_id)
+  useEffect(() => {
+    const reading = ids.map(async id => [id, await readName(`/organizations/${id}`)] as const)
+    void Promise.all(reading).then(read => setNames(names => ({ ...names, ...Object.fromEntries(read) })))
+  }, [ids.join()])
+  return id => names[id]
 }
+
+/** Shows the organization of an object as a link behind a text, unless it is the caller's own. */
+export const ForeignOrganization = ({ id }: { id: string }) =>
+  mayOnServer('organizations:read') && id !== person.value?.organization_id ? (
+    <>
+      {' · '}
+      <NamedLink type="organization" id={id} />
+    </>
+  ) : null

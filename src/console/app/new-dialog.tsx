@@ -1,8 +1,10 @@
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import { useAction } from './action.ts'
 import { ApiForm } from './api-form.tsx'
 import { curlOf } from './curl.ts'
 import { Dialog } from './dialogs.tsx'
+import { OrganizationField } from './organization-field.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { words } from './words.ts'
 
@@ -28,9 +30,16 @@ export const NewDialog = <T,>(props: {
   onClose(): void
   /** Text of the button; the title by default. */
   action?: string
+  /**
+   * Id of the organization that is proposed as the owner of the new object; '' for the caller's own. Without
+   * it, the form has no field for the organization.
+   */
+  owner?: string
   children: ComponentChildren
 }) => {
-  const { method = 'POST', path, body, onClose } = props
+  const { method = 'POST', path, owner, onClose } = props
+  const [organization_id, setOwner] = useState(owner ?? '')
+  const body = { ...props.body, ...(organization_id !== '' && { organization_id }) }
   const { run, problem, dialog } = useAction<T>(props.onMade)
   return (
     <Dialog title={props.title} onClose={onClose}>
@@ -41,6 +50,9 @@ export const NewDialog = <T,>(props: {
         onSubmit={() => void run(method, path, undefined, body)}
       >
         {props.children}
+        {owner !== undefined && (
+          <OrganizationField hint={words.common.ownOrganization} id={owner} onValue={setOwner} />
+        )}
         <Refused problem={problem} />
         <AsCurl text={curlOf(method, path, withoutSecrets(body))} />
         <div class="dialog-actions">

@@ -3,6 +3,9 @@ import { mayOnServer } from './me.ts'
 import { NameFilter } from './name-filter.tsx'
 import { words } from './words.ts'
 
+/** True after the server had several organizations at the last read, so that the field is shown at once. */
+let hasSeveral = false
+
 /**
  * Lets the person choose an organization. The field is hidden on a server with one organization, and from
  * callers of a tenant.
@@ -13,7 +16,8 @@ export const OrganizationField = (props: { hint?: string; id?: string; onValue(i
   // a form may open over a filter.
   const path = mayOnServer('organizations:read') ? '/organizations?limit=2' : undefined
   const { data } = useObject<PageOf<unknown>>(path)
-  if (!data || (data.data.length < 2 && !more.id)) return null
+  if (data) hasSeveral = data.data.length > 1
+  if (!path || !(hasSeveral || (data && more.id))) return null
   return (
     <NameFilter
       kind="organization"

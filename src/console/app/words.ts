@@ -36,7 +36,7 @@ const plurals = new Intl.PluralRules(language)
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
 /** Joins the texts that are not empty. Each text keeps its own direction. */
-export const joined = (texts: readonly (string | null | undefined)[]): string =>
+export const joined = (texts: readonly (string | null | undefined | false)[]): string =>
   texts.flatMap(text => (text ? isolated(text) : [])).join(' · ')
 
 /** Fills in the `{name}` parameters of a text. `count` chooses the plural form. */

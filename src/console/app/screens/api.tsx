@@ -8,6 +8,7 @@ import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { ForeignOrganization } from '../names.tsx'
 import { type Options, useOptions } from '../options.ts'
 import { Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { Sections } from '../sections.tsx'
@@ -254,7 +255,16 @@ export const ApiScreen = ({ id }: { id: string }) => {
   if (!api) return <UnloadedScreen title={text.one} back={back} loaded={loaded} />
   return (
     <>
-      <Heading title={api.name} back={back} lead={<Value text={api.identifier} />}>
+      <Heading
+        title={api.name}
+        back={back}
+        lead={
+          <>
+            <Value text={api.identifier} />
+            <ForeignOrganization id={api.organization_id} />
+          </>
+        }
+      >
         <EventsLink of={api.id} />
       </Heading>
       <div class="narrow stack">

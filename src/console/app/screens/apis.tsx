@@ -1,10 +1,12 @@
 import { useState } from 'preact/hooks'
 import { Field } from '../fields.tsx'
+import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
 import { say, words } from '../words.ts'
@@ -14,8 +16,9 @@ const { apis } = words
 
 /** Screen of the list of APIs. */
 export const ApisScreen = () => {
-  const organizationOf = useOrganizations()
-  const list = useList<Api>('/apis', { limit: 50 })
+  const { entered, filters, change } = useFilters(['organization_id'])
+  const list = useList<Api>('/apis', { ...filters, limit: 50 })
+  const organizationOf = useOrganizations(list.items)
   const [draft, setDraft] = useState<{ name: string; identifier: string }>()
   return (
     <>
@@ -24,6 +27,12 @@ export const ApisScreen = () => {
           <Icon name="plus" /> {apis.add}
         </button>
       </Heading>
+      <div class="filters">
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
+      </div>
       <ListCard
         list={list}
         empty={
@@ -55,6 +64,7 @@ export const ApisScreen = () => {
       {draft && (
         <NewDialog<Api>
           title={apis.add}
+          owner={filters.organization_id}
           path="/apis"
           body={draft}
           onMade={({ id }) => {

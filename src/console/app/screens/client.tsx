@@ -6,6 +6,7 @@ import { DurationField } from '../duration-field.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
+import { ForeignOrganization } from '../names.tsx'
 import { Badge, Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
 import { Sections } from '../sections.tsx'
@@ -152,7 +153,12 @@ export const ClientScreen = ({ id }: { id: string }) => {
         title={client.name}
         back={back}
         badge={<Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>}
-        lead={<Value text={client.client_id} />}
+        lead={
+          <>
+            <Value text={client.client_id} />
+            <ForeignOrganization id={client.organization_id} />
+          </>
+        }
       >
         <EventsLink of={client.client_id} />
         {client.type === 'confidential' && (

@@ -1,11 +1,13 @@
-import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import { withQuery } from '../api.ts'
 import { Tabs } from '../families.tsx'
 import { SearchField } from '../fields.tsx'
-import { useList, useSettled } from '../hooks.ts'
+import { useFilters } from '../filters.ts'
+import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Empty, Heading, When } from '../parts.tsx'
 import { words } from '../words.ts'
 
@@ -24,30 +26,40 @@ export const kindNames = {
 
 /** Screen of the list of applications. */
 export const ClientsScreen = () => {
-  const organizationOf = useOrganizations()
-  const [typed, setTyped] = useState('')
-  const search = useSettled(typed.trim())
-  const list = useList<ListedClient>('/clients', { search, limit: 50 })
+  const { entered, filters, change, isFiltered } = useFilters(['search', 'organization_id'])
+  const list = useList<ListedClient>('/clients', { ...filters, limit: 50 })
+  const organizationOf = useOrganizations(list.items)
   return (
     <>
       <Heading title={words.nav.clients} lead={words.clients.lead}>
-        <a class="button primary" href="/console/clients/new">
+        <a
+          class="button primary"
+          href={withQuery('/console/clients/new', { organization_id: filters.organization_id })}
+        >
           <Icon name="plus" /> {words.clients.connect}
         </a>
       </Heading>
       <Tabs />
       <div class="filters">
-        <SearchField placeholder={words.common.nameOrId} value={typed} onValue={setTyped} />
+        <SearchField
+          placeholder={words.common.nameOrId}
+          value={entered.search}
+          onValue={search => change({ search })}
+        />
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
       </div>
       <ListCard
         list={list}
         empty={
-          search === '' ? (
+          isFiltered ? (
+            <Empty title={words.clients.noneFits} icon="clients" />
+          ) : (
             <Empty title={words.clients.none} icon="clients">
               {words.clients.noneText}
             </Empty>
-          ) : (
-            <Empty title={words.clients.noneFits} icon="clients" />
           )
         }
         row={client => (

@@ -2,14 +2,14 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { withQuery } from '../api.ts'
 import { ExportButton } from '../export.tsx'
 import { Choice } from '../fields.tsx'
+import { useFilters } from '../filters.ts'
 import { useStream } from '../follow.ts'
-import { useList, useSettled } from '../hooks.ts'
+import { useList } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { ListFoot, Rows } from '../list.tsx'
 import { NameFilter } from '../name-filter.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { Card, Empty, Heading, Refused } from '../parts.tsx'
-import { go, query } from '../router.ts'
 import { eventTitle, say, words } from '../words.ts'
 import { EventRun, type LogEvent, runsOf } from './event-row.tsx'
 
@@ -17,10 +17,6 @@ const { eventTypes } = consoleLimits()
 /** Milliseconds between two announcements of new events to screen readers. */
 const TOLD = 5_000
 
-type Filters = Record<
-  'type' | 'actor_id' | 'target_id' | 'organization_id' | 'ip_address' | 'from' | 'to',
-  string
->
 const names = ['type', 'actor_id', 'target_id', 'organization_id', 'ip_address', 'from', 'to'] as const
 
 const exported = [
@@ -66,15 +62,10 @@ const Arrivals = ({ count }: { count: number }) => {
 
 /** Screen of the audit log. */
 export const EventsScreen = () => {
-  const [filters, setFilters] = useState(
-    () => Object.fromEntries(names.map(name => [name, query.value.get(name) ?? ''])) as Filters,
-  )
+  const { entered: filters, filters: settled, change, isFiltered } = useFilters(names)
   const [isLive, setLive] = useState(false)
   const [held, setHeld] = useState<LogEvent[]>()
-  const settled = useSettled(filters, 300)
   const list = useList<LogEvent>('/events', { ...settled, limit: 100 })
-  const change = (changed: Partial<Filters>) => setFilters(filters => ({ ...filters, ...changed }))
-  const isFiltered = Object.values(filters).some(Boolean)
   const { from: _, to, ...streamed } = settled
   // The stream has no end, so a filter with an end time is not followed.
   const mayFollow = to === ''
@@ -87,14 +78,7 @@ export const EventsScreen = () => {
   const total = list.total + current.length - list.items.length
   // With a filter by type there are no runs, because the person asks for the single events.
   const runs = settled.type === '' ? runsOf(shown) : shown.map(event => [event])
-
-  useEffect(() => {
-    const given = Object.entries(settled).filter(([, value]) => value !== '')
-    go(given.length > 0 ? `/console/events?${new URLSearchParams(given)}` : '/console/events', {
-      replace: true,
-    })
-  }, [settled])
-  const field = (name: keyof Filters, label: string, type: 'text' | 'date' = 'text') => (
+  const field = (name: (typeof names)[number], label: string, type: 'text' | 'date' = 'text') => (
     <label class="choice">
       <span>{label}</span>
       <input

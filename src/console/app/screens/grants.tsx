@@ -35,11 +35,11 @@ const mayGive = (permission: string): boolean =>
 const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
- * Reads the roles and groups of the caller's organization. A group is offered when the caller may grant all
- * of its roles. A role on a page that is not read yet hides no group: the server then decides.
+ * Reads the roles and groups of an organization; '' for the caller's own. A group is offered when the caller
+ * may grant all of its roles. A role on a page that is not read yet hides no group: the server then decides.
  */
-export const useGrants = () => {
-  const organization_id = person.value?.organization_id
+export const useGrants = (wanted: string) => {
+  const organization_id = wanted || person.value?.organization_id
   const seesRoles = may('roles:read')
   const mayJoin = seesRoles && may('groups:read') && may('groups:update')
   const roles = useRoles(organization_id, seesRoles)

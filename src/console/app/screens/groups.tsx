@@ -5,12 +5,14 @@ import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
 import { Deletion } from '../deletion.tsx'
 import { Field, SearchField } from '../fields.tsx'
+import { useFilters } from '../filters.ts'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { EmptyCard, ListCard } from '../list.tsx'
-import { useOrganizations } from '../names.tsx'
+import { ForeignOrganization, useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Card, Empty, EventsLink, Heading, Refused, Value } from '../parts.tsx'
 import { RoleChecks, useRoles } from '../role-checks.tsx'
 import { go } from '../router.ts'
@@ -21,8 +23,9 @@ type Group = (typeof GroupAnswer)['_output']
 
 /** Screen of the list of groups. */
 export const GroupsScreen = () => {
-  const organizationOf = useOrganizations()
-  const list = useList<Group>('/groups', { limit: 50 })
+  const { entered, filters, change } = useFilters(['organization_id'])
+  const list = useList<Group>('/groups', { ...filters, limit: 50 })
+  const organizationOf = useOrganizations(list.items)
   const [draft, setDraft] = useState<{ name: string; description: string }>()
   return (
     <>
@@ -31,6 +34,12 @@ export const GroupsScreen = () => {
           <Icon name="plus" /> {words.groups.add}
         </button>
       </Heading>
+      <div class="filters">
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
+      </div>
       <ListCard
         list={list}
         empty={<Empty title={words.groups.none} icon="groups" />}
@@ -55,6 +64,7 @@ export const GroupsScreen = () => {
       {draft && (
         <NewDialog<Group>
           title={words.groups.add}
+          owner={filters.organization_id}
           path="/groups"
           body={draft}
           onMade={group => {
@@ -178,7 +188,6 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
 
 /** Screen of one group. */
 export const GroupScreen = ({ id }: { id: string }) => {
-  const organizationOf = useOrganizations()
   const loaded = useObject<Group>(`/groups/${encodeURIComponent(id)}`)
   const back = { href: '/console/groups', label: words.nav.groups }
   const group = loaded.data
@@ -190,7 +199,8 @@ export const GroupScreen = ({ id }: { id: string }) => {
         back={back}
         lead={
           <>
-            <Value text={group.id} /> {organizationOf(group.organization_id)}
+            <Value text={group.id} />
+            <ForeignOrganization id={group.organization_id} />
           </>
         }
       >

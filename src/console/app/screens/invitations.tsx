@@ -3,10 +3,12 @@ import type { invitationAnswer, SentInvitation } from '#src/directory/invitation
 import { Picker } from '../collections.tsx'
 import { Tabs } from '../families.tsx'
 import { Choice, Field } from '../fields.tsx'
+import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { may } from '../me.ts'
+import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
 import { useOptions } from '../options.ts'
@@ -14,7 +16,7 @@ import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Empty, Heading } from '../parts.tsx'
 import { person, sendsMail } from '../session.ts'
 import { show } from '../toast.tsx'
-import { fullDate, number, say, withUnit, words } from '../words.ts'
+import { fullDate, joined, number, say, withUnit, words } from '../words.ts'
 
 export type Invitation = ReturnType<typeof invitationAnswer>
 export type Sent = (typeof SentInvitation)['_output']
@@ -119,8 +121,8 @@ const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void })
   )
 }
 
-const Invite = (props: { onSent(sent: Sent): void; onClose(): void }) => {
-  const [draft, setDraft] = useState(fresh)
+const Invite = (props: { owner: string; onSent(sent: Sent): void; onClose(): void }) => {
+  const [draft, setDraft] = useState({ ...fresh, organization_id: props.owner })
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change })
   return (
     <NewDialog<Sent>
@@ -165,6 +167,7 @@ const Invite = (props: { onSent(sent: Sent): void; onClose(): void }) => {
       )}
       <OrganizationField
         hint={words.common.ownOrganization}
+        id={props.owner}
         onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
       />
       {!isForSeveral(draft) && <Grants draft={draft} onChange={set} />}
@@ -181,7 +184,9 @@ const Invite = (props: { onSent(sent: Sent): void; onClose(): void }) => {
 
 /** Screen of the list of invitations. */
 export const InvitationsScreen = () => {
-  const list = useList<Invitation>('/invitations', { limit: 50 })
+  const { entered, filters, change } = useFilters(['organization_id'])
+  const list = useList<Invitation>('/invitations', { ...filters, limit: 50 })
+  const organizationOf = useOrganizations(list.items)
   const [isNew, setNew] = useState(false)
   const [sent, setSent] = useState<Sent>()
   return (
@@ -194,6 +199,12 @@ export const InvitationsScreen = () => {
         )}
       </Heading>
       <Tabs />
+      <div class="filters">
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
+      </div>
       <ListCard
         list={list}
         empty={
@@ -207,9 +218,11 @@ export const InvitationsScreen = () => {
               <span>
                 <strong>{inviteeOf(invitation)}</strong>
                 <span class="hint">
-                  {[...invitation.roles, say(text.until, { time: fullDate(invitation.expires_at) })].join(
-                    ' · ',
-                  )}
+                  {joined([
+                    organizationOf(invitation.organization_id),
+                    ...invitation.roles,
+                    say(text.until, { time: fullDate(invitation.expires_at) }),
+                  ])}
                 </span>
               </span>
               {invitation.max_uses > 1 && (
@@ -228,6 +241,7 @@ export const InvitationsScreen = () => {
       />
       {isNew && (
         <Invite
+          owner={filters.organization_id}
           onSent={made => {
             setNew(false)
             list.reload()

@@ -6,6 +6,7 @@ import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Field } from '../fields.tsx'
 import { Icon } from '../icons.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused, Value } from '../parts.tsx'
 import { go, query, startVisit } from '../router.ts'
 import { issuer } from '../session.ts'
@@ -113,6 +114,8 @@ export const NewClientScreen = () => {
   const [kind, setKind] = useState<Kind>('web')
   const [values, setValues] = useState<Values>({ name: '', isForeign: false })
   const [made, setMade] = useState<Client>()
+  const owner = query.value.get('organization_id') ?? ''
+  const [organization_id, setOwner] = useState(owner)
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
     // A reload of this screen loses the secret. With `made` in the address the screen then says so.
@@ -128,6 +131,7 @@ export const NewClientScreen = () => {
   const body = {
     client_id,
     name,
+    ...(organization_id !== '' && { organization_id }),
     ...proposed(kind, lines(redirects)),
     ...(kind !== 'service' && { consent_required: isForeign || isShared }),
   }
@@ -194,6 +198,7 @@ export const NewClientScreen = () => {
               onValue={value => set({ redirects: value })}
             />
           )}
+          <OrganizationField hint={words.common.ownOrganization} id={owner} onValue={setOwner} />
         </Card>
         {kind !== 'service' && (
           <fieldset class="kinds">

@@ -4,8 +4,9 @@ import { useAction } from '../action.ts'
 import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Check, Field } from '../fields.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
-import { go, startVisit } from '../router.ts'
+import { go, query, startVisit } from '../router.ts'
 import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
 import { Grants, join, type Membership, type NotJoined, useGrants } from './grants.tsx'
@@ -62,7 +63,9 @@ export const NewUserScreen = () => {
     password: newPassword(),
     email_verified: false,
   })
-  const grants = useGrants()
+  const owner = query.value.get('organization_id') ?? ''
+  const [organization_id, setOwner] = useState(owner)
+  const grants = useGrants(organization_id)
   const [groups, setGroups] = useState<Membership[]>([])
   const [roles, setRoles] = useState(['user'])
   const [made, setMade] = useState<{ user: UserAnswer; failed: NotJoined[] }>()
@@ -93,7 +96,11 @@ export const NewUserScreen = () => {
         }
       />
     )
-  const body = { ...values, ...(grants.seesRoles && { roles }) }
+  const body = {
+    ...values,
+    ...(organization_id !== '' && { organization_id }),
+    ...(grants.seesRoles && { roles }),
+  }
   const field = (
     name: 'username' | 'email' | 'first_name' | 'last_name',
     label: string,
@@ -119,6 +126,15 @@ export const NewUserScreen = () => {
         onSubmit={() => void run('POST', '/users', undefined, body)}
       >
         <Card>
+          <OrganizationField
+            hint={words.common.ownOrganization}
+            id={owner}
+            onValue={id => {
+              setOwner(id)
+              // Groups have ids, which belong to one organization.
+              setGroups([])
+            }}
+          />
           {field('username', words.users.username)}
           {field('email', words.users.email, 'email')}
           <div class="pair">

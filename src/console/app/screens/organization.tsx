@@ -4,6 +4,7 @@ import { Deletion } from '../deletion.tsx'
 import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
+import { may } from '../me.ts'
 import { Card, Heading, Value } from '../parts.tsx'
 import { Sections } from '../sections.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
@@ -125,6 +126,16 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
         <a class="button" href={`/console/looks/${slug}`}>
           {words.looks.title}
         </a>
+        {may('users:read') && (
+          <a class="button" href={`/console/users?organization_id=${organization.id}`}>
+            {words.nav.users}
+          </a>
+        )}
+        {may('clients:read') && (
+          <a class="button" href={`/console/clients?organization_id=${organization.id}`}>
+            {words.nav.clients}
+          </a>
+        )}
         <a class="button" href={`/console/events?organization_id=${organization.id}`}>
           {words.common.events}
         </a>

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { Field, SearchField } from '../fields.tsx'
-import { useList, useSettled } from '../hooks.ts'
+import { useFilters } from '../filters.ts'
+import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
@@ -20,8 +21,8 @@ const slugOf = (name: string): string =>
 
 /** Screen of the list of organizations. */
 export const OrganizationsScreen = () => {
-  const [search, setSearch] = useState('')
-  const list = useList<Organization>('/organizations', { search: useSettled(search.trim()), limit: 50 })
+  const { entered, filters, change } = useFilters(['search'])
+  const list = useList<Organization>('/organizations', { ...filters, limit: 50 })
   const [draft, setDraft] = useState<{ name: string; slug?: string }>()
   const body = draft && { name: draft.name, slug: draft.slug ?? slugOf(draft.name) }
   return (
@@ -32,7 +33,11 @@ export const OrganizationsScreen = () => {
         </button>
       </Heading>
       <div class="filters">
-        <SearchField placeholder={words.organization.searchHint} value={search} onValue={setSearch} />
+        <SearchField
+          placeholder={words.organization.searchHint}
+          value={entered.search}
+          onValue={search => change({ search })}
+        />
       </div>
       <ListCard
         list={list}

@@ -3,6 +3,7 @@ import { issuer } from '../session.ts'
 /** A provider, as the admin API returns it. Each type adds fields. */
 export interface Provider {
   id: string
+  organization_id: string
   alias: string
   name: string
   type: 'oidc' | 'oauth2' | 'saml'

@@ -5,6 +5,7 @@ import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
+import { ForeignOrganization } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Badge, Card, EventsLink, Heading, Value } from '../parts.tsx'
 import { show } from '../toast.tsx'
@@ -140,7 +141,12 @@ export const ProviderScreen = ({ id }: { id: string }) => {
             {provider.enabled ? words.providers.on : words.providers.off}
           </Badge>
         }
-        lead={typeNames[provider.type]}
+        lead={
+          <>
+            {typeNames[provider.type]}
+            <ForeignOrganization id={provider.organization_id} />
+          </>
+        }
       >
         <EventsLink of={provider.id} />
         {provider.type !== 'saml' && <NewSecret provider={provider} loaded={loaded} />}

@@ -1,12 +1,15 @@
 import { useState } from 'preact/hooks'
 import { Choice, Field } from '../fields.tsx'
+import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
+import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
-import { words } from '../words.ts'
+import { joined, words } from '../words.ts'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
 
 type Kind = 'google' | 'microsoft' | 'github' | 'gitlab' | 'discord' | 'oidc' | 'saml'
@@ -59,7 +62,9 @@ const bodyOf = ({ kind, name, alias, ...given }: Draft) => {
 
 /** Screen of the list of identity providers. */
 export const ProvidersScreen = () => {
-  const list = useList<Provider>('/identity-providers', { limit: 50 })
+  const { entered, filters, change } = useFilters(['organization_id'])
+  const list = useList<Provider>('/identity-providers', { ...filters, limit: 50 })
+  const organizationOf = useOrganizations(list.items)
   const [draft, setDraft] = useState<Draft>()
   const set = (change: Partial<Draft>) => draft && setDraft({ ...draft, ...change })
   const field = (name: Exclude<keyof Draft, 'kind'>, label: string, hint = '', isRequired = true) => (
@@ -81,6 +86,12 @@ export const ProvidersScreen = () => {
           <Icon name="plus" /> {words.providers.add}
         </button>
       </Heading>
+      <div class="filters">
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
+      </div>
       <ListCard
         list={list}
         empty={
@@ -93,7 +104,9 @@ export const ProvidersScreen = () => {
             <a class="row link" href={`/console/identity-providers/${provider.alias}`}>
               <span>
                 <strong>{provider.name}</strong>
-                <span class="hint">{typeNames[provider.type]}</span>
+                <span class="hint">
+                  {joined([organizationOf(provider.organization_id), typeNames[provider.type]])}
+                </span>
               </span>
               <Badge tone={provider.enabled ? 'good' : 'plain'}>
                 {provider.enabled ? words.providers.on : words.providers.off}
@@ -106,6 +119,7 @@ export const ProvidersScreen = () => {
       {draft && (
         <NewDialog<Provider>
           title={words.providers.add}
+          owner={filters.organization_id}
           path="/identity-providers"
           body={bodyOf(draft)}
           onMade={({ alias }) => {

@@ -3,12 +3,15 @@ import type { registrationAnswer } from '#src/directory/registrations/schema.ts'
 import { useAction } from '../action.ts'
 import { ConfirmCall } from '../confirm-call.tsx'
 import { Tabs } from '../families.tsx'
+import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
 import { may } from '../me.ts'
+import { useOrganizations } from '../names.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Avatar, Empty, Heading, Refused, When } from '../parts.tsx'
 import { person } from '../session.ts'
-import { say, words } from '../words.ts'
+import { joined, say, words } from '../words.ts'
 
 type Registration = ReturnType<typeof registrationAnswer>
 
@@ -19,7 +22,9 @@ const nameOf = ({ first_name, last_name, username }: Registration): string =>
 
 /** Lists people who registered and wait for approval. */
 export const RegistrationsScreen = () => {
-  const list = useList<Registration>('/registrations', { limit: 50, order: 'asc' })
+  const { entered, filters, change } = useFilters(['organization_id'])
+  const list = useList<Registration>('/registrations', { ...filters, limit: 50, order: 'asc' })
+  const organizationOf = useOrganizations(list.items)
   const [asked, setAsked] = useState<Registration>()
   const approval = useAction(list.reload)
   return (
@@ -32,6 +37,12 @@ export const RegistrationsScreen = () => {
         )}
       </Heading>
       <Tabs />
+      <div class="filters">
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
+      </div>
       <Refused problem={approval.problem} />
       <ListCard
         list={list}
@@ -48,8 +59,12 @@ export const RegistrationsScreen = () => {
                 <strong>{nameOf(registration)}</strong>
               </a>
               <span class="hint">
-                {registration.username} · {registration.email}
-                {registration.email_verified ? '' : ` · ${words.users.unverified}`}
+                {joined([
+                  organizationOf(registration.organization_id),
+                  registration.username,
+                  registration.email,
+                  !registration.email_verified && words.users.unverified,
+                ])}
               </span>
             </span>
             <When time={registration.created_at} />

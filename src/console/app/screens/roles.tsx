@@ -4,12 +4,13 @@ import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { AsCode } from '../as-code.tsx'
 import { Deletion } from '../deletion.tsx'
 import { Check, Choice, Field, SearchField } from '../fields.tsx'
+import { useFilters } from '../filters.ts'
 import { EditForm, useEdit } from '../forms.tsx'
-import { type Loaded, useList, useObject, useSettled } from '../hooks.ts'
+import { type Loaded, useList, useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { EmptyCard, ListCard } from '../list.tsx'
-import { useOrganizations } from '../names.tsx'
+import { ForeignOrganization, useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Card, Empty, EventsLink, Heading, Value } from '../parts.tsx'
@@ -31,11 +32,10 @@ const resourceNames: Record<string, string> = {
 
 /** Screen of the list of roles. */
 export const RolesScreen = () => {
-  const organizationOf = useOrganizations(true)
-  const [organization_id, setOrganization] = useState('')
-  const [search, setSearch] = useState('')
-  const list = useList<Role>('/roles', { search: useSettled(search.trim()), organization_id, limit: 100 })
-  const [permission, setPermission] = useState('')
+  const { entered, filters, change } = useFilters(['search', 'organization_id', 'permission'])
+  const { permission, ...asked } = filters
+  const list = useList<Role>('/roles', { ...asked, limit: 100 })
+  const organizationOf = useOrganizations(list.items, true)
   const isForeign = (role: Role) => role.organization_id !== person.value?.organization_id
   const items = list.items
     .filter(role => permission === '' || role.permissions.some(name => name === permission || name === '*'))
@@ -54,17 +54,24 @@ export const RolesScreen = () => {
         </button>
       </Heading>
       <div class="filters">
-        <SearchField placeholder={words.common.name} value={search} onValue={setSearch} />
+        <SearchField
+          placeholder={words.common.name}
+          value={entered.search}
+          onValue={search => change({ search })}
+        />
         <Choice
           label={words.access.withPermission}
-          value={permission}
+          value={entered.permission}
           options={[
             ['', words.access.anyPermission],
             ...permissions.map((name): [string, string] => [name, name]),
           ]}
-          onValue={setPermission}
+          onValue={permission => change({ permission })}
         />
-        <OrganizationField onValue={setOrganization} />
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
       </div>
       <ListCard
         list={{ ...list, items, isLoading: list.isLoading || isPassedOver }}
@@ -89,6 +96,7 @@ export const RolesScreen = () => {
       {draft && (
         <NewDialog<Role>
           title={words.roles.add}
+          owner={filters.organization_id}
           path="/roles"
           body={{ ...draft, permissions: [] }}
           onMade={role => {
@@ -199,7 +207,6 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
  * Screen of one role. A built-in role has no button for deletion, because every organization relies on it.
  */
 export const RoleScreen = ({ id }: { id: string }) => {
-  const organizationOf = useOrganizations()
   const loaded = useObject<Role>(`/roles/${encodeURIComponent(id)}`)
   const back = { href: '/console/roles', label: words.nav.roles }
   const role = loaded.data
@@ -212,7 +219,8 @@ export const RoleScreen = ({ id }: { id: string }) => {
         badge={role.built_in ? <Badge>{words.roles.builtIn}</Badge> : undefined}
         lead={
           <>
-            <Value text={role.id} /> {organizationOf(role.organization_id)}
+            <Value text={role.id} />
+            <ForeignOrganization id={role.organization_id} />
           </>
         }
       >

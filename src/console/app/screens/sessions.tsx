@@ -3,19 +3,22 @@ import type { SessionAnswer } from '#src/sessions/schema.ts'
 import { useAction } from '../action.ts'
 import { withQuery } from '../api.ts'
 import { ConfirmCall } from '../confirm-call.tsx'
+import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
 import { NameFilter } from '../name-filter.tsx'
+import { useOrganizations } from '../names.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Empty, Heading, Refused, When } from '../parts.tsx'
 import { joined, programOf, say, words } from '../words.ts'
 
 /** Screen of the list of sessions. */
 export const SessionsScreen = () => {
-  const [filters, setFilters] = useState({ user_id: '', client_id: '' })
+  const { entered, filters, change, isFiltered } = useFilters(['user_id', 'client_id', 'organization_id'])
   const [isAsked, setAsked] = useState(false)
   const list = useList<SessionAnswer>('/sessions', { ...filters, limit: 50 })
+  const organizationOf = useOrganizations(list.items)
   const one = useAction(list.reload)
-  const isFiltered = filters.user_id !== '' || filters.client_id !== ''
   return (
     <>
       <Heading title={words.nav.sessions} lead={words.sessions.lead}>
@@ -29,12 +32,18 @@ export const SessionsScreen = () => {
         <NameFilter
           kind="user"
           label={words.user.one}
-          onId={user_id => setFilters(filters => ({ ...filters, user_id }))}
+          id={entered.user_id}
+          onId={user_id => change({ user_id })}
         />
         <NameFilter
           kind="client"
           label={words.client.one}
-          onId={client_id => setFilters(filters => ({ ...filters, client_id }))}
+          id={entered.client_id}
+          onId={client_id => change({ client_id })}
+        />
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
         />
       </div>
       <Refused problem={one.problem} />
@@ -49,6 +58,7 @@ export const SessionsScreen = () => {
               </a>
               <span class="hint">
                 {joined([
+                  organizationOf(session.organization_id),
                   session.client_id,
                   session.location || session.ip_address,
                   programOf(session.user_agent),

@@ -7,6 +7,7 @@ import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
+import { ForeignOrganization } from '../names.tsx'
 import { Once } from '../once.tsx'
 import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
@@ -197,6 +198,7 @@ export const UserScreen = ({ id }: { id: string }) => {
             ) : (
               words.user.neverLoggedIn
             )}
+            <ForeignOrganization id={user.organization_id} />
           </>
         }
       />

@@ -1,17 +1,20 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
+import { asProblem, callApi, type Problem, withQuery } from '../api.ts'
 import { Confirm } from '../dialogs.tsx'
 import { ExportButton } from '../export.tsx'
 import { Tabs } from '../families.tsx'
 import { Choice, SearchField } from '../fields.tsx'
-import { useList, useSettled } from '../hooks.ts'
+import { useFilters } from '../filters.ts'
+import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListFoot } from '../list.tsx'
+import { useOrganizations } from '../names.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Avatar, Badge, Card, Empty, Failure, Heading, Loading, When } from '../parts.tsx'
 import { nameOf } from '../person-field.tsx'
 import { show } from '../toast.tsx'
-import { say, words } from '../words.ts'
+import { joined, say, words } from '../words.ts'
 
 /**
  * Maximum users in one bulk change. Each user needs a call with its own check and event, and the person waits
@@ -113,6 +116,9 @@ const exported = [
   'last_login',
 ]
 
+/** Filters and order of the list, as the address has them. */
+const names = ['search', 'state', 'organization_id', 'sort', 'order'] as const
+
 const states = [
   ['', words.common.all],
   ['enabled', words.users.isEnabled],
@@ -122,39 +128,58 @@ const states = [
 
 /** Screen of the list of users. */
 export const UsersScreen = () => {
-  const [search, setSearch] = useState('')
-  const [state, setState] = useState('')
-  const [[sort, order], setSort] = useState<[Sort, 'asc' | 'desc']>(['created_at', 'desc'])
+  const { entered, filters: settled, change, isFiltered } = useFilters(names)
+  const { state, search, organization_id } = settled
+  const sort = entered.sort || 'created_at'
+  const order = entered.order || 'desc'
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const filters = {
-    search: useSettled(search.trim()),
+    search,
+    organization_id,
     enabled: state === 'enabled' ? 'true' : state === 'disabled' ? 'false' : '',
     email_verified: state === 'unverified' ? 'false' : '',
     sort,
     order,
   }
   const list = useList<UserAnswer>('/users', { ...filters, limit: 50 })
-  const isFiltered = search !== '' || state !== ''
+  const organizationOf = useOrganizations(list.items)
   const toggle = (id: string, isOn: boolean) => {
     const next = new Set(chosen)
     if (isOn && next.size < MAX_BULK) next.add(id)
     else next.delete(id)
     setChosen(next)
   }
-  const sortBy = (column: Sort) => setSort([column, sort === column && order === 'asc' ? 'desc' : 'asc'])
+  const sortBy = (column: Sort) =>
+    change({ sort: column, order: sort === column && order === 'asc' ? 'desc' : 'asc' })
   const selected = list.items.filter(({ id }) => chosen.has(id))
   return (
     <>
       <Heading title={words.nav.users}>
         <ExportButton path="/users" filters={filters} columns={exported} file="users.csv" />
-        <a class="button primary" href="/console/users/new">
+        <a
+          class="button primary"
+          href={withQuery('/console/users/new', { organization_id: organization_id })}
+        >
           <Icon name="plus" /> {words.users.add}
         </a>
       </Heading>
       <Tabs />
       <div class="filters">
-        <SearchField placeholder={words.users.searchHint} value={search} onValue={setSearch} />
-        <Choice label={words.users.state} value={state} options={states} onValue={setState} />
+        <SearchField
+          placeholder={words.users.searchHint}
+          value={entered.search}
+          onValue={search => change({ search })}
+        />
+        <Choice
+          label={words.users.state}
+          value={entered.state}
+          options={states}
+          onValue={state => change({ state })}
+        />
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
       </div>
       {selected.length > 0 && (
         <BulkBar
@@ -224,7 +249,9 @@ export const UsersScreen = () => {
                       <Avatar name={nameOf(user)} id={user.id} />
                       <span>
                         <strong>{nameOf(user)}</strong>
-                        <span class="hint">{user.username}</span>
+                        <span class="hint">
+                          {joined([user.username, organizationOf(user.organization_id)])}
+                        </span>
                       </span>
                       {!user.enabled && <Badge tone="bad">{words.users.isDisabled}</Badge>}
                     </a>

@@ -7,6 +7,7 @@ import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
+import { ForeignOrganization } from '../names.tsx'
 import { Badge, Card, EventsLink, Heading, Refused, Value, When } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
@@ -114,7 +115,12 @@ export const WebhookScreen = ({ id }: { id: string }) => {
         title={webhook.name}
         back={back}
         badge={<StateBadge of={webhook} />}
-        lead={webhook.failure ?? <Value text={webhook.url} />}
+        lead={
+          <>
+            {webhook.failure ?? <Value text={webhook.url} />}{' '}
+            <ForeignOrganization id={webhook.organization_id} />
+          </>
+        }
       >
         <EventsLink of={webhook.id} />
         <RotateButton<WebhookWithSecret>

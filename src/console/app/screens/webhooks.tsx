@@ -1,14 +1,17 @@
 import { useState } from 'preact/hooks'
 import type { WebhookAnswer } from '#src/webhooks/schema.ts'
 import { Field } from '../fields.tsx'
+import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
+import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
+import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
-import { words } from '../words.ts'
+import { joined, words } from '../words.ts'
 
 export type Webhook = (typeof WebhookAnswer)['_output']
 export type WebhookWithSecret = Webhook & { secret: string | null }
@@ -32,7 +35,9 @@ export const StateBadge = ({ of: { enabled, disabled_reason, failing_since } }: 
 
 /** Screen of the list of webhooks. */
 export const WebhooksScreen = () => {
-  const list = useList<Webhook>('/webhooks', { limit: 50 })
+  const { entered, filters, change } = useFilters(['organization_id'])
+  const list = useList<Webhook>('/webhooks', { ...filters, limit: 50 })
+  const organizationOf = useOrganizations(list.items)
   const [draft, setDraft] = useState<{ name: string; url: string; events: string }>()
   const [made, setMade] = useState<WebhookWithSecret>()
   const show = ({ id }: Webhook) => {
@@ -49,6 +54,12 @@ export const WebhooksScreen = () => {
           <Icon name="plus" /> {text.add}
         </button>
       </Heading>
+      <div class="filters">
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
+      </div>
       <ListCard
         list={list}
         empty={
@@ -61,7 +72,7 @@ export const WebhooksScreen = () => {
             <a class="row link" href={`/console/webhooks/${webhook.id}`}>
               <span>
                 <strong>{webhook.name}</strong>
-                <span class="hint">{webhook.url}</span>
+                <span class="hint">{joined([organizationOf(webhook.organization_id), webhook.url])}</span>
               </span>
               <StateBadge of={webhook} />
               <Icon name="right" />
@@ -72,6 +83,7 @@ export const WebhooksScreen = () => {
       {draft && (
         <NewDialog<WebhookWithSecret>
           title={text.add}
+          owner={filters.organization_id}
           path="/webhooks"
           body={{ ...draft, events: linesOf(draft.events) }}
           onMade={webhook => {

@@ -1,0 +1,105 @@
+/** Tests in a browser how the console shows and chooses organizations, of which there may be many. */
+import { expect } from 'bun:test'
+import { create } from '#test/support/callers.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
+
+const at = inConsole()
+const { stored } = at
+
+const rows = () => at.page.locator('.rows > li, tbody > tr')
+const organization = () => at.page.getByRole('combobox', { name: 'Organization' })
+
+/** Adds an organization, and after it more than the admin API lists on one page. */
+const addAcme = async () => {
+  const { app } = at.served
+  const acme = await addOrganization(app, 'acme', { name: 'Acme Laboratories' })
+  for (let n = 0; n < 100; n++) await addOrganization(app, `tenant-${n}`)
+  return acme
+}
+
+testInChromium(
+  'CON-61 among many organizations, a list names the organization of each object and is narrowed to it',
+  async () => {
+    const { app, url } = at.served
+    const { id: organization_id } = await addAcme()
+    await addUser(app, 'wile', { organization_id })
+    await addClient(app, 'rockets', { organization_id })
+    await create(app, '/roles', { name: 'tester', permissions: [], organization_id })
+    await create(app, '/groups', { name: 'Testers', organization_id })
+    await create(app, '/webhooks', {
+      name: 'Boom',
+      url: 'https://acme.example/',
+      events: ['*'],
+      organization_id,
+    })
+    await enterConsole(at.page, url, '/console/roles')
+    await at.page.getByRole('heading', { level: 2, name: 'Acme Laboratories' }).waitFor()
+    for (const list of ['users', 'clients', 'groups', 'webhooks']) {
+      await at.walk(list)
+      await rows()
+        .getByText(/Acme Laboratories/)
+        .waitFor()
+      await organization().fill('acme')
+      await at.page.waitForURL(`${url}/console/${list}?organization_id=${organization_id}`)
+      await at.page.waitForFunction(() => document.querySelectorAll('.rows > li, tbody > tr').length === 1)
+    }
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-61 Back shows a list with the filters that it had, and the object of another organization links to it',
+  async () => {
+    const { id: organization_id } = await addAcme()
+    for (const username of ['wile', 'roadrunner']) await addUser(at.served.app, username, { organization_id })
+    await enterConsole(at.page, at.served.url, '/console/organizations/acme')
+    await at.page.locator('.actions').getByRole('link', { name: 'Users' }).click()
+    await at.page.getByRole('searchbox', { name: 'Search' }).fill('wil')
+    await at.page.waitForURL(/search=wil/)
+    await rows().getByRole('link', { name: /wile/ }).click()
+    await at.page.locator('.lead').getByRole('link', { name: 'Acme Laboratories' }).waitFor()
+    await at.page.goBack()
+    await rows().getByRole('link', { name: /wile/ }).waitFor()
+    expect(await rows().count()).toBe(1)
+    expect(await at.page.getByRole('searchbox', { name: 'Search' }).inputValue()).toBe('wil')
+    await at.page.waitForFunction(
+      () => document.querySelector<HTMLInputElement>('[name=organization]')?.value === 'acme',
+    )
+    await at.page.getByRole('navigation', { name: 'Menu' }).getByRole('link', { name: 'Users' }).click()
+    await rows().getByRole('link', { name: /grace/ }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-61 a new object belongs to the organization that the list shows or that the person chooses',
+  async () => {
+    const { id } = await addAcme()
+    await enterConsole(at.page, at.served.url, `/console/clients?organization_id=${id}`)
+    await at.page.getByRole('link', { name: 'Connect an application' }).click()
+    await at.page.getByLabel('Name', { exact: true }).fill('Rockets')
+    await at.button('Connect').click()
+    await at.heading(/Rockets/)
+    await at.walk('users/new')
+    await at.page.getByLabel('Username').fill('wile')
+    await at.page.getByLabel('Email', { exact: true }).fill('wile@acme.example')
+    await organization().fill('Acme Laboratories')
+    await at.page.getByText('As curl').click()
+    await at.page.locator('pre').getByText(id).waitFor()
+    await at.button('Add the user').click()
+    await at.heading('wile')
+    await at.walk(`groups?organization_id=${id}`)
+    await at.button('Add a group').click()
+    const dialog = at.page.getByRole('dialog')
+    await dialog.getByLabel('Name', { exact: true }).fill('Testers')
+    await dialog.getByRole('button', { name: 'Add a group' }).click()
+    await at.heading('Testers')
+    const owners = await Promise.all(
+      [`/clients/rockets`, `/users?search=wile`, `/groups?organization_id=${id}`].map(stored),
+    )
+    expect(owners.map(each => (each.data?.[0] ?? each).organization_id)).toEqual([id, id, id])
+  },
+  60_000,
+)
