@@ -8,18 +8,20 @@ import { inBatches } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
-import { cancelPendingEmail } from './store.ts'
+import { cancelPendingEmail, findUser } from './store.ts'
 
 /**
  * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
  * address. Runs when the user's address or `enabled` changes, and whenever {@link revokeUser} ends the user's
- * logins. Links and codes from before the change must not work after it.
+ * logins. Links and codes from before the change must not work after it. With `organization_id`, a user of
+ * another organization keeps everything.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
   user_id: UserId,
   organization_id?: OrganizationId,
 ): Promise<void> => {
+  if (organization_id && !(await findUser(tx, organization_id, user_id))) return
   await removeSignInLinks(tx, user_id, organization_id)
   await cancelPendingEmail(tx, user_id, organization_id)
   await removeEmailCode(tx, user_id)
