@@ -238,6 +238,7 @@ export interface Core {
 /** An open stream of the audit log. */
 export interface Tail {
   readonly caller_id: string
+  readonly organization_id: OrganizationId
   /** Checks the caller of the stream, and sends the events that match the filter of the stream. */
   look(events: Tables['events']['$inferSelect'][]): Promise<void>
   end(): void

@@ -16,6 +16,11 @@ const EACH = 5
  */
 const ALL = 200
 /**
+ * Maximum streams of an organization other than the default one, so that one organization cannot take all
+ * streams of the server.
+ */
+const OF_TENANT = 100
+/**
  * Milliseconds between two reads of the audit log: a person sees no delay, and four reads a second cost
  * little.
  */
@@ -78,11 +83,14 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
  */
 export const followEvents = async (context: Core, caller: Caller, query: FollowEvents): Promise<Response> => {
   const { tails, store } = context
-  const own = [...tails.open].filter(({ caller_id }) => caller_id === caller.id)
-  if (own.length >= EACH || tails.open.size >= ALL)
+  const open = [...tails.open]
+  const own = open.filter(({ caller_id }) => caller_id === caller.id)
+  const together = open.filter(({ organization_id }) => organization_id === caller.organization_id)
+  const isTooMany = !caller.instance && together.length >= OF_TENANT
+  if (own.length >= EACH || isTooMany || open.length >= ALL)
     throw new AppError(
       'rate_limited',
-      `A caller may have at most ${EACH} open streams, and all callers together at most ${ALL}.`,
+      `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, and all callers together ${ALL}.`,
       {
         // The server cannot know when a stream ends, so it names the interval at which idle streams send.
         headers: { 'retry-after': String(BEAT / SECOND) },
@@ -99,6 +107,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
   }
   const tail: Tail = {
     caller_id: caller.id,
+    organization_id: caller.organization_id,
     look: async events => {
       const now = performance.now()
       try {

@@ -181,6 +181,15 @@ describe('EVT-23 streams are bounded', () => {
     expect((await open()).status).toBe(429)
   })
 
+  test('to 100 for an organization other than the default one, so that streams are left for others', async () => {
+    const { id } = await addOrganization(app, 'many-streams')
+    const callers = await Promise.all(Array.from({ length: 21 }, () => callerOf(app, id, ['events:read'])))
+    const statuses: number[] = []
+    for (const caller of callers) for (let n = 0; n < 5; n++) statuses.push((await open('', caller)).status)
+    expect(statuses).toEqual([...Array(100).fill(200), ...Array(5).fill(429)])
+    expect((await open()).status).toBe(200)
+  })
+
   test('in the events that wait for a slow reader', async () => {
     expect((await open()).status).toBe(200)
     const metadata = { text: 'x'.repeat(4000) }
