@@ -4,8 +4,9 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
-import { addOrganization, addUser } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import { addDynamicClient, addWaiting } from '#test/support/routes.ts'
+import { grantTokens } from '#test/support/tokens.ts'
 
 const at = inConsole()
 
@@ -218,6 +219,25 @@ testInChromium(
     await at.page.goto(`${at.served.url}/console/dynamic-clients`)
     await at.page.getByRole('button', { name: /Agent/ }).click()
     expect(await at.button(forbidden).count()).toBe(0)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-55 the sessions of a user are shown page by page',
+  async () => {
+    const { app, url } = at.served
+    const client = await addClient(app, 'board')
+    const user = await addUser(app, 'ida')
+    for (let n = 0; n < 21; n++) await grantTokens(app, client, user)
+    await enterConsole(at.page, url, `/console/users/${user.id}`)
+    const ends = at.button('End')
+    await at.page.getByText('20 of 21').waitFor()
+    expect(await ends.count()).toBe(20)
+    await at.button('Show more').click()
+    await ends.nth(20).click()
+    await at.page.waitForFunction(() => !document.body.innerText.includes('of 21'))
+    expect((await stored(`/sessions?user_id=${user.id}`)).pagination.total).toBe(20)
   },
   60_000,
 )

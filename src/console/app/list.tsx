@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { Problem } from './api.ts'
-import type { Listed, Loaded } from './hooks.ts'
+import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
@@ -31,11 +31,14 @@ export const EmptyCard = (props: {
   </Card>
 )
 
-/** Shows a short list on a card with a title. A list without rows takes one line. */
+/**
+ * Shows a short list on a card with a title. A list without rows takes one line. Unless `aside` leads to the
+ * whole list, a button reads the next page.
+ */
 export const ShortList = <T,>(props: {
   title: string
   lead?: string
-  loaded: Loaded<{ data: T[] }>
+  list: Listed<T>
   /** The text in place of rows. */
   empty: ComponentChildren
   aside?: ComponentChildren
@@ -43,18 +46,23 @@ export const ShortList = <T,>(props: {
   children?: ComponentChildren
   row(item: T): ComponentChildren
 }) => {
-  const { title, lead, loaded, empty, aside, children, row } = props
-  if (loaded.data?.data.length === 0)
+  const { title, lead, list, empty, aside, children, row } = props
+  if (!list.isLoading && !list.problem && list.items.length === 0)
     return (
       <EmptyCard title={title} text={empty}>
         {children}
       </EmptyCard>
     )
   return (
-    <Card title={title} lead={lead} aside={aside} flush>
-      {children}
-      <Rows list={loaded} items={loaded.data?.data} placeholders={2} row={row} />
-    </Card>
+    <div>
+      <Card title={title} lead={lead} aside={aside} flush>
+        {children}
+        <Rows list={list} items={list.isLoading ? undefined : list.items} placeholders={2} row={row} />
+      </Card>
+      {list.hasMore && !aside && (
+        <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
+      )}
+    </div>
   )
 }
 

@@ -1,5 +1,5 @@
 import type { GroupAnswer } from '#src/directory/groups/schema.ts'
-import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import { type Listed, useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ShortList } from '../list.tsx'
 import { When } from '../parts.tsx'
@@ -10,8 +10,8 @@ type Group = (typeof GroupAnswer)['_output']
 const text = words.access
 
 /** Reads the groups of a user. */
-export const useGroups = (user_id: string): Loaded<PageOf<Group>> =>
-  useObject<PageOf<Group>>(`/groups?${new URLSearchParams({ user_id, limit: '100' })}`)
+export const useGroups = (user_id: string): Listed<Group> =>
+  useList<Group>('/groups', { user_id, limit: 100 })
 
 /** Shows a group as a row that links to it. */
 export const GroupRow = ({ group, about }: { group: Group; about: string }) => (
@@ -27,10 +27,10 @@ export const GroupRow = ({ group, about }: { group: Group; about: string }) => (
 )
 
 /** Shows the groups of a user, and the roles that each grants. */
-export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
+export const Groups = ({ groups }: { groups: Listed<Group> }) => (
   <ShortList
     title={text.groups}
-    loaded={groups}
+    list={groups}
     empty={
       <>
         {text.noGroups} · <a href="/console/groups">{text.joinGroup}</a>
@@ -50,9 +50,7 @@ export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
 export const Givers = ({ role, organization_id }: { role: string; organization_id: string }) => (
   <ShortList
     title={text.givenBy}
-    loaded={useObject<PageOf<Group>>(
-      `/groups?${new URLSearchParams({ role, organization_id, limit: '100' })}`,
-    )}
+    list={useList<Group>('/groups', { role, organization_id, limit: 100 })}
     empty={
       <>
         {text.noGivers} · <a href="/console/groups">{text.giveGroup}</a>
@@ -84,7 +82,7 @@ const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 export const Applications = ({ id }: { id: string }) => (
   <ShortList
     title={text.applications}
-    loaded={useObject<{ data: Application[] }>(`/users/${id}/applications`)}
+    list={useList<Application>(`/users/${id}/applications`, {})}
     empty={text.noApplications}
     row={({ client_id, name, scopes, sessions, last_active_at }) => (
       <li key={client_id}>

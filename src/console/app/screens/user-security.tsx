@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { useAction } from '../action.ts'
 import { curlOf } from '../curl.ts'
 import { Confirm } from '../dialogs.tsx'
-import { type PageOf, useObject } from '../hooks.ts'
+import { type PageOf, useList, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
 import { Card, Refused, When } from '../parts.tsx'
 import { joined, programOf, words } from '../words.ts'
@@ -20,12 +20,12 @@ interface Session {
 
 /** Shows the sessions of a user, each with a button that ends it. */
 export const Sessions = ({ id }: { id: string }) => {
-  const list = useObject<PageOf<Session>>(`/sessions?user_id=${id}&limit=20`)
+  const list = useList<Session>('/sessions', { user_id: id, limit: 20 })
   const action = useAction(list.reload)
   return (
     <ShortList
       title={words.user.sessions}
-      loaded={list}
+      list={list}
       empty={words.user.noSessions}
       row={session => (
         <li key={session.id} class="row">
@@ -63,7 +63,7 @@ interface Factor {
  * has to confirm twice. The user then needs a link from an administrator.
  */
 export const Factors = ({ id }: { id: string }) => {
-  const list = useObject<PageOf<Factor>>(`/users/${id}/factors`)
+  const list = useList<Factor>(`/users/${id}/factors`, {})
   const [asked, setAsked] = useState<Factor>()
   const action = useAction(() => {
     setAsked(undefined)
@@ -74,7 +74,7 @@ export const Factors = ({ id }: { id: string }) => {
   return (
     <ShortList
       title={words.user.factors}
-      loaded={list}
+      list={list}
       empty={words.user.noFactors}
       row={factor => (
         <li key={factor.id} class="row">
@@ -145,11 +145,11 @@ export const Remembered = ({ id }: { id: string }) => {
 
 /** Shows the newest audit events about a user. */
 export const Log = ({ id }: { id: string }) => {
-  const list = useObject<PageOf<LogEvent>>(`/events?target_id=${id}&limit=8`)
+  const list = useList<LogEvent>('/events', { target_id: id, limit: 8 })
   return (
     <ShortList
       title={words.common.events}
-      loaded={list}
+      list={list}
       empty={words.user.noEvents}
       aside={<a href={`/console/events?target_id=${id}`}>{words.common.all}</a>}
       row={event => <EventRow key={event.id} event={event} />}

@@ -37,7 +37,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
     />
   )
   const through = (role: string): string => {
-    const givers = groups.data?.data.filter(group => group.roles.includes(role)) ?? []
+    const givers = groups.items.filter(group => group.roles.includes(role))
     return givers.length > 0
       ? say(words.access.through, { groups: givers.map(({ name }) => name).join(', ') })
       : ''

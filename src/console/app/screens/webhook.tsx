@@ -5,7 +5,7 @@ import { AsCode } from '../as-code.tsx'
 import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
-import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import { type Loaded, useList, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
 import { ForeignOrganization } from '../names.tsx'
 import { Badge, Card, EventsLink, Heading, Refused, Value, When } from '../parts.tsx'
@@ -67,14 +67,14 @@ const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }
 
 /** Shows the latest delivery attempts, each with a button that repeats it. */
 const Deliveries = ({ id }: { id: string }) => {
-  const loaded = useObject<PageOf<Delivery>>(`/webhooks/${id}/deliveries?limit=50`)
-  const again = useAction(loaded.reload)
   const path = `/webhooks/${id}/deliveries`
+  const list = useList<Delivery>(path, { limit: 50 })
+  const again = useAction(list.reload)
   return (
     <ShortList
       title={text.deliveries}
       lead={text.deliveriesLead}
-      loaded={loaded}
+      list={list}
       empty={text.noDeliveries}
       row={({ event_id, event_type, attempted_at, duration, status, failure }) => (
         <li key={`${event_id} ${attempted_at}`} class="row">
