@@ -3,7 +3,7 @@ import { answerTo, authorize, findHandler, type Handlers, type Rules, toResponse
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
 import type { LogoutReceiver } from './logout.ts'
-import { protection, type ResourceOptions } from './mcp.ts'
+import { pathOf, protection, type ResourceOptions } from './mcp.ts'
 import { securityOf } from './openapi.ts'
 import type { Verifier } from './verifier.ts'
 
@@ -86,18 +86,23 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
 export function protect(verifier: Verifier, options?: ResourceOptions) {
   const { check, refuse } = protection(verifier, options)
   const admitted = new WeakMap<Request, Claims>()
-  return new Elysia()
-    .onRequest(async ({ request }) => {
-      const { method, headers, url } = request
-      const checked = await check({ method, headers, path: new URL(url).pathname })
-      if (checked?.answer) return toResponse(checked.answer)
-      if (checked) admitted.set(request, checked.claims)
-      return undefined
-    })
-    .derive({ as: 'global' }, ({ request }) => ({ claims: admitted.get(request) }))
-    .onError({ as: 'global' }, ({ error }) =>
-      error instanceof AccessError ? toResponse(refuse(error)) : undefined,
-    )
+  return (
+    new Elysia()
+      // Elysia looks for the path from the twelfth character of the URL on. After a host of up to three
+      // characters it takes a path from the query or fragment, and would serve its route as an open path.
+      .onRequest(async ({ request, path: routed }: { request: Request; path?: string }) => {
+        const { method, headers } = request
+        const path = pathOf(request)
+        const checked = await check({ method, headers, path: path === routed ? path : '' })
+        if (checked?.answer) return toResponse(checked.answer)
+        if (checked) admitted.set(request, checked.claims)
+        return undefined
+      })
+      .derive({ as: 'global' }, ({ request }) => ({ claims: admitted.get(request) }))
+      .onError({ as: 'global' }, ({ error }) =>
+        error instanceof AccessError ? toResponse(refuse(error)) : undefined,
+      )
+  )
 }
 
 /**

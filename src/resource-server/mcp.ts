@@ -118,9 +118,23 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
 }
 
 /**
+ * Returns the path of a request; `''`, which is always guarded, when the Host header makes the URL invalid,
+ * or when Bun's router has matched another path. That router compares the path that was sent, and the URL has
+ * the normalized path: `/tools/../healthz` matches `/tools/:name`, and its URL has `/healthz`. Dot segments
+ * are then in the parameters of the route.
+ */
+export function pathOf(request: Request): string {
+  const path = URL.canParse(request.url) ? new URL(request.url).pathname : ''
+  const segments = path.split('/')
+  const { params = {} } = request as { params?: Record<string, string> }
+  return Object.values(params).every(value => segments.includes(value)) ? path : ''
+}
+
+/**
  * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document.
  * Answers a request without a valid token by a challenge that names the document. An `AccessError` that the
- * handler throws becomes the answer.
+ * handler throws becomes the answer. A wildcard route of `Bun.serve` must not have open paths, because the
+ * wildcard also matches dot segments, which the URL of the request does not show.
  *
  * @param handle gets the claims; undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`
@@ -135,8 +149,8 @@ export function protect(
 ): (request: Request) => Promise<Response> {
   const { check, refuse } = protection(verifier, options)
   return async request => {
-    const { method, headers, url } = request
-    const checked = await check({ method, headers, path: new URL(url).pathname })
+    const { method, headers } = request
+    const checked = await check({ method, headers, path: pathOf(request) })
     if (checked?.answer) return toResponse(checked.answer)
     try {
       return await handle(request, checked?.claims)

@@ -1,7 +1,7 @@
 /** Tests protected resources (RFC 9728), such as MCP servers, with each adapter. */
 import { describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { Elysia } from 'elysia'
 import express from 'express'
 import { fastify } from 'fastify'
@@ -186,6 +186,86 @@ describe.each(targets)('$name', ({ start, throws }) => {
         expect([path, method, status]).toEqual([path, method, 401])
       }
   })
+})
+
+/** Sends a path as it is written, which `fetch` would normalize. Returns the answer's first line and body. */
+const askRaw = async (port: number, path: string, host: string) => {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  let answer = ''
+  for await (const chunk of socket) answer += chunk
+  return answer.replace(/\r\n.*\r\n\r\n/s, ' ')
+}
+
+describe.each([{}, { systemRouter: false }, { aot: false }])('Elysia with %j', settings => {
+  const open = ['/healthz', '/files/logo', '/bare/']
+  const guarded = ['/before', '/secret', '/text', '/files/x', '/tools/a/b', '/all/x', '/mounted/x']
+  const startApp = () =>
+    new Elysia(settings)
+      .get('/before', 'secret')
+      .get('/early/:first/:second', () => 'secret')
+      .use(protectElysia(verifier, { open }))
+      .get('/healthz', 'open')
+      .get('/bare', 'open')
+      .get('/files/:name', ({ params }) => (params.name === 'logo' ? 'open' : 'secret'))
+      .get('/secret', () => 'secret')
+      .get('/text', 'secret')
+      .get('/tools/:first/:second', () => 'secret')
+      .get('/all/*', () => 'secret')
+      .mount('/mounted', () => new Response('secret'))
+      .listen({ port: 0, hostname: '127.0.0.1' })
+
+  test('SDK-53 an open path opens no route of another path', async () => {
+    const app = startApp()
+    const port = app.server?.port ?? 0
+    try {
+      for (const path of [...open, '/healthz?x=1'])
+        expect(await askRaw(port, path, 'mcp.example')).toBe('HTTP/1.1 200 OK open')
+      // Elysia misses the path after a host of up to three characters, and finds the next slash.
+      const hidden = guarded.flatMap(path => [`/healthz?${path}`, `/healthz#${path}`])
+      // Bun's router compares the path that was sent, and the URL has the normalized path.
+      const dotted = [
+        '/tools/../healthz',
+        '/tools/%2e%2e/healthz',
+        '/early/../healthz',
+        '/files/..\\\\healthz',
+        '/all/../healthz',
+        '/all/a/../../healthz',
+      ]
+      for (const path of [...guarded, ...hidden, ...dotted])
+        for (const host of ['mcp.example', 'x', 'x:1', 'x/healthz?', '[::1]']) {
+          const answer = await askRaw(port, path, host)
+          expect([path, host, answer]).not.toEqual([path, host, expect.stringMatching(/secret|HTTP\/1.1 5/)])
+        }
+      for (const path of hidden) {
+        const answer = await app.handle(new Request(`http://x${path}`))
+        expect([path, await answer.text()]).not.toEqual([path, 'secret'])
+      }
+    } finally {
+      await app.stop(true)
+    }
+  })
+})
+
+test("SDK-53 an open path opens no parameter route of Bun's router", async () => {
+  const guarded = protect(verifier, ({ url }) => new Response(`handled ${url}`), { open: ['/healthz'] })
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    routes: { '/:name': guarded, '/tools/:name/:more': guarded },
+    fetch: guarded,
+  })
+  const port = server.port ?? 0
+  try {
+    expect(await askRaw(port, '/healthz', 'mcp.example')).toBe(
+      'HTTP/1.1 200 OK handled http://mcp.example/healthz',
+    )
+    for (const path of ['/tools/../healthz', '/tools/%2e%2e/healthz', '/tools/..\\../healthz'])
+      expect(await askRaw(port, path, 'mcp.example')).toStartWith('HTTP/1.1 401 ')
+    expect(await askRaw(port, '/tools', 'mcp.example/healthz?')).toStartWith('HTTP/1.1 401 ')
+  } finally {
+    await server.stop(true)
+  }
 })
 
 test('SDK-54 a verifier with an audience, or a resource without an address, guards nothing', () => {
