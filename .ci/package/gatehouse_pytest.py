@@ -5,10 +5,12 @@
         requests.get(url, headers={"Authorization": f"Bearer {token}"})
 """
 
+import collections
 import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import sysconfig
@@ -22,7 +24,7 @@ class Gatehouse:
     """A running server. `url` is the issuer, `client_id` and `client_secret` those of the first confidential client,
     `password` that of the users of the default seed."""
 
-    def __init__(self, ready, process):
+    def __init__(self, ready, process, reader):
         self.url = ready["url"]
         self.client_id = ready["client_id"]
         self.client_secret = ready["client_secret"]
@@ -32,8 +34,10 @@ class Gatehouse:
             "SERVICE_CLIENT_ID": self.client_id,
             "SERVICE_CLIENT_SECRET": self.client_secret,
         }
+        self._trust = ready["ca_file"] and ssl.create_default_context(cafile=ready["ca_file"])
         self._control_token = ready["control_token"]
         self._process = process
+        self._reader = reader
 
     def token(self, **options):
         """Returns an access token. Options: user, client_id, scope, roles, claims, expires_in (seconds), bad."""
@@ -42,30 +46,33 @@ class Gatehouse:
             json.dumps(options).encode(),
             {"content-type": "application/json", "authorization": "Bearer " + self._control_token},
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=10, context=self._trust) as answer:
             return json.load(answer)["token"]
 
     def stop(self):
         """Ends the server."""
         self._process.terminate()
         self._process.wait(10)
+        self._reader.join(10)
+        _close(self._process)
 
 
 def executable():
-    """Returns the path of the executable: GATEHOUSE_EXECUTABLE, this environment's scripts, else PATH."""
+    """Returns the path of the executable: SERVICE_EXECUTABLE, this environment's scripts, else PATH."""
     name = "gatehouse.exe" if sys.platform == "win32" else "gatehouse"
     scripts = os.path.join(sysconfig.get_path("scripts"), name)
-    found = os.environ.get("GATEHOUSE_EXECUTABLE") or (scripts if os.path.exists(scripts) else shutil.which(name))
+    found = os.environ.get("SERVICE_EXECUTABLE") or (scripts if os.path.exists(scripts) else shutil.which(name))
     if not found:
-        raise FileNotFoundError("gatehouse is not installed: set GATEHOUSE_EXECUTABLE to its path")
+        raise FileNotFoundError("gatehouse is not installed: set SERVICE_EXECUTABLE to its path")
     return found
 
 
 def start(*options, seed=None, image=None, engine=("docker", "run")):
     """Starts a development server on a free port. Takes the options of `gatehouse dev`, such as --tls.
 
-    `seed` is the path of a seed file, which a container gets on standard input. `image` names a container image that
-    is run instead of the executable, by the program and options of `engine`.
+    `seed` is the path of a seed file, which the server gets on standard input. `image` names a container image that
+    is run instead of the executable, by the program and options of `engine`. The server stops when this process ends,
+    even if it is killed, because its standard input then ends.
     """
     if image is None:
         command = [executable(), "dev", "--port", "0"]
@@ -77,15 +84,30 @@ def start(*options, seed=None, image=None, engine=("docker", "run")):
         command = [*engine, *publish, image, "dev", *address]
     if seed is not None:
         command += ["--seed", "-"]
-    with open(seed or os.devnull) as given:
-        process = subprocess.Popen([*command, *options], stdin=given, stdout=subprocess.PIPE, text=True)
+    command += ["--until-input-ends", *options]
+    given = b""
+    if seed is not None:
+        with open(seed, "rb") as file:
+            given = file.read() + b"\n...\n"
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    try:
+        process.stdin.write(given)
+    except BrokenPipeError:
+        pass  # The server has refused an option, and says so on standard error.
     line = process.stdout.readline()
     if not line:
         process.wait()
+        _close(process)
         raise RuntimeError("gatehouse did not start; its output is above")
     # Later output goes nowhere, so that the pipe never fills.
-    threading.Thread(target=process.stdout.read, daemon=True).start()
-    return Gatehouse(json.loads(line), process)
+    reader = threading.Thread(target=lambda: collections.deque(process.stdout, maxlen=0), daemon=True)
+    reader.start()
+    return Gatehouse(json.loads(line), process, reader)
+
+
+def _close(process):
+    process.stdin.close()
+    process.stdout.close()
 
 
 def _free_port():

@@ -200,6 +200,10 @@ export const commands: readonly CommandRow[] = [
         'allow applications that no administrator registered, and run an MCP server on the next port',
       ],
       ['--ready-file <file>', 'write the ready line to this file when the server answers'],
+      [
+        '--until-input-ends',
+        'stop when standard input ends, which it does when the program that holds it is killed; a seed on standard input then ends with a line ...',
+      ],
     ],
     run: async options => (await import('./dev.ts')).dev(options),
   },

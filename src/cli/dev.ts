@@ -7,6 +7,7 @@ import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
+import type { HeldInput } from './held-input.ts'
 
 /** Options of `gatehouse dev`. */
 export interface DevOptions {
@@ -24,6 +25,9 @@ export interface DevOptions {
   key?: string
   dataDir?: string
   readyFile?: string
+  untilInputEnds?: boolean
+  /** Standard input, when `untilInputEnds` makes the server end with it. */
+  input?: HeldInput
   quiet?: boolean
   /** Id of the client whose credentials `exec` puts into the environment of the command. */
   client?: string
@@ -33,8 +37,9 @@ export interface DevOptions {
  * Runs the production server with users, clients and test controls, by default on a temporary store. Resolves
  * when the server has stopped.
  */
-export const dev = async (options: DevOptions): Promise<void> => {
+export const dev = async (given: DevOptions): Promise<void> => {
   const { openLog } = await import('./log.ts')
+  const options = given.untilInputEnds ? await withInput(given) : given
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
   const mcp = options.mcp ? await startMcp(options) : undefined
   const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })
@@ -43,12 +48,18 @@ export const dev = async (options: DevOptions): Promise<void> => {
   // server at once.
   const stopped = new Promise<void>(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
+    options.input?.ended.then(resolve)
   })
   announce(started, options, Math.round(performance.now()), mcp?.url)
   await stopped
   await mcp?.stop()
   await started.stop()
   flush()
+}
+
+const withInput = async (options: DevOptions): Promise<DevOptions> => {
+  const { holdInput } = await import('./held-input.ts')
+  return { ...options, input: holdInput(seedFileOf(options) === '-') }
 }
 
 /** Opens the port of the MCP server. Returns the listener, and the seed with the API of the MCP server. */
@@ -92,14 +103,18 @@ export const startWith = async (
 
 /** Returns the seed of the given file; undefined when no file is given and the default seed applies. */
 const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
-  const seed_file = options.seed ?? loadConfig(process.env, options.config).config.seed_file
+  const seed_file = seedFileOf(options)
   if (seed_file === undefined) return undefined
-  const [{ readSeedFile }, { requireSound }] = await Promise.all([
+  const [{ readSeedFile }, { parseSeed, requireSound }] = await Promise.all([
     import('./seed-file.ts'),
     import('#src/seed/read.ts'),
   ])
-  return requireSound(readSeedFile(seed_file))
+  const text = await options.input?.seed
+  return requireSound(text === undefined ? readSeedFile(seed_file) : parseSeed(text, seed_file, process.env))
 }
+
+const seedFileOf = (options: DevOptions): string | undefined =>
+  options.seed ?? loadConfig(process.env, options.config).config.seed_file
 
 /** Returns the port of the server plus one. For 0 and 65535 it returns 0, which means any free port. */
 const mcpPortOf = (text = '8080'): number => {

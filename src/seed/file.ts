@@ -3,7 +3,13 @@ import { ConfigError } from '#src/config.ts'
 import { readBounded, YamlError } from '#src/lib/yaml.ts'
 
 /** Maximum bytes of a seed file, enough for 120,000 users. Parsing such a file takes 1.4 GB of memory. */
-const MAX_BYTES = 16 * 1024 * 1024
+export const MAX_SEED_BYTES = 16 * 1024 * 1024
+
+/** Returns the refusal of a seed file with more than `MAX_SEED_BYTES` bytes. */
+export const tooLargeSeed = (file: string): ConfigError =>
+  new ConfigError(
+    `${file}: Larger than ${MAX_SEED_BYTES / 1024} KiB. Split it into several files: entries that a file does not name stay unchanged.`,
+  )
 
 /**
  * Reads the text of a seed file; `-` is standard input.
@@ -12,12 +18,10 @@ const MAX_BYTES = 16 * 1024 * 1024
  */
 export const readSeedText = (file: string): string => {
   try {
-    return readBounded(file, MAX_BYTES)
+    return readBounded(file, MAX_SEED_BYTES)
   } catch (error) {
-    if (error instanceof YamlError)
-      throw new ConfigError(
-        `${file}: ${error.message} Split it into several files: entries that a file does not name stay unchanged.`,
-      )
+    // `readBounded` throws YamlError only for a larger file.
+    if (error instanceof YamlError) throw tooLargeSeed(file)
     throw new ConfigError(`${file}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
 }

@@ -32,8 +32,8 @@ interface ReadyLine {
  * Starts a seeded Gatehouse server in its own process or in a container, on a temporary store and a free
  * port. It works in Node, Deno and Bun.
  *
- * The server does not watch the process that started it. When that process is killed or ends without `close`,
- * the server runs on. It stops and deletes its store at SIGTERM or SIGINT.
+ * This process holds the standard input of the server open. When this process is killed or ends without
+ * `close`, that input ends, and the server stops and deletes its store.
  *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store
@@ -53,7 +53,9 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
       ? [executable, 'dev', ...argumentsOf(options)]
       : await containerCommand(image, options)
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] })
-  child.stdin.end(seed ? JSON.stringify(seed) : '')
+  // A server that does not start closes the pipe. The caller then gets the server's message, not EPIPE.
+  child.stdin.on('error', () => {})
+  if (seed) child.stdin.write(`${JSON.stringify(seed)}\n...\n`)
   const ready = await readyLine(child)
   const close = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -75,7 +77,7 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
 }
 
 const argumentsOf = ({ seed, port = 0, url, internal_url, tls, auto_login }: GatehouseOptions): string[] => [
-  ...['--port', String(port)],
+  ...['--port', String(port), '--until-input-ends'],
   ...(seed ? ['--seed', '-'] : []),
   ...(url === undefined ? [] : ['--url', url]),
   ...(internal_url === undefined ? [] : ['--internal-url', internal_url]),
@@ -95,7 +97,7 @@ const containerCommand = async (image: string, options: ProcessOptions): Promise
   const url = options.url ?? `http://localhost:${port}`
   return [
     ...engine,
-    // The seed is passed on standard input.
+    // The seed is passed on standard input, and the server ends with it.
     ...['--rm', '--interactive', '--publish', `127.0.0.1:${port}:${port}`, image],
     ...['dev', '--dev-host', '0.0.0.0', ...argumentsOf({ ...options, port, url })],
   ]

@@ -1,7 +1,9 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { mkdir, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { startGatehouse } from '#src/testing/index.ts'
+import { until } from '#test/support/until.ts'
 import { checkControls } from './cases.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -61,3 +63,37 @@ test('the caller gets the reason why the server does not start', async () => {
   })
   await expect(started).rejects.toThrow(/users\[0\]\.username: 3 to 128 letters/)
 })
+
+test.each([
+  ['Node', ['node']],
+  ['Deno', deno],
+  ['Bun', ['bun']],
+])(
+  'a server stops and deletes its store when the process that started it is killed, under %s',
+  async (_, command) => {
+    const TMPDIR = await mkdtemp(`${tmpdir()}/gatehouse-test-`)
+    await Bun.write(
+      `${folder}/killed.js`,
+      `import { startGatehouse } from '@gatehouse/testing/process'
+      const seed = { users: [{ username: 'carol', email: 'carol@example.com' }] }
+      const { url, users } = await startGatehouse({ executable: process.argv[2], seed })
+      console.log(process.pid, url, (await users.list()).map(user => user.username).join())`,
+    )
+    const child = Bun.spawn([...command, `${folder}/killed.js`, `${root}dist/gatehouse`], {
+      cwd: folder,
+      env: { ...process.env, TMPDIR },
+      stdout: 'pipe',
+    })
+    const { value } = await child.stdout.getReader().read()
+    const [pid, url = '', users] = new TextDecoder().decode(value).trim().split(' ')
+    expect(users).toBe('carol')
+    expect((await readdir(TMPDIR)).filter(name => name.startsWith('gatehouse-dev-'))).toHaveLength(1)
+    // Deno's command is a program that starts Deno itself.
+    process.kill(Number(pid), 'SIGKILL')
+    await child.exited
+    await until(async () => !(await readdir(TMPDIR)).some(name => name.startsWith('gatehouse-dev-')))
+    await expect(fetch(url)).rejects.toThrow()
+    await rm(TMPDIR, { recursive: true })
+  },
+  60_000,
+)

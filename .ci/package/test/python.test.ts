@@ -1,6 +1,6 @@
 /** The wheel and its pytest fixture. */
 import { beforeAll, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { developAndLogIn, logIn, place, run, start, sums, wheel, withReadOnly } from './support.ts'
@@ -35,6 +35,23 @@ test('the fixture gives a running server and tokens', async () => {
   expect(await run([`${at}/bin/python`, '-m', 'pytest', '-q', 'test_token.py'], { cwd: at })).toMatchObject({
     code: 0,
   })
+})
+
+test('a server of `start` takes a seed, serves https, and ends with a process that is killed', async () => {
+  const TMPDIR = join(at, 'killed')
+  mkdirSync(TMPDIR)
+  writeFileSync(join(at, 'seed.yaml'), '# one user\nusers:\n- { username: zoe, email: zoe@example.com }\n')
+  const text = [
+    'import os, signal, gatehouse_pytest',
+    'server = gatehouse_pytest.start("--tls", seed="seed.yaml")',
+    'print(server.token(user="zoe").count("."), os.listdir(os.environ["TMPDIR"]) != [], flush=True)',
+    'os.kill(os.getpid(), signal.SIGKILL)',
+  ]
+  writeFileSync(join(at, 'killed.py'), text.join('\n'))
+  const env = { TMPDIR, SERVICE_EXECUTABLE: join(at, 'bin/gatehouse') }
+  const killed = Bun.spawn([`${at}/bin/python`, 'killed.py'], { cwd: at, env, stdout: 'pipe' })
+  expect(await new Response(killed.stdout).text()).toBe('2 True\n')
+  while (readdirSync(TMPDIR).length > 0) await Bun.sleep(5)
 })
 
 test('pip refuses the wheel of another platform in one line and installs nothing', async () => {
