@@ -17,6 +17,7 @@ import {
   sender,
   setting,
   smtpUrl,
+  suggestionFor,
   text,
   wholeNumber,
   withDefault,
@@ -178,7 +179,7 @@ const addRaw = (
   const base = key.replace(/_file$/, '')
   if (key === base || !isName(base) || !settings[base].secret)
     throw new ConfigError(
-      `${label}: no such setting (${source}). ${suggest(key)}\`gatehouse help settings\` lists all.`,
+      `${label}: no such setting (${source}). ${suggestionFor(key, Object.keys(settings))}\`gatehouse help settings\` lists all.`,
     )
   try {
     addRaw(given, base, readFileSync(value, 'utf8').replace(/\r?\n$/, ''), `${source}, file ${value}`, label)
@@ -186,11 +187,6 @@ const addRaw = (
     if (error instanceof ConfigError) throw error
     throw new ConfigError(`${label}: the file ${value} cannot be read (${source}).`)
   }
-}
-
-const suggest = (key: string): string => {
-  const near = Object.keys(settings).find(name => name.startsWith(key.slice(0, 5)) || key.includes(name))
-  return near ? `Did you mean ${near}? ` : ''
 }
 
 const fromEnvironment = (env: Environment, warnings: string[]): Map<Name, RawValue> => {

@@ -98,7 +98,7 @@ test.each([
   [{ GATEHOUSE_URL: 'https://id.example.com/auth' }, 'without path'],
   [{ GATEHOUSE_URL: 'ftp://id.example.com' }, 'an http or https address'],
   [{ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/33' }, 'GATEHOUSE_TRUSTED_PROXIES'],
-  [{ GATEHOUSE_LOG_LEVEL: 'loud' }, 'trace, debug, info, warn, error, silent'],
+  [{ GATEHOUSE_LOG_LEVEL: 'loud' }, 'is not one of trace, debug, info, warn, error, silent'],
   [{ GATEHOUSE_ARGON2_MEMORY: '1024' }, 'a whole number from 19456'],
   [{ GATEHOUSE_TLS_CERT: 'a.pem' }, 'set both or neither'],
   [{ GATEHOUSE_ADMIN_USERNAME: 'root' }, 'set all three or none'],
@@ -129,6 +129,7 @@ test('a refused secret is not shown', () => {
 test('an unknown name in the file is refused with the name of the file', () => {
   const path = file('a.yaml', 'prot: 1\n')
   expect(refusal({}, path)).toContain(`prot: no such setting (${path}:1)`)
+  expect(refusal({}, file('c.yaml', 'smtp-url: x\n'))).toContain('Did you mean smtp_url?')
   expect(refusal({}, file('b.yaml', '- a list\n'))).toContain('must be a map of settings')
   expect(refusal({}, '/nowhere.yaml')).toContain('/nowhere.yaml')
 })

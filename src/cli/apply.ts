@@ -3,6 +3,7 @@ import { silentLog } from '#src/lib/log.ts'
 import { checkNames, createInstance } from '#src/operations/first-start.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { openInstance } from './instance.ts'
+import { print } from './print.ts'
 import { rehearseFirst } from './rehearsal.ts'
 import { readSeedFile, renderChanges } from './seed-file.ts'
 
@@ -15,7 +16,7 @@ export const apply = async (file: string, options: { config?: string; prune?: bo
   const instance = await openInstance(config, silentLog)
   try {
     await createInstance(instance)
-    console.log(renderChanges(await applySeed(instance, seed, options), true))
+    print(renderChanges(await applySeed(instance, seed, options), true))
   } finally {
     await instance.store.close()
   }

@@ -3,6 +3,7 @@ import { loadConfig } from '#src/config.ts'
 import { backUp } from '#src/storage/sqlite/backup.ts'
 import { toFile } from '#src/storage/transfer/migrate-to.ts'
 import { requireDatabase } from './instance.ts'
+import { print } from './print.ts'
 import { size, stage, sum } from './progress.ts'
 
 /**
@@ -14,7 +15,7 @@ export const backup = async (file: string, options: { config?: string }): Promis
   const { bytes, rows } = config.database_url
     ? await toFile(config.database_url, file, { online: true, onProgress: stage })
     : await backUpFile(requireDatabase(config), file)
-  console.log(
+  print(
     `${file}: ${sum(rows)} rows, ${size(bytes)}, verified. Keep the master key as well, in another place.`,
   )
 }

@@ -5,6 +5,7 @@ import { inspectPostgres } from '#src/storage/postgres/inspect.ts'
 import { withReadOnly } from '#src/storage/sqlite/backup.ts'
 import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { openExisting, requireDatabase } from './instance.ts'
+import { print } from './print.ts'
 import { stage, sum } from './progress.ts'
 
 /**
@@ -25,26 +26,26 @@ export const check = async (options: { config?: string }): Promise<void> => {
   findings.push(...inspected.findings)
   if (findings.length === 0) {
     const held = database_url ? 'totals are consistent' : 'structure, references and totals are consistent'
-    console.log(`database  ${sum(inspected.rows)} rows: ${held}`)
+    print(`database  ${sum(inspected.rows)} rows: ${held}`)
     const instance = await openExisting(config, silentLog)
     try {
       stage('opening the keys')
       const keys = await checkKeys(instance)
       findings.push(...keys.findings)
-      if (keys.findings.length === 0) console.log(`keys      ${keys.count} open and match`)
+      if (keys.findings.length === 0) print(`keys      ${keys.count} open and match`)
       stage('opening the secrets')
       const sealed = await checkSealed(instance)
       findings.push(...sealed.findings)
-      if (sealed.findings.length === 0) console.log(`secrets   ${sealed.count} open`)
+      if (sealed.findings.length === 0) print(`secrets   ${sealed.count} open`)
       stage('reading the audit log')
       const events = await checkEvents(instance)
       findings.push(...events.findings)
-      if (events.findings.length === 0) console.log(`events    ${events.count} are unchanged`)
-      console.log('limits    deleted events, and changes of texts outside the audit log, are not detected')
+      if (events.findings.length === 0) print(`events    ${events.count} are unchanged`)
+      print('limits    deleted events, and changes of texts outside the audit log, are not detected')
     } finally {
       await instance.store.close()
     }
   }
-  for (const finding of findings) console.log(`damaged   ${finding}`)
+  for (const finding of findings) print(`damaged   ${finding}`)
   if (findings.length > 0) throw new Error('this instance is damaged: restore a backup')
 }

@@ -6,6 +6,7 @@ import { createClient } from '#src/directory/clients/service.ts'
 import { type Application, applicationOf, snippets } from '#src/directory/clients/snippets.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { print } from './print.ts'
 import { organizationNamed, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
@@ -43,7 +44,7 @@ export const clientCreate = async (name: string, options: Options): Promise<void
       },
     )
     const application = applicationOf(context.config.url, { ...client, kind: options.kind }, slug, secret)
-    console.log(options.json ? JSON.stringify(application, null, 2) : report(application))
+    print(options.json ? JSON.stringify(application, null, 2) : report(application))
     await warnUnlessAnswered(context.config.url)
   })
 }

@@ -1,5 +1,6 @@
 import { serverActor } from '#src/directory/access.ts'
 import { regenerateSecret } from '#src/directory/clients/service.ts'
+import { print } from './print.ts'
 import { explained, type UserOptions, withInstance } from './user.ts'
 
 /**
@@ -9,7 +10,7 @@ import { explained, type UserOptions, withInstance } from './user.ts'
 export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
     const secret = await explained(regenerateSecret(context, client_id, serverActor))
-    console.log(
+    print(
       process.stdout.isTTY
         ? `New secret of ${client_id}, shown once. The old one is no longer accepted.\n\n  ${secret}\n`
         : secret,

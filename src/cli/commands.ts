@@ -87,9 +87,9 @@ export const commands: readonly CommandRow[] = [
     about: 'create a user',
     arguments: [['<username>']],
     options: [
-      ['--email <address>', '', undefined, { isMandatory: true }],
-      ['--first-name <name>', '', ''],
-      ['--last-name <name>', '', ''],
+      ['--email <address>', 'e-mail address of the user', undefined, { isMandatory: true }],
+      ['--first-name <name>', 'first name; default: empty'],
+      ['--last-name <name>', 'last name; default: empty'],
       ['--role <role...>', 'roles of the user; default: user'],
       organization,
       [
@@ -213,7 +213,7 @@ export const commands: readonly CommandRow[] = [
     arguments: [
       [
         '<command...>',
-        'command after --; its environment has SERVICE_URL, SERVICE_REALM, SERVICE_CLIENT_ID and, for a client with a secret, SERVICE_CLIENT_SECRET',
+        'command after --; its environment has SERVICE_URL, SERVICE_REALM, SERVICE_CLIENT_ID, SERVICE_DEV_TOKEN and, for a client with a secret, SERVICE_CLIENT_SECRET; see `gatehouse guide ci`',
       ],
     ],
     options: [
@@ -265,7 +265,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'export',
     about: 'write the instance as a seed file for `gatehouse apply`',
-    arguments: [['[file]', 'file to write; default: standard output']],
+    arguments: [['[file]', 'file to write or replace; default: standard output']],
     options: [
       [
         '--secrets',
@@ -415,7 +415,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'completion',
     about: 'print a script that completes commands and options in the shell',
-    arguments: [['<shell>', '', ['bash', 'zsh', 'fish']]],
+    arguments: [['<shell>', 'shell that reads the script', ['bash', 'zsh', 'fish']]],
     run: async (_options, shell, program) => (await import('./completion.ts')).completion(shell, program),
   },
   {
@@ -436,5 +436,9 @@ export const commands: readonly CommandRow[] = [
     ],
     run: async options => (await import('./sbom.ts')).sbom(options),
   },
-  { name: 'version', about: 'print the version, commit and runtime', run: () => console.log(VERSION_LINE) },
+  {
+    name: 'version',
+    about: 'print the version, commit and runtime',
+    run: async () => (await import('./print.ts')).print(VERSION_LINE),
+  },
 ]

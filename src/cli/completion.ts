@@ -1,4 +1,5 @@
 import type { Command, Option } from 'commander'
+import { print } from './print.ts'
 
 interface Node {
   /** The words of the command, such as `user create`; empty for the program. */
@@ -92,4 +93,4 @@ const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').repla
 
 /** Prints a script that completes commands, options and their values. */
 export const completion = (shell: 'bash' | 'zsh' | 'fish', program: Command): void =>
-  console.log({ bash, zsh, fish }[shell](tree(program)))
+  print({ bash, zsh, fish }[shell](tree(program)))

@@ -4,6 +4,7 @@ import { checkNames } from '#src/operations/first-start.ts'
 import { checkThemes } from '#src/pages/themes.ts'
 import { isStream } from '#src/seed/file.ts'
 import { requireSound } from '#src/seed/read.ts'
+import { print } from './print.ts'
 import { readSeedFile } from './seed-file.ts'
 
 /**
@@ -20,5 +21,5 @@ export const configCheck = async (options: { config?: string }): Promise<void> =
   await checkFiles(config, Date.now())
   if (seed_file !== undefined && !isStream(seed_file)) requireSound(readSeedFile(seed_file))
   for (const warning of [...warnings, ...checkThemes(config, [])]) console.error(`warning: ${warning}`)
-  console.log('The settings are valid.')
+  print('The settings are valid.')
 }

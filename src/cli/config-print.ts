@@ -1,4 +1,5 @@
 import { type Config, loadConfig, settings } from '#src/config.ts'
+import { print } from './print.ts'
 
 /**
  * Prints each setting with its value and source. A terminal never shows secrets, because they would stay
@@ -18,7 +19,7 @@ export const configPrint = async (options: { config?: string; redacted?: boolean
   })
   const width = (column: 0 | 1) => Math.max(...rows.map(row => row[column].length))
   for (const [name, value, source] of rows)
-    console.log(`${name.padEnd(width(0))}  ${value.padEnd(Math.min(width(1), 60))}  ${source}`)
+    print(`${name.padEnd(width(0))}  ${value.padEnd(Math.min(width(1), 60))}  ${source}`)
   for (const warning of warnings) console.error(`warning: ${warning}`)
 }
 

@@ -14,6 +14,7 @@ import {
 } from '#src/operations/health.ts'
 import { openExisting } from './instance.ts'
 import { hasDatabase, loadServerConfig, readLastStart } from './last-start.ts'
+import { print } from './print.ts'
 
 /**
  * Milliseconds to wait for the answer of the server. It is also the default limit of the server's outbound
@@ -26,6 +27,9 @@ const reasonOf = (error: unknown): string => {
   const { code, name, message } = error as Error & { code?: string }
   return code ?? (name === 'TimeoutError' ? 'no answer in time' : message)
 }
+
+/** Matches the error codes of a certificate that this machine does not accept. */
+const UNTRUSTED = /CERT|ISSUER|SIGNATURE|ALTNAME/
 
 /**
  * Compares the version of this executable with the schema of the database and with the server that was
@@ -47,7 +51,12 @@ const address: Check = async ({ config: { url } }) => {
     signal: AbortSignal.timeout(TIMEOUT),
     redirect: 'manual',
   }).catch(reasonOf)
-  if (typeof answer === 'string') return fail(`${url} cannot be reached (${answer}): is the server running?`)
+  if (typeof answer === 'string')
+    return fail(
+      UNTRUSTED.test(answer)
+        ? `the certificate of ${url} is not trusted here (${answer}): use one that names this host, by an authority that clients trust`
+        : `${url} cannot be reached (${answer}): is the server running?`,
+    )
   const { issuer } = ((await answer.json().catch(() => undefined)) ?? {}) as { issuer?: unknown }
   if (issuer !== url)
     return fail(
@@ -65,7 +74,10 @@ const loop: Check = async ({ config: { url, metrics_token } }) => {
     redirect: 'manual',
     headers: metrics_token === undefined ? {} : { authorization: `Bearer ${metrics_token}` },
   }).catch(reasonOf)
-  if (typeof answer === 'string') return skip('the event loop: start the server to have it checked')
+  if (typeof answer === 'string')
+    return skip(
+      `the event loop: ${UNTRUSTED.test(answer) ? 'correct the certificate' : 'start the server'} to have it checked`,
+    )
   return (
     judgeLoop(await answer.text().catch(() => '')) ??
     skip(`the event loop: ${url}/metrics is closed; set metrics_token to have it checked`)
@@ -87,7 +99,7 @@ const needInstance: Record<string, string> = {
  */
 export const doctor = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadServerConfig(options)
-  for (const warning of warnings) console.log(`warn  settings  ${warning}`)
+  for (const warning of warnings) print(`warn  settings  ${warning}`)
   const isMade = hasDatabase(config)
   const checked: Inspected = {
     config,
@@ -104,7 +116,7 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
       ? skip(`${subject}: create an instance with \`gatehouse serve\` to have it checked`)
       : await runCheck(check, checked)
     if (state === 'fail') failed++
-    console.log(`${state.padEnd(4)}  ${name.padEnd(8)}  ${text}`)
+    print(`${state.padEnd(4)}  ${name.padEnd(8)}  ${text}`)
   }
   if (failed > 0) throw new Error(failed === 1 ? '1 check failed' : `${failed} checks failed`)
 }

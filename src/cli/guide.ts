@@ -1,6 +1,7 @@
 import { ConfigError } from '#src/config.ts'
 import { findGuidePage } from '#src/guide/pages.ts'
 import { contentsText, linesWith, pageText } from '#src/guide/terminal.ts'
+import { print } from './print.ts'
 
 /** Maximum columns, also on a wider terminal, because long lines are hard to read. */
 const WIDTH = 80
@@ -17,7 +18,7 @@ export const guide = (subject?: string): void => {
     bold: (text: string) => (isBold ? `\u001b[1m${text}\u001b[0m` : text),
   }
   if (subject === undefined) {
-    console.log(
+    print(
       `${contentsText(style)}\n\n\`gatehouse guide SUBJECT\` prints a page, \`gatehouse guide WORD\` finds a word.`,
     )
     return
@@ -28,5 +29,5 @@ export const guide = (subject?: string): void => {
     throw new ConfigError(
       `guide: no page has this name or contains it. Pages:\n\n${contentsText({ ...style, bold: text => text })}`,
     )
-  console.log(found)
+  print(found)
 }

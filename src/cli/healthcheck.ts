@@ -1,3 +1,4 @@
+import { ConfigError } from '#src/config.ts'
 import { loadServerConfig } from './last-start.ts'
 
 /**
@@ -7,6 +8,8 @@ import { loadServerConfig } from './last-start.ts'
  * @throws Error when the server is not ready or does not answer
  */
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
+  if (options.url !== undefined && !URL.canParse(options.url))
+    throw new ConfigError('--url: not a URL such as http://localhost:8080.')
   const base = options.url ?? loadServerConfig(options).local_url
   try {
     // The certificate is not verified, because it names the public host and not an address of this machine.

@@ -18,6 +18,7 @@ import {
   openMasterKey,
   readMasterKey,
 } from './instance.ts'
+import { print } from './print.ts'
 
 interface Options {
   config?: string
@@ -41,7 +42,7 @@ const show = async ({ store, clock }: Core): Promise<void> => {
   for (const { id, alg, active_at, expires_at } of keys) {
     const state = active_at > now ? 'next' : signing.get(alg) === id ? 'signing' : 'retired'
     const until = expires_at === null ? '' : `  published until ${iso(expires_at)}`
-    console.log(`${id}  ${alg}  ${state.padEnd(7)}  signs from ${iso(active_at)}${until}`)
+    print(`${id}  ${alg}  ${state.padEnd(7)}  signs from ${iso(active_at)}${until}`)
   }
 }
 
@@ -55,25 +56,29 @@ export const keysRotate = (options: Options): Promise<void> =>
     await show(instance)
   })
 
+const orNoSuchKey = (error: unknown): never => {
+  if (!(error instanceof AppError) || error.code !== 'not_found') throw error
+  throw new Error('no such key: `gatehouse keys list` prints all')
+}
+
 /** Withdraws a key at once. Tokens that the key has signed become invalid. */
 export const keysRevoke = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => {
-    await revokeKey(instance, id).catch(error => {
-      if (!(error instanceof AppError) || error.code !== 'not_found') throw error
-      throw new Error('no such key: `gatehouse keys list` prints all')
-    })
+    await revokeKey(instance, id).catch(orNoSuchKey)
     await show(instance)
   })
 
 /** Imports a private key from a file. */
 export const keysImport = (file: string, options: Options & { alg?: string }): Promise<void> =>
   withInstance(options, async instance => {
-    console.log(await importKey(instance, read(file), options.alg))
+    print(await importKey(instance, read(file), options.alg))
   })
 
 /** Prints the private key to standard output and writes no file. */
 export const keysExport = (id: string, options: Options): Promise<void> =>
-  withInstance(options, async instance => void (await Bun.write(Bun.stdout, await exportKey(instance, id))))
+  withInstance(options, async instance => {
+    await Bun.write(Bun.stdout, await exportKey(instance, id).catch(orNoSuchKey))
+  })
 
 const read = (file: string): string => {
   try {
@@ -99,12 +104,12 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
       )
     makeMasterKey(next)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))
-    if (options.newKeyFile) console.log(`Set GATEHOUSE_MASTER_KEY_FILE=${next} before the next start.`)
+    if (options.newKeyFile) print(`Set GATEHOUSE_MASTER_KEY_FILE=${next} before the next start.`)
     else {
       const old = finishChange(config)
-      console.log(`The data directory has a new ${MASTER_KEY_FILE}. Earlier backups need the old one: ${old}`)
+      print(`The data directory has a new ${MASTER_KEY_FILE}. Earlier backups need the old one: ${old}`)
       if (config.database_url)
-        console.log(
+        print(
           `Copy ${join(config.data_dir, MASTER_KEY_FILE)} to the other servers of this database before their next start.`,
         )
     }

@@ -1,4 +1,5 @@
 import type { Keyset } from '#src/lib/cursor.ts'
+import { print } from './print.ts'
 
 /** Rows per read. The rows of one read stay in memory until they are printed. */
 const PAGE = 100
@@ -21,18 +22,18 @@ export const printList = async <Row>(list: {
   let after: Keyset | undefined
   do {
     const rows = await list.fetch(after, PAGE)
-    if (list.json) for (const row of rows) console.log(JSON.stringify(list.item(row)))
-    else if (rows.length > 0 || !after) print([...titles, ...(await Promise.all(rows.map(list.cells)))])
+    if (list.json) for (const row of rows) print(JSON.stringify(list.item(row)))
+    else if (rows.length > 0 || !after) printTable([...titles, ...(await Promise.all(rows.map(list.cells)))])
     titles = []
     const last = rows.at(-1)
     after = rows.length === PAGE && last ? list.keyset(last) : undefined
   } while (after)
 }
 
-const print = (lines: readonly (readonly string[])[]): void => {
+const printTable = (lines: readonly (readonly string[])[]): void => {
   const widths = lines[0]?.map((_, i) => Math.max(WIDTH, ...lines.map(line => line[i]?.length ?? 0))) ?? []
   for (const line of lines)
-    console.log(
+    print(
       line
         .map((cell, i) => cell.padEnd(widths[i] ?? 0))
         .join('  ')

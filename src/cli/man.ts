@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { settings } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { exitCodes } from './exit-codes.ts'
+import { print } from './print.ts'
 
 /** Escapes text for roff: https://man7.org/linux/man-pages/man7/groff_char.7.html */
 const roff = (text: string): string =>
@@ -37,7 +38,7 @@ const commandText = (command: Command): string[] => {
 /** Prints the manual page gatehouse(1). */
 export const man = (gatehouse: Command): void => {
   const help = gatehouse.createHelp()
-  console.log(
+  print(
     [
       `.TH GATEHOUSE 1 "" "Gatehouse ${VERSION}" "User Commands"`,
       section('NAME', `gatehouse \\- ${roff(gatehouse.description().replace(/\.$/, ''))}`),

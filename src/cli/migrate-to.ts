@@ -8,6 +8,7 @@ import { verify } from '#src/storage/sqlite/backup.ts'
 import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { toFile, toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireDatabase } from './instance.ts'
+import { print } from './print.ts'
 import { stage, sum } from './progress.ts'
 
 /**
@@ -33,18 +34,16 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
       const file = join(data_dir, DATABASE_FILE)
       if (existsSync(file)) throw new StorageError(`${file}: exists; move it away first.`, 1)
       const { rows } = await toFile(database_url, file, { online: false, onProgress: stage })
-      console.log(`${file}: ${sum(rows)} rows, verified. The PostgreSQL database stays as it is.`)
-      console.log('Next: remove GATEHOUSE_DATABASE_URL from the settings and start the server.')
+      print(`${file}: ${sum(rows)} rows, verified. The PostgreSQL database stays as it is.`)
+      print('Next: remove GATEHOUSE_DATABASE_URL from the settings and start the server.')
       return
     }
     const file = requireDatabase(config)
     stage('reading the database')
     verify(file)
     const rows = await toPostgres(file, to, { replace: false, onProgress: stage })
-    console.log(`${sum(rows)} rows copied and verified. ${file} stays as it is.`)
-    console.log(
-      'Next: set GATEHOUSE_DATABASE_URL to that address, keep the master key, and start the server.',
-    )
+    print(`${sum(rows)} rows copied and verified. ${file} stays as it is.`)
+    print('Next: set GATEHOUSE_DATABASE_URL to that address, keep the master key, and start the server.')
   } finally {
     unlock()
   }

@@ -4,11 +4,12 @@ import { loadConfig } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { seedJsonSchema } from '#src/seed/schema.ts'
+import { print } from './print.ts'
 
 /** Prints the OpenAPI document or the seed schema. Opens no store, so it works without an instance. */
 export const openapi = (options: { config?: string; seedSchema?: boolean }): void => {
   const document = options.seedSchema ? seedJsonSchema() : adminDocument(options)
-  console.log(JSON.stringify(document, null, 2))
+  print(JSON.stringify(document, null, 2))
 }
 
 const adminDocument = (options: { config?: string }) => {

@@ -3,6 +3,7 @@ import { silentLog } from '#src/lib/log.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { requireSound } from '#src/seed/read.ts'
 import { openExisting } from './instance.ts'
+import { print } from './print.ts'
 import { readSeedFile, renderChanges } from './seed-file.ts'
 
 /** Prints the changes that `apply` would make. */
@@ -15,7 +16,7 @@ export const plan = async (file: string, options: { config?: string; prune?: boo
   })
   try {
     const changes = await applySeed(instance, seed, { ...options, dry_run: true })
-    console.log(renderChanges(changes, false))
+    print(renderChanges(changes, false))
   } finally {
     await instance.store.close()
   }

@@ -4,6 +4,7 @@ import { VERSION_LINE } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
 import { ABOUT_ALL, type CommandCall } from './direct-call.ts'
 import { exitCodes } from './exit-codes.ts'
+import { print } from './print.ts'
 
 /**
  * Returns the commands whose names begin with the word `first`. Returns all commands when there is no such
@@ -33,7 +34,7 @@ export const program = (first?: string): Command => {
   gatehouse
     .command('help [subject...]')
     .description('print the help of the program, of a command, or of the `settings`')
-    .action((subject: string[]) => console.log(helpOf(gatehouse, subject)))
+    .action((subject: string[]) => print(helpOf(gatehouse, subject)))
   return gatehouse.addHelpText('after', context => `\n${settingsHelp(context)}\n\n${otherHelp(context)}`)
 }
 
@@ -53,7 +54,9 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     command.addArgument(choices ? added.choices(choices) : added)
   }
   for (const [flags, text, fallback, { isMandatory = false, choices, conflicts } = {}] of row.options ?? []) {
-    const option = new Option(flags, text).default(fallback).makeOptionMandatory(isMandatory)
+    const option = new Option(flags, isMandatory ? `${text} (required)` : text)
+      .default(fallback)
+      .makeOptionMandatory(isMandatory)
     if (choices) option.choices(choices)
     if (conflicts) option.conflicts(conflicts)
     command.addOption(option)

@@ -9,6 +9,7 @@ import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireMasterKey } from './instance.ts'
+import { print } from './print.ts'
 import { size, stage, sum } from './progress.ts'
 
 /** https://www.sqlite.org/fileformat.html#magic_header_string */
@@ -31,7 +32,7 @@ export const restore = async (file: string, options: { config?: string; force?: 
   try {
     stage(`copying ${size(statSync(file).size)}`)
     const restoreInto = config.database_url ? intoPostgres : intoFile
-    console.log(await restoreInto(config, file, options.force ?? false))
+    print(await restoreInto(config, file, options.force ?? false))
   } finally {
     unlock()
   }

@@ -1,6 +1,7 @@
 import { commit, components } from '#src/lib/build-info.ts' with { type: 'macro' }
 import { VERSION } from '#src/lib/version.ts'
 import project from '../../package.json' with { type: 'json' }
+import { print } from './print.ts'
 
 const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
 
@@ -9,7 +10,7 @@ const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
  * are linked into the runtime. Scanners that read files do not find the linked libraries.
  */
 export const sbom = (options: { format: keyof typeof formats }): void =>
-  console.log(JSON.stringify(formats[options.format](), null, 2))
+  print(JSON.stringify(formats[options.format](), null, 2))
 
 const source = Object.freeze(commit())
 /** Libraries that are linked into the runtime. `process.versions` has the version or commit of each name. */

@@ -4,6 +4,7 @@ import type { MintOptions } from '#src/testing/types.ts'
 import { developmentServer, isRunning, latestRunning } from './development-server.ts'
 import { hasDatabase, loadServerConfig } from './last-start.ts'
 import type { PrintedToken } from './offline-token.ts'
+import { print } from './print.ts'
 import { mintInputOf, type TokenOptions } from './token-options.ts'
 
 const outputs: Record<string, (made: PrintedToken) => string> = {
@@ -20,7 +21,7 @@ const outputs: Record<string, (made: PrintedToken) => string> = {
 export const token = async (options: TokenOptions): Promise<void> => {
   const render = outputs[options.output]
   if (!render) throw new ConfigError(`--output: not one of ${Object.keys(outputs).join(', ')}.`)
-  console.log(render(await issue(options)))
+  print(render(await issue(options)))
 }
 
 const issue = async (options: TokenOptions): Promise<PrintedToken> => {

@@ -4,12 +4,13 @@ import { inviteUser } from '#src/directory/invitations/service.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { createSignInLink } from '#src/links/links.ts'
+import { print } from './print.ts'
 import { organizationNamed, printLink, readPassword, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
   email: string
-  firstName: string
-  lastName: string
+  firstName?: string
+  lastName?: string
   role?: string[]
   password?: boolean
   invite?: boolean
@@ -26,8 +27,8 @@ export const userCreate = (username: string, options: Options): Promise<void> =>
     const given = {
       username,
       email: options.email,
-      first_name: options.firstName,
-      last_name: options.lastName,
+      first_name: options.firstName ?? '',
+      last_name: options.lastName ?? '',
       organization_id,
       ...(options.role && { roles: options.role }),
     }
@@ -40,7 +41,7 @@ export const userCreate = (username: string, options: Options): Promise<void> =>
     const user = await createUser(context, { ...parsed.data, ...secret }, hostActor, async (tx, row) => {
       if (options.invite) await inviteUser(context, tx, row, 'mail', serverActor)
     })
-    if (options.password || options.invite) console.log(user.id)
+    if (options.password || options.invite) print(user.id)
     else
       printLink(
         await context.store.write(tx => createSignInLink(context, tx, user, hostActor)),

@@ -1,5 +1,6 @@
 import { hostActor } from '#src/audit/record.ts'
 import { resetPassword } from '#src/directory/users/reset-password.ts'
+import { print } from './print.ts'
 import { readPassword, type UserOptions, userNamed, withInstance } from './user.ts'
 
 /** Sets a password from standard input and ends the user's sessions and logins. */
@@ -9,7 +10,5 @@ export const userPassword = (name: string, options: UserOptions & { temporary?: 
     const password = await readPassword()
     const { temporary = false } = options
     await resetPassword(context, user.id, { password, temporary }, hostActor)
-    console.log(
-      `${user.username} has a new password${temporary ? ', to be changed at the next sign-in' : ''}`,
-    )
+    print(`${user.username} has a new password${temporary ? ', to be changed at the next sign-in' : ''}`)
   })

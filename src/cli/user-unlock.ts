@@ -1,5 +1,6 @@
 import { hostActor } from '#src/audit/record.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
+import { print } from './print.ts'
 import { type UserOptions, userNamed, withInstance } from './user.ts'
 
 /**
@@ -10,7 +11,5 @@ export const userUnlock = (name: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
     const user = await userNamed(context, name, options.organization)
     await context.store.write(tx => forgetFailures(context, tx, user, hostActor))
-    console.log(
-      `the counts of failed attempts of ${user.username} are deleted; a blocked network stays blocked`,
-    )
+    print(`the counts of failed attempts of ${user.username} are deleted; a blocked network stays blocked`)
   })

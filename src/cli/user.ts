@@ -8,6 +8,7 @@ import { iso } from '#src/lib/text.ts'
 import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig } from './last-start.ts'
+import { print } from './print.ts'
 
 /** Options that the commands for one user or one client share. */
 export interface UserOptions {
@@ -95,7 +96,7 @@ const readLine = async (): Promise<string> => {
 /** Prints a link. On a terminal a sentence says when the link expires; a program gets the link alone. */
 export const printLink = (link: string, whom: string): void => {
   const until = iso(Date.now() + LINK_LIFETIME).slice(11, 16)
-  console.log(
+  print(
     process.stdout.isTTY
       ? `Open this link to sign in as ${whom}. It works once, until ${until} UTC (${LINK_LIFETIME / MINUTE} minutes):\n\n  ${link}\n`
       : link,

@@ -5,7 +5,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { iso } from '#src/lib/text.ts'
 import { createServiceClient } from '#src/resource-server/client.ts'
-import { globOf } from '#src/webhooks/schema.ts'
+import { globOf, pattern } from '#src/webhooks/schema.ts'
 import { messageOf } from '#src/webhooks/send.ts'
 import { newWebhookSecret, secretOfText, secretText, signMessage } from '#src/webhooks/signature.ts'
 import { developmentServer, withDevelopment } from './development-server.ts'
@@ -122,6 +122,12 @@ const forwardTo = async (url: string, secret: Buffer, event: Shown): Promise<str
   )
 }
 
+const patternOf = (text: string): string => {
+  const [issue] = pattern.safeParse(text).error?.issues ?? []
+  if (!issue) return text
+  throw new ConfigError(`--events: ${text}: ${issue.message} \`gatehouse guide events\` lists all types.`)
+}
+
 const secretOf = ({ secret }: Options): Buffer => {
   const given = secret === undefined ? newWebhookSecret() : secretOfText('v1', secret)
   if (!given) throw new ConfigError('--secret: not whsec_ followed by 24 to 64 bytes in base64.')
@@ -139,7 +145,7 @@ export const webhooksListen = async (options: Options): Promise<void> => {
   if (!forward || !/^https?:$/.test(forward.protocol))
     throw new ConfigError('--forward: not a URL such as http://localhost:3000/events.')
   const secret = secretOf(options)
-  const globs = (options.events ?? ['*']).map(globOf)
+  const globs = (options.events ?? ['*']).map(text => globOf(patternOf(text)))
   const source = options.url
     ? await remoteSource(options.url.replace(/\/$/, ''), options.client)
     : await localSource(options)

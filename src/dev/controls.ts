@@ -207,7 +207,7 @@ export const controls: Record<string, Control> = {
   },
 
   'POST /dev/reset': async (state, call) => {
-    const { organization } = parse(Reset, await readJson(call.request))
+    const { organization } = parse(Reset, call.request.body ? await readJson(call.request) : {})
     if (organization !== undefined) {
       const { store } = state.context
       const snapshot = await state.snapshot()

@@ -57,7 +57,7 @@ export const wholeNumber = (min: number, max: number): Parser<number> =>
 
 /** Parses one of the given names. */
 export const choice = <const T extends readonly string[]>(names: T): Parser<T[number]> =>
-  value(given => names.find(name => name === given), names.join(', '))
+  value(given => names.find(name => name === given), `one of ${names.join(', ')}`)
 
 const entriesOf = (value: string): string[] =>
   value
@@ -171,4 +171,13 @@ const allowedHost = (entry: string): string | undefined => {
     /^([a-z\d-]+=)?([\w.-]+|\[[\da-f.:]+\])(?::(\d{1,5}))?$/i.exec(entry) ?? []
   const url = URL.parse(`https://${host}:${port}`)
   return host && url && port !== '0' ? `${slug}${url.hostname}:${Number(port)}` : undefined
+}
+
+/** Returns a sentence with the name that an unknown one probably means, such as `smtp_url` for `smtp-url`. */
+export const suggestionFor = (unknown: string, names: readonly string[]): string => {
+  const text = unknown.replaceAll('-', '_')
+  const near =
+    names.find(name => name === text) ??
+    names.find(name => name.startsWith(text.slice(0, 5)) || text.includes(name))
+  return near ? `Did you mean ${near}? ` : ''
 }

@@ -1,11 +1,34 @@
-import { existsSync, lstatSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MINUTE } from '#src/lib/duration.ts'
+import { StorageError } from '#src/storage/errors.ts'
 import { isLocked, LOCK_FILE } from '#src/storage/sqlite/lock.ts'
 
 /** Prefix of the temporary directory of a development server; six random characters follow it. */
 export const TEMPORARY_PREFIX = 'gatehouse-dev-'
+
+/**
+ * Runs `use` with a new temporary directory. The directory is removed when `use` throws.
+ *
+ * @throws StorageError when the directory cannot be created, or the disk is full
+ */
+export const inTemporaryDir = async <T>(use: (dir: string) => Promise<T>): Promise<T> => {
+  const parent = tmpdir()
+  let dir: string | undefined
+  try {
+    removeLeftovers(parent)
+    dir = mkdtempSync(join(parent, TEMPORARY_PREFIX))
+    return await use(dir)
+  } catch (error) {
+    if (dir) rmSync(dir, { recursive: true, force: true })
+    const { code } = error as NodeJS.ErrnoException
+    if (dir && code !== 'ENOSPC') throw error
+    throw new StorageError(
+      `${parent}: no temporary directory can be created or filled (${code}). Set TMPDIR to a directory that has space, or choose one with --data-dir.`,
+    )
+  }
+}
 
 /**
  * Removes the directories of development servers that were killed. The directory of a server that still runs

@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { type AddressInfo, createServer } from 'node:net'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { controlsOf } from './controls.ts'
 import type { Gatehouse, GatehouseOptions } from './types.ts'
 
@@ -56,10 +56,12 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
   // A server that does not start closes the pipe. The caller then gets the server's message, not EPIPE.
   child.stdin.on('error', () => {})
   if (seed) child.stdin.write(`${JSON.stringify(seed)}\n...\n`)
-  const ready = await readyLine(child)
+  const ready = await readyLine(child, program)
+  release(child)
   const close = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
     const gone = new Promise(resolve => child.once('exit', resolve))
+    child.ref()
     child.kill('SIGTERM')
     await gone
   }
@@ -115,20 +117,42 @@ const freePort = (): Promise<number> =>
 
 /**
  * Resolves to the ready line of the server. Rejects with the server's output when the process ends before it
- * has written this line.
+ * has written this line. Later output is read and dropped, so that its pipes never fill.
  */
-const readyLine = (child: ChildProcess): Promise<ReadyLine> =>
+const readyLine = (child: ChildProcessWithoutNullStreams, program: string): Promise<ReadyLine> =>
   new Promise((resolve, reject) => {
     let output = ''
     let errors = ''
-    child.stdout?.on('data', chunk => {
+    const collect = (chunk: Buffer) => {
       output += chunk
       const line = output.split('\n').find(text => text.startsWith('{"event":"ready"'))
-      if (line) resolve(JSON.parse(line))
-    })
-    child.stderr?.on('data', chunk => {
+      if (!line) return
+      child.stdout.off('data', collect).resume()
+      child.stderr.off('data', collectErrors).resume()
+      resolve(JSON.parse(line))
+    }
+    const collectErrors = (chunk: Buffer) => {
       errors += chunk
-    })
-    child.once('error', reject)
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collectErrors)
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        error.code === 'ENOENT'
+          ? new Error(
+              `There is no program ${program}: put it on the PATH, or name it with the option executable or engine.`,
+            )
+          : error,
+      ),
+    )
     child.once('close', () => reject(new Error(`gatehouse dev did not start: ${errors || output}`)))
   })
+
+/**
+ * Lets this process end although the server runs, so that a test without `close` does not wait for ever. The
+ * server then stops, because its standard input ends.
+ */
+const release = (child: ChildProcessWithoutNullStreams): void => {
+  child.unref()
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as unknown as Socket).unref?.()
+}

@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AppOptions, createApp } from '#src/app.ts'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
@@ -15,7 +14,7 @@ import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import type { SeedInput, SeedOf } from '#src/seed/schema.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
-import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts'
+import { inTemporaryDir } from './leftovers.ts'
 import { openSeeded, readGiven } from './seeded-core.ts'
 
 /** Options of a development server in this process. */
@@ -90,11 +89,15 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
  *
  * @throws ConfigError when an option or the data directory cannot be used; SeedError for a wrong seed
  */
-export const start = async (options: StartOptions = {}): Promise<Started> => {
+export const start = (options: StartOptions = {}): Promise<Started> =>
+  options.data_dir
+    ? startIn(options.data_dir, options)
+    : inTemporaryDir(data_dir => startIn(data_dir, options))
+
+const startIn = async (data_dir: string, options: StartOptions): Promise<Started> => {
   const { tls = false } = options
-  const prepared = await prepare(options)
+  const prepared = await prepare(data_dir, options)
   const { given, exposed, credentials, loginPage, seed } = prepared
-  const { data_dir } = given
   const { log = silentLog } = options
   const certificate = tls
     ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
@@ -169,9 +172,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
 }
 
 /** Returns the parts that are known before the server listens: settings, seed and credentials. */
-const prepare = async (options: StartOptions) => {
-  if (!options.data_dir) removeLeftovers()
-  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
+const prepare = async (data_dir: string, options: StartOptions) => {
   checkDataDir(data_dir)
   const config = configOf(options, data_dir)
   const exposed = isExposed({ ...config, dev_hosts: options.dev_hosts })

@@ -34,7 +34,7 @@ export const globOf = (pattern: string): RegExp =>
  * A pattern has at most two `*`, so that matching stays fast. A pattern that matches no type is a typing
  * mistake.
  */
-const pattern = z
+export const pattern = z
   .string()
   .max(64, 'At most 64 characters.')
   .regex(/^[a-z_.]*(?:\*[a-z_.]*){0,2}$/, 'An event type such as user.created; `*` stands for any text.')

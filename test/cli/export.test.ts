@@ -37,10 +37,16 @@ test('a large export is the same through a pipe as into a file', async () => {
   expect(piped.stdout === readFileSync(file, 'utf8')).toBe(true)
 }, 30_000)
 
-test('an export without disk space fails', async () => {
+test('an output that cannot be written is a failure, in one line', async () => {
   const env = { GATEHOUSE_DATA_DIR: await instance() }
   const [id = ''] = (await gatehouse(['keys', 'list'], env)).stdout.split(' ')
-  for (const args of [['export'], ['keys', 'export', id]]) {
+  const printing = [['export'], ['keys', 'export', id], ['keys', 'list'], ['user', 'list'], ['version']]
+  for (const args of [
+    ...printing,
+    ['client', 'create', 'app', '--kind', 'service'],
+    ['guide'],
+    ['openapi'],
+  ]) {
     const stdout = openSync('/dev/full', 'w')
     const child = Bun.spawn([join(import.meta.dir, '../../dist/gatehouse'), ...args], {
       env,

@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Glob } from 'bun'
+import { start } from '#src/testing/start.ts'
 import { addRole, gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
 import { until } from '#test/support/until.ts'
 
@@ -81,11 +82,12 @@ describe('keys', () => {
     expect((await run(data_dir, 'keys', 'revoke', revoked)).stdout).not.toContain(revoked)
     await until(async () => !(await published(server)).includes(revoked))
     expect((await server.admin('GET', '/roles')).status).toBeOneOf([200, 401])
-    expect(await run(data_dir, 'keys', 'revoke', revoked)).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: 'gatehouse: no such key: `gatehouse keys list` prints all\n',
-    })
+    for (const command of ['revoke', 'export'])
+      expect(await run(data_dir, 'keys', command, revoked)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: 'gatehouse: no such key: `gatehouse keys list` prints all\n',
+      })
 
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
     const file = path('key.pem')
@@ -240,6 +242,20 @@ describe('doctor and config check', () => {
     expect(stdout).toMatch(/^fail {2}address /m)
     expect(stdout).toMatch(/^skip {2}loop .*start the server to have it checked$/m)
     expect(stderr).toContain('2 checks failed')
+  })
+
+  test('a certificate that this machine does not trust is named, and not a server that does not run', async () => {
+    const started = await start({ tls: true })
+    try {
+      const { stdout } = await gatehouse(['doctor'], {
+        GATEHOUSE_DATA_DIR: path('nowhere'),
+        GATEHOUSE_URL: started.url,
+      })
+      expect(stdout).toMatch(/^fail {2}address .*the certificate of https:\S+ is not trusted here \(\w+\)/m)
+      expect(stdout).toMatch(/^skip {2}loop .*correct the certificate to have it checked$/m)
+    } finally {
+      await started.stop()
+    }
   })
 
   test('a missing seed file is named, because the next start would stop at it', async () => {

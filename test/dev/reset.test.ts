@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { startGatehouse } from '#src/testing/index.ts'
+import { start } from '#src/testing/start.ts'
 import type { Json } from '#test/support/app.ts'
 
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
@@ -37,6 +38,25 @@ describe('dev 12: reset', () => {
     expect(await server.keys.list()).toEqual(keys)
     expect((await fetch(`${server.url}/oauth/userinfo`, bearer(token))).status).toBe(401)
     expect((await clientToken(server.url)).status).toBe(200)
+  })
+
+  test('needs no body', async () => {
+    const started = await start()
+    try {
+      const { local_url, control_token } = started
+      const post = (path: string, init: RequestInit) =>
+        fetch(`${local_url}/dev/${path}`, { method: 'POST', ...bearer(control_token), ...init })
+      await post('clock', {
+        headers: { authorization: `Bearer ${control_token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ freeze: true }),
+      })
+      expect((await post('reset', {})).status).toBe(204)
+      const clock: Json = await (await fetch(`${local_url}/dev/clock`, bearer(control_token))).json()
+      expect(clock.frozen).toBe(false)
+      expect((await post('mint', {})).status).toBe(415)
+    } finally {
+      await started.stop()
+    }
   })
 
   test('restores counts and search', async () => {

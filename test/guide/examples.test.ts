@@ -133,7 +133,7 @@ test('the first call and the script of the admin API run unchanged', async () =>
   expect(organization).toMatchObject({ slug: 'acme', settings: { session_ttl: '12h' } })
   expect(role).toMatchObject({ name: 'editor', permissions: ['users:read'] })
   expect(user).toMatchObject({ username: 'alice', roles: ['editor', 'user'] })
-  expect(client).toMatchObject({ client_id: 'board', type: 'public' })
+  expect(client).toMatchObject({ client_id: 'kiosk', type: 'public' })
   expect(users.data.map(({ username }: { username: string }) => username)).toEqual(['alice'])
   expect(events.data).toHaveLength(2)
   rmSync(folder, { recursive: true })

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lockInstance } from '#src/storage/sqlite/lock.ts'
-import { removeLeftovers } from '#src/testing/leftovers.ts'
+import { inTemporaryDir, removeLeftovers } from '#src/testing/leftovers.ts'
 
 const parent = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
 afterAll(() => rmSync(parent, { recursive: true }))
@@ -49,4 +49,22 @@ test('files of a killed development server are removed; files in use, new files 
   unlock()
   removeLeftovers(parent)
   expect(existsSync(own)).toBe(false)
+})
+
+test('the temporary directory of a start that fails is removed, and a full disk is named with its remedy', async () => {
+  let dir = ''
+  const failing = (error: Error) =>
+    inTemporaryDir(path => {
+      dir = path
+      expect(existsSync(path)).toBe(true)
+      return Promise.reject(error)
+    })
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+  for (const [error, said] of [
+    [new Error('wrong seed'), 'wrong seed'],
+    [full, `${tmpdir()}: no temporary directory can be created or filled (ENOSPC). Set TMPDIR to`],
+  ] as const) {
+    await expect(failing(error)).rejects.toThrow(said)
+    expect(existsSync(dir)).toBe(false)
+  }
 })

@@ -9,8 +9,13 @@ import { checkControls } from './cases.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = `${root}dist/testing-contract`
 
-const run = async (command: string[]): Promise<string> => {
-  const child = Bun.spawn(command, { cwd: root, stdout: 'pipe', stderr: 'pipe' })
+const run = async (command: string[], env: Record<string, string> = {}): Promise<string> => {
+  const child = Bun.spawn(command, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
   const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   if ((await child.exited) !== 0) throw new Error(`${command.join(' ')}\n${out}\n${err}`)
   return out
@@ -63,6 +68,35 @@ test('the caller gets the reason why the server does not start', async () => {
   })
   await expect(started).rejects.toThrow(/users\[0\]\.username: 3 to 128 letters/)
 })
+
+test('a program that does not exist is named, with the options that choose another', async () => {
+  const { startGatehouse } = await import('#src/testing/process.ts')
+  await expect(startGatehouse({ executable: 'no-such-gatehouse' })).rejects.toThrow(
+    'There is no program no-such-gatehouse: put it on the PATH, or name it with the option executable or engine.',
+  )
+})
+
+test.each([
+  ['Node', ['node']],
+  ['Deno', deno],
+  ['Bun', ['bun']],
+])(
+  'a process that forgets `close` ends, and its server stops, under %s',
+  async (_, command) => {
+    const TMPDIR = await mkdtemp(`${tmpdir()}/gatehouse-test-`)
+    await Bun.write(
+      `${folder}/forgetful.js`,
+      `import { startGatehouse } from '@gatehouse/testing/process'
+      const { users } = await startGatehouse({ executable: process.argv[2] })
+      console.log((await users.list()).length)`,
+    )
+    const program = [`${folder}/forgetful.js`, `${root}dist/gatehouse`]
+    expect((await run([...command, ...program], { TMPDIR })).trim()).toBe('2')
+    await until(async () => !(await readdir(TMPDIR)).some(name => name.startsWith('gatehouse-dev-')))
+    await rm(TMPDIR, { recursive: true })
+  },
+  60_000,
+)
 
 test.each([
   ['Node', ['node']],

@@ -1,0 +1,23 @@
+import { writeSync } from 'node:fs'
+
+/**
+ * Prints a line. Bun's `console.log` ignores a write that fails, so a secret that is shown once could be lost
+ * on a full disk while the command ends with 0. Servers use `console.log`, because they run on without their
+ * output.
+ *
+ * @throws Error when the line cannot be written. A reader that has closed its pipe, such as `head`, is no
+ * error.
+ */
+export const print = (text: string): void => {
+  const bytes = Buffer.from(`${text}\n`)
+  for (let at = 0; at < bytes.length; )
+    try {
+      at += writeSync(1, bytes, at)
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'EPIPE') return
+      // Standard output may be a non-blocking pipe.
+      if (code !== 'EAGAIN') throw new Error(`standard output cannot be written (${code}).`)
+      Bun.sleepSync(5)
+    }
+}
