@@ -9,7 +9,10 @@ case $ARCHIVE in
     [ -n "$SHA256" ] || { echo "gatehouse: sha256 is required for an archive from a URL" >&2; exit 1; }
     curl -fsSL --retry 3 -o "$folder/archive" "$ARCHIVE" || { echo "gatehouse: $ARCHIVE cannot be downloaded" >&2; exit 1; }
     ;;
-  *) ln -sf "$(realpath "$ARCHIVE")" "$folder/archive" ;;
+  *)
+    [ -f "$ARCHIVE" ] || { echo "gatehouse: $ARCHIVE does not exist" >&2; exit 1; }
+    ln -sf "$(realpath "$ARCHIVE")" "$folder/archive"
+    ;;
 esac
 if [ -n "$SHA256" ]; then
   echo "$SHA256  $folder/archive" | sha256sum --quiet -c - || { echo "gatehouse: $ARCHIVE has another checksum" >&2; exit 1; }
@@ -18,6 +21,8 @@ tar -xf "$folder/archive" -C "$folder" --strip-components=1
 rm "$folder/archive"
 
 variables=$folder/variables
+# An earlier step of this job may have started a server, which has ended.
+rm -f "$variables"
 # The server ends with this command, which the runner ends with the job.
 # shellcheck disable=SC2086
 nohup "$folder/gatehouse" exec $OPTIONS -- \
