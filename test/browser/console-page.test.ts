@@ -95,3 +95,17 @@ testInChromium(
   },
   120_000,
 )
+
+testInChromium(
+  'CON-10 a screen is printed without controls, in dark text',
+  async () => {
+    await enterConsole(page, served.url, '/console/users')
+    await page.getByRole('link', { name: /grace/ }).waitFor()
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    for (const part of ['.bar', '.actions', '.filters'])
+      expect([part, await page.locator(part).isVisible()]).toEqual([part, false])
+    const name = page.getByRole('link', { name: /grace/ }).locator('strong')
+    expect(await name.evaluate(each => getComputedStyle(each).color)).toBe('rgb(0, 0, 0)')
+  },
+  60_000,
+)
