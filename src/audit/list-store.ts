@@ -17,8 +17,8 @@ import {
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import { bareId, isUuid, type OrganizationId } from '#src/lib/ids.ts'
-import { othersRun } from '#src/lib/turn.ts'
 import { cached } from '#src/storage/cache.ts'
+import { inSlices, SLICE } from '#src/storage/slices.ts'
 import { prepared, type Queries, type Store } from '#src/storage/store.ts'
 import type { EventRow } from './store.ts'
 
@@ -141,12 +141,6 @@ export const eventKeyset = ({ timestamp, seq }: Pick<EventRow, 'timestamp' | 'se
   seq,
 ]
 
-/**
- * Maximum number of events that one statement compares: a read on SQLite holds the event loop, and 5,000
- * events take about 10 ms.
- */
-const SLICE = 5000
-
 interface Start {
   order: 'asc' | 'desc'
   /** The event after which to start. */
@@ -165,8 +159,8 @@ const readSlices = async (
 ): Promise<void> => {
   const [direction, beyond, upTo] = order === 'asc' ? [asc, gt, lte] : [desc, lt, gte]
   let index: Equal[] | undefined
-  for (let from = after; ; ) {
-    const end = await store.read(async q => {
+  await inSlices(after, from =>
+    store.read(async q => {
       const { events } = q.tables
       const place = sql`(${events.timestamp}, ${events.seq})`
       index ??= await rarest(q, filter)
@@ -188,11 +182,8 @@ const readSlices = async (
       const end = last && eventKeyset(last)
       const isDone = await read(q, and(found, end && upTo(place, sql`(${end[0]}, ${end[1]})`), compared))
       return isDone ? undefined : end
-    })
-    if (!end) return
-    from = end
-    await othersRun()
-  }
+    }),
+  )
 }
 
 /** Returns events by time; events of the same millisecond are in the order of writing. */

@@ -96,21 +96,23 @@ const readSlices = async (
   const [direction, beyond, upTo] = order === 'asc' ? [asc, gt, lte] : [desc, lt, gte]
   const filter = asFilter(list)
   const by = await store.read(q => narrowest(q, filter))
-  await inSlices(store, after as SessionId | undefined, async (q, from) => {
-    const { id } = q.tables.sessions
-    const next = from && beyond(id, from)
-    const [end] = isCompared(filter, by)
-      ? await q
-          .select({ id })
-          .from(q.tables.sessions)
-          .where(and(foundBy(q.tables, filter, by), next))
-          .orderBy(direction(id))
-          .limit(1)
-          .offset(SLICE - 1)
-      : []
-    const isDone = await read(q, and(listed(q, list, by), next, end && upTo(id, end.id)))
-    return isDone ? undefined : end?.id
-  })
+  await inSlices(after as SessionId | undefined, from =>
+    store.read(async q => {
+      const { id } = q.tables.sessions
+      const next = from && beyond(id, from)
+      const [end] = isCompared(filter, by)
+        ? await q
+            .select({ id })
+            .from(q.tables.sessions)
+            .where(and(foundBy(q.tables, filter, by), next))
+            .orderBy(direction(id))
+            .limit(1)
+            .offset(SLICE - 1)
+        : []
+      const isDone = await read(q, and(listed(q, list, by), next, end && upTo(id, end.id)))
+      return isDone ? undefined : end?.id
+    }),
+  )
 }
 
 /** Returns active sessions in the order of their ids, which is the order in which they started. */

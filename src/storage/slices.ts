@@ -1,5 +1,4 @@
 import { othersRun } from '#src/lib/turn.ts'
-import type { Queries, Store } from './store.ts'
 
 /**
  * Maximum number of rows that one statement compares: a read on SQLite holds the event loop, and 5,000 rows
@@ -12,15 +11,11 @@ export const SLICE = 5000
  * which the slice begins and returns the place at which it ends. Other requests run between two slices.
  */
 export const inSlices = async <Place>(
-  store: Pick<Store, 'read'>,
   first: Place | undefined,
-  read: (q: Queries, from: Place | undefined) => Promise<Place | undefined>,
+  read: (from: Place | undefined) => Promise<Place | undefined>,
 ): Promise<void> => {
-  for (let from = first; ; ) {
-    const place = from
-    const end = await store.read(q => read(q, place))
-    if (end === undefined) return
-    from = end
-    await othersRun()
+  for (let place = first; ; await othersRun()) {
+    place = await read(place)
+    if (place === undefined) return
   }
 }

@@ -6,10 +6,9 @@ import { searchableNames } from '#src/directory/organizations/user-attributes.ts
 import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { invalid } from '#src/lib/app-error.ts'
-import { othersRun } from '#src/lib/turn.ts'
 import { cached } from '#src/storage/cache.ts'
 import { containsTerm } from '#src/storage/search.ts'
-import { SLICE } from '#src/storage/slices.ts'
+import { inSlices, SLICE } from '#src/storage/slices.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import { fetchUsers, fits, nullsLast, type PageQuery, runsOf, sorting } from './list-store.ts'
 import { merge, numbered, walk } from './match-store.ts'
@@ -58,8 +57,7 @@ const readHolders = async (
   const own = and(first && isValue(q, first), organization_id && eq(t.organization_id, organization_id))
   const place = organization_id ? [t.user_id] : [t.organization_id, t.user_id]
   const columns = sql.join(place, sql`, `)
-  let after: SQL | undefined
-  for (;;) {
+  await inSlices<SQL>(undefined, async after => {
     const [end] = await q
       .select({ organization_id: t.organization_id, user_id: t.user_id })
       .from(t)
@@ -73,11 +71,9 @@ const readHolders = async (
         place.map(column => sql`${column === t.user_id ? end.user_id : end.organization_id}`),
         sql`, `,
       )
-    if (await read(and(own, after, last && sql`(${columns}) <= (${last})`))) return
-    if (!last) return
-    after = sql`(${columns}) > (${last})`
-    await othersRun()
-  }
+    const isDone = await read(and(own, after, last && sql`(${columns}) <= (${last})`))
+    return isDone ? undefined : last && sql`(${columns}) > (${last})`
+  })
 }
 
 /** Returns a query for the users of a part of the index of attributes who match. */

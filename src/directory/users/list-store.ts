@@ -3,9 +3,8 @@ import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
-import { othersRun } from '#src/lib/turn.ts'
 import { notPurged } from '#src/storage/purges.ts'
-import { SLICE } from '#src/storage/slices.ts'
+import { inSlices, SLICE } from '#src/storage/slices.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
@@ -180,11 +179,10 @@ export const readSlices = async (
 ): Promise<void> => {
   const table = listed(q, range)
   const { sort, order } = page
-  let { after } = page
-  for (;;) {
+  await inSlices(page.after, async after => {
     const slice = { sort, order, after, limit: SLICE }
     const [run, ...others] = runsOf(table, slice)
-    if (await read(readRun(q, range, run, slice))) return
+    if (await read(readRun(q, range, run, slice))) return undefined
     const [end] = await q
       .select({ value: sort === 'created_at' ? table.seq : table[columns[sort]], seq: table.seq })
       .from(table)
@@ -192,11 +190,9 @@ export const readSlices = async (
       .orderBy(...sorting(table, slice))
       .limit(1)
       .offset(SLICE - 1)
-    if (end) after = sort === 'created_at' ? [end.seq] : [end.value, end.seq]
-    else if (others.length > 0) after = [null, order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER]
-    else return
-    await othersRun()
-  }
+    if (end) return sort === 'created_at' ? [end.seq] : [end.value, end.seq]
+    return others.length > 0 ? [null, order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER] : undefined
+  })
 }
 
 /**

@@ -1,6 +1,5 @@
 import { and, asc, desc, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
-import { othersRun } from '#src/lib/turn.ts'
 import {
   containsTerm,
   entriesOf,
@@ -13,7 +12,7 @@ import {
   matchSeq,
   type Search,
 } from '#src/storage/search.ts'
-import { SLICE } from '#src/storage/slices.ts'
+import { inSlices, SLICE } from '#src/storage/slices.ts'
 import type { Queries } from '#src/storage/store.ts'
 import {
   type Facets,
@@ -91,7 +90,7 @@ const readMatches = async (
   read: (span: IndexPart) => Promise<boolean>,
 ): Promise<void> => {
   const isSliced = q.engine === 'sqlite' && isIndexedTerm(wanted.search) && (isMany || isCompared(wanted))
-  for (let rest: IndexPart = start; ; await othersRun()) {
+  await inSlices<IndexPart>(start, async (rest = {}) => {
     const end = isSliced ? await endOf(q, wanted, order, rest) : undefined
     const [part, next] =
       end === undefined
@@ -105,9 +104,8 @@ const readMatches = async (
               { ...rest, after: end - 1 },
               { ...rest, upTo: end - 1 },
             ]
-    if ((await read(part)) || !next) return
-    rest = next
-  }
+    return (await read(part)) ? undefined : next
+  })
 }
 
 const upToLimit = (q: Queries, rows: { limit(most: number): unknown }, total: number): Promise<number> =>
