@@ -22,8 +22,10 @@ import { type AccountSecurityPage, pageUserOf } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
 import { listRemembered } from '#src/sessions/remembered-store.ts'
+import { revokeMost } from '#src/sessions/service.ts'
 import { isOfferedCode } from '#src/sign-in/email-codes.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { openForm, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
@@ -152,14 +154,21 @@ export const postRemoveFactor =
     const changed = await change(context, call)
     if (changed instanceof Response) return changed
     const { viewer, form, user, by } = changed
-    await context.store.write(async tx => {
-      const factors = await listFactors(tx, user.id)
+    const chosenOf = async (q: Queries) => {
+      const factors = await listFactors(q, user.id)
       const factor = factors.find(({ id }) => id === form.get('factor_id'))
-      if (!factor) return
-      const current = await findUser(tx, user.organization_id, user.id)
-      const ways = current ? await listWaysIn(tx, current) : []
+      if (!factor) return undefined
+      const current = await findUser(q, user.organization_id, user.id)
+      const ways = current ? await listWaysIn(q, current) : []
       if (keptBecause(viewer, { factors, ways }, factor)) throw new PageError('bad_request', 400)
-      await removeFactor(context, tx, user, factor.id, by, viewer.login.id)
+      return factor
+    }
+    const others = { user_id: user.id, except_login_id: viewer.login.id }
+    if (await context.store.read(chosenOf))
+      await revokeMost(context, others, { ...by, reason: 'factor_removed' })
+    await context.store.write(async tx => {
+      const factor = await chosenOf(tx)
+      if (factor) await removeFactor(context, tx, user, factor.id, by, viewer.login.id)
     })
     return seeOther(`${PAGE}?notice=factor_removed`)
   }

@@ -31,6 +31,8 @@ export interface SessionFilter {
   login_id?: LoginId | undefined
   /** Excludes the sessions of this login. */
   except_login_id?: LoginId | undefined
+  /** Only sessions that started at this time (ms) or earlier. */
+  started_by?: number | undefined
 }
 
 /** Condition for sessions that are neither ended nor expired at `now` (ms). */
@@ -113,5 +115,6 @@ export const matching = (tables: Tables, filter: SessionFilter, by: Indexed | un
       : undefined,
     filter.except_client_ids && notInArray(sessions.client_id, [...filter.except_client_ids]),
     filter.except_login_id && ne(sessions.login_id, filter.except_login_id),
+    filter.started_by === undefined ? undefined : lte(sessions.started_at, filter.started_by),
   )
 }

@@ -232,10 +232,11 @@ export const moveLogins = async (
   await tx.update(logins).set({ browser_hash: to_hash }).where(eq(logins.browser_hash, from_hash))
 }
 
-/** Ends logins; sessions that came from them are unchanged. */
-export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<void> => {
+/** Ends logins and returns those that had not ended yet; sessions that came from them are unchanged. */
+export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<LoginId[]> => {
   const { logins } = tx.tables
-  await tx.delete(logins).where(inArray(logins.id, login_ids))
+  const ended = await tx.delete(logins).where(inArray(logins.id, login_ids)).returning({ id: logins.id })
+  return ended.map(({ id }) => id)
 }
 
 /**

@@ -88,16 +88,18 @@ const PORTION = 500
 
 /**
  * Revokes sessions that match the filter, in writes between which other requests run, until one write can
- * revoke the others. A write that has to revoke all sessions together with another change calls this function
- * first: programs can begin thousands of sessions of one user. Logins, codes and links are kept.
+ * revoke the others. It is called before a write that has to revoke all sessions together with another
+ * change: programs can begin thousands of sessions of one user. Logins, codes and links are kept. Sessions
+ * that begin meanwhile are left to that write, which could otherwise be delayed for ever by beginning more.
  */
 export const revokeMost = async (context: Core, filter: SessionFilter, by: RevokedBy): Promise<void> => {
   const { store, clock } = context
-  while (await store.read(q => hasMore(q, filter, clock.now(), PORTION))) {
+  const known = { ...filter, started_by: clock.now() }
+  while (await store.read(q => hasMore(q, known, clock.now(), PORTION))) {
     await store.drained()
     await store.write(async tx => {
       const now = clock.now()
-      const ended = await endSessions(tx, filter, now, PORTION)
+      const ended = await endSessions(tx, known, now, PORTION)
       for (const session of ended) await recordRevoked(context, tx, session, by)
       await enqueueLogouts(tx, ended, now)
     })
@@ -185,8 +187,8 @@ export const beginLogOut = async (
 }
 
 /**
- * Ends logins and every session that came from them, and records the logout. A person who signs out on a
- * shared computer expects to be signed out of each application.
+ * Ends logins and every session that came from them. A person who signs out on a shared computer expects to
+ * be signed out of each application. Records the logout of each login that has not ended since it was read.
  */
 export const logOut = async (
   context: Core,
@@ -194,26 +196,20 @@ export const logOut = async (
   logins: LoggedIn[],
   client_info: ClientInfo,
 ): Promise<void> => {
+  const ids = logins.map(({ id }) => id)
+  const ended = new Set(await endLogins(tx, ids))
   for (const login of logins) {
     const actor = { id: login.user_id, email: login.email }
-    await record(context, tx, {
-      type: 'user.logout',
-      actor,
-      target_id: login.user_id,
-      target_type: 'user',
-      organization_id: login.organization_id,
-      client_info: client_info,
-      subject_id: login.user_id,
-    })
-    await revokeSessions(
-      context,
-      tx,
-      { login_id: login.id },
-      { actor, client_info: client_info, reason: 'logout' },
-    )
+    if (ended.has(login.id))
+      await record(context, tx, {
+        type: 'user.logout',
+        actor,
+        target_id: login.user_id,
+        target_type: 'user',
+        organization_id: login.organization_id,
+        client_info,
+        subject_id: login.user_id,
+      })
+    await revokeSessions(context, tx, { login_id: login.id }, { actor, client_info, reason: 'logout' })
   }
-  await endLogins(
-    tx,
-    logins.map(({ id }) => id),
-  )
 }

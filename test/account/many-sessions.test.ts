@@ -4,16 +4,18 @@ import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
+import { enrolTotp } from '#test/support/factors.ts'
 import { addClient, addUser, PASSWORD, signIn } from '#test/support/people.ts'
 
 const app = await startApp()
 const { store } = app.context
+const { write } = store
 await addClient(app, 'spa', { type: 'public', token_endpoint_auth_method: 'none' })
 const MANY = 1_300
 let users = 0
 
-/** Returns the browser of a new user who has many sessions. */
-const withSessions = async () => {
+/** Returns the browser of a new user who has many sessions: of the login there, or of an ended one. */
+const withSessions = async (of: 'own' | 'ended' = 'own') => {
   const user = await addUser(app, `user${++users}`)
   const browser = openBrowser(app)
   await browser.follow(await signIn(browser, await browser.get('/account'), user.username))
@@ -22,13 +24,17 @@ const withSessions = async () => {
   const session = {
     ...{ user_id: user.id, client_id: 'spa', organization_id: user.organization_id, scope: 'openid' },
     ...{ ip_address: '192.0.2.1', user_agent: 'test', location: '', refresh_hash: null, ends_by: null },
-    ...{ login_id: login?.id ?? newId('login', now), started_at: now, expires_at: now + 3_600_000 },
+    ...{ login_id: (of === 'own' && login?.id) || newId('login', now), expires_at: now + 3_600_000 },
   }
-  await store.write(async tx => {
-    for (let i = 0; i < MANY; i++) await createSession(tx, { ...session, id: newId('sess', now) })
-  })
+  const begin = (count: number) =>
+    write.call(store, async tx => {
+      const started_at = app.clock.now()
+      for (let i = 0; i < count; i++)
+        await createSession(tx, { ...session, id: newId('sess', now), started_at })
+    })
+  await begin(MANY)
   await app.events()
-  return { user, browser }
+  return { user, browser, begin }
 }
 const activeOf = ({ id }: { id: string }) =>
   store.read(async q => {
@@ -36,17 +42,26 @@ const activeOf = ({ id }: { id: string }) =>
     return rows.filter(({ user_id, ended_at }) => user_id === id && ended_at === null).length
   })
 
-/** Runs `work` and returns the number of writes. */
-const writesOf = async (work: () => Promise<unknown>): Promise<number> => {
+/** Runs `work` and returns the number of writes. `between` runs after each of them. */
+const writesOf = async (
+  work: () => Promise<unknown>,
+  between: (writes: number) => unknown = () => undefined,
+): Promise<number> => {
   let writes = 0
-  const { write } = store
-  store.write = body => {
-    writes++
-    return write.call(store, body) as ReturnType<typeof body>
+  store.write = async body => {
+    const done = (await write.call(store, body)) as Awaited<ReturnType<typeof body>>
+    await between(++writes)
+    return done
   }
   await work()
   store.write = write
   return writes
+}
+
+const changePassword = async (browser: Browser) => {
+  const page = await browser.get('/account/change-password')
+  const password = 'Another-horse-8'
+  return browser.submit(page, { current_password: PASSWORD, password, password_repeat: password })
 }
 
 /** Each way has at least two writes of 500 sessions before its own write. */
@@ -71,15 +86,7 @@ test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unkn
         '/account/applications/disconnect',
       ),
   ],
-  [
-    'change of the password',
-    'password_changed',
-    async browser => {
-      const page = await browser.get('/account/change-password')
-      const password = 'Another-horse-8'
-      return browser.submit(page, { current_password: PASSWORD, password, password_repeat: password })
-    },
-  ],
+  ['change of the password', 'password_changed', changePassword],
 ])('other requests run while many sessions end: %s', async (_, reason, end) => {
   const { user, browser } = await withSessions()
   expect(await writesOf(() => end(browser))).toBeGreaterThan(2)
@@ -88,8 +95,34 @@ test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unkn
   expect(ended.map(({ metadata }) => metadata.reason)).toEqual(Array(MANY).fill(reason))
 })
 
-test('other requests run while the logins in many other browsers end', async () => {
-  const user = await addUser(app, 'many')
+test('other requests run while the removal of a factor ends many sessions', async () => {
+  const { user, browser } = await withSessions('ended')
+  await enrolTotp(app, browser, await browser.follow(await browser.get('/account/security/add')))
+  const page = await browser.get('/account/security')
+  await app.events()
+  expect(await writesOf(() => browser.submit(page, {}, '/account/security/remove'))).toBe(3)
+  expect(await activeOf(user)).toBe(0)
+  const ended = (await app.events()).filter(({ type }) => type === 'session.revoked')
+  expect(ended.map(({ metadata }) => metadata.reason)).toEqual(Array(MANY).fill('factor_removed'))
+})
+
+test('sessions that begin meanwhile do not delay a change of the password, and end with it', async () => {
+  const { user, browser, begin } = await withSessions()
+  const writes = await writesOf(
+    () => changePassword(browser),
+    async count => {
+      app.clock.advance(1)
+      if (count > 1 && count < 9 && (await activeOf(user)) > 0) await begin(600)
+    },
+  )
+  // One write records the correct password, two end 1,000 sessions, and the last one ends all others.
+  expect(writes).toBe(4)
+  expect(await activeOf(user)).toBe(0)
+})
+
+/** Returns the browser of a new user who is signed in there and in 120 other browsers. */
+const withLogins = async () => {
+  const user = await addUser(app, `user${++users}`)
   const browser = openBrowser(app)
   await browser.follow(await signIn(browser, await browser.get('/account'), user.username))
   const loginsOf = async () =>
@@ -103,9 +136,28 @@ test('other requests run while the logins in many other browsers end', async () 
   }))
   await store.write(tx => tx.insert(tx.tables.logins).values(others))
   await app.events()
+  return { browser, own, loginsOf }
+}
+const logouts = async () => (await app.events()).filter(({ type }) => type === 'user.logout').length
+
+test('other requests run while the logins in many other browsers end', async () => {
+  const { browser, own, loginsOf } = await withLogins()
   const page = await browser.get('/account')
   expect(await writesOf(() => browser.submit(page, {}, '/account/logins/others'))).toBe(4)
   expect(await loginsOf()).toEqual([own])
-  const signedOut = (await app.events()).filter(({ type }) => type === 'user.logout')
-  expect(signedOut).toHaveLength(120)
+  expect(await logouts()).toBe(120)
+})
+
+test('two requests at once that end the same logins record each logout once', async () => {
+  const { browser, own, loginsOf } = await withLogins()
+  const account = await browser.get('/account')
+  const endOthers = () => browser.submit(account, {}, '/account/logins/others')
+  await Promise.all([endOthers(), endOthers()])
+  expect(await loginsOf()).toEqual([own])
+  expect(await logouts()).toBe(120)
+  const page = await browser.get('/oauth/logout')
+  const signOut = () => browser.submit(page, {}, '/oauth/logout')
+  await Promise.all([signOut(), signOut()])
+  expect(await loginsOf()).toEqual([])
+  expect(await logouts()).toBe(1)
 })
