@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { program } from '#src/cli/program.ts'
+import { serverProgramFor } from '#src/console/app/server-program.ts'
 import { applicationOf, snippets } from '#src/directory/clients/snippets.ts'
 import { guideSections } from '#src/guide/pages.ts'
 import type { Json } from '#test/support/app.ts'
@@ -11,13 +12,15 @@ import { EXECUTABLE, gatehouse, SECRET, serveExecutable } from '#test/support/ex
 import { addUser } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 
-const scripts = guideSections
-  .flatMap(({ pages }) => pages)
-  .flatMap(({ subject, blocks }) =>
-    blocks.flatMap(block =>
-      block.type === 'code' && block.language === 'sh' ? [{ subject, text: block.text }] : [],
-    ),
-  )
+const scriptsOf = (language: string) =>
+  guideSections
+    .flatMap(({ pages }) => pages)
+    .flatMap(({ subject, blocks }) =>
+      blocks.flatMap(block =>
+        block.type === 'code' && block.language === language ? [{ subject, text: block.text }] : [],
+      ),
+    )
+const scripts = scriptsOf('sh')
 
 test('every script named in the guide exists', async () => {
   expect(scripts.length).toBeGreaterThan(15)
@@ -85,6 +88,15 @@ test('the shell command of a service passes each scope as it is, with quotes and
   const [curl] = snippets(applicationOf(server.url.origin, orders, 'default'))
   const sent = await Bun.$`sh -c ${curl?.code}`.env({ ...process.env, CLIENT_SECRET: SECRET }).text()
   expect(new URLSearchParams(sent).get('scope')).toBe(scopes.join(' '))
+})
+
+test('the server program takes origin and path of a redirect URI as texts, with quotes', () => {
+  const uri = new URL("http://localhost:8080/a'+stolen()+'$'")
+  const program = scriptsOf('js').find(({ text }) => text.startsWith('import { createServer'))?.text ?? ''
+  const code = serverProgramFor(program, uri)
+  const [, path = ''] = /url\.pathname === (.*)\) \{/.exec(code.replace("=== '/'", '')) ?? []
+  expect(new Function('stolen', `return ${path}`)(() => 'stolen')).toBe(uri.pathname)
+  expect(code).toContain(`new URL('${uri.origin}')`)
 })
 
 test('each client of "Connect an application" is registered by its command', async () => {

@@ -2,6 +2,7 @@ import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { applicationOf, type Snippet, snippets } from '#src/directory/clients/snippets.ts'
 import { serverProgram } from '../limits.ts' with { type: 'macro' }
 import { Card, Code, Value } from '../parts.tsx'
+import { serverProgramFor } from '../server-program.ts'
 import { issuer } from '../session.ts'
 import { words } from '../words.ts'
 
@@ -43,11 +44,11 @@ const serverOf = (
   const url = URL.parse(uri)
   const isHere = url?.protocol === 'http:' && ['localhost', '127.0.0.1'].includes(url.hostname)
   if (kind !== 'web' || !isHere || ['/', '/logout'].includes(url.pathname)) return []
-  const code = program
-    .replace("'http://localhost:3000'", `'${url.origin}'`)
-    .replace("'/callback'", `'${url.pathname}'`)
   return [
-    { title: 'app.mjs, a server that uses login.mjs. Save it in the same folder. This is app.mjs:', code },
+    {
+      title: 'app.mjs, a server that uses login.mjs. Save it in the same folder. This is app.mjs:',
+      code: serverProgramFor(program, url),
+    },
     {
       title: `Start it there. Open ${url.origin} in a private window, because this window is signed in already:`,
       code: `CLIENT_SECRET=${secret} node app.mjs`,

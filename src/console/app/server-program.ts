@@ -1,0 +1,11 @@
+/** Returns a JavaScript string in single quotes. The parts of a URL contain no backslash. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "\\'")}'`
+
+/**
+ * Returns the guide's server program with the origin and path of the redirect URI, which may contain quotes.
+ * The replacements are functions, because `$'` in a text would stand for the rest of the program.
+ */
+export const serverProgramFor = (program: string, { origin, pathname }: URL): string =>
+  program
+    .replace("'http://localhost:3000'", () => quoted(origin))
+    .replace("'/callback'", () => quoted(pathname))
