@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs'
+import type { Document, Pair } from 'yaml'
 
 /**
  * For each anchor, the number of its uses times the number of aliases inside it may be at most this. Without
@@ -10,6 +11,11 @@ const MAX_ALIASES = 10_000
  * number.
  */
 const MAX_VALUES = 8_000_000
+/**
+ * Maximum number of keys of one mapping, because the look-up of a key passes all keys before it. A mapping in
+ * a seed file has fewer than a hundred.
+ */
+const MAX_KEYS = 10_000
 /** Maximum number of levels; a seed file has fewer than ten. */
 const MAX_DEPTH = 100
 const CHUNK = 65_536
@@ -41,9 +47,12 @@ export const parseYaml = (text: string): Yaml => {
   // Loaded lazily, because the import takes milliseconds and most starts read no YAML file.
   const { isNode, LineCounter, parseDocument } = require('yaml') as typeof import('yaml')
   const lineCounter = new LineCounter()
-  const document = parseDocument(text, { lineCounter, logLevel: 'error' })
+  // The library compares each key with all keys before it, which takes half a minute for 40,000 keys.
+  const document = parseDocument(text, { lineCounter, logLevel: 'error', uniqueKeys: false })
   const [error] = document.errors
   if (error) throw new YamlError(reasonOf(error), error.linePos?.[0].line)
+  const wrong = wrongKey(document)
+  if (wrong) throw new YamlError(wrong.reason, lineCounter.linePos(wrong.at).line)
   const lineOf = (path: readonly PropertyKey[]): number | undefined => {
     for (let length = path.length; length >= 0; length--) {
       const node = document.getIn(path.slice(0, length), true)
@@ -58,6 +67,31 @@ export const parseYaml = (text: string): Yaml => {
   } catch (error) {
     throw error instanceof YamlError ? error : new YamlError(reasonOf(error))
   }
+}
+
+/** Returns the reason and place of a key that repeats another one, or that is one too many. */
+const wrongKey = ({ contents }: Document): { reason: string; at: number } | undefined => {
+  const { isCollection, isMap, isPair, isScalar } = require('yaml') as typeof import('yaml')
+  const rest: unknown[] = [contents]
+  for (let node = rest.pop(); node; node = rest.pop()) {
+    if (isPair(node)) rest.push(node.value, node.key)
+    if (!isCollection(node)) continue
+    for (const item of node.items) if (isPair(item) || isCollection(item)) rest.push(item)
+    if (!isMap(node)) continue
+    const seen = new Set<unknown>()
+    for (const { key } of node.items as Pair[]) {
+      const size = seen.size
+      seen.add(isScalar(key) ? key.value : key)
+      const reason =
+        seen.size === size
+          ? 'Map keys must be unique.'
+          : seen.size > MAX_KEYS
+            ? `More than ${MAX_KEYS} keys in a mapping.`
+            : undefined
+      if (reason) return { reason, at: isScalar(key) ? (key.range?.[0] ?? 0) : 0 }
+    }
+  }
+  return undefined
 }
 
 /**

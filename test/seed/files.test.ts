@@ -26,6 +26,9 @@ const BOMB = ['a: &a [x, x, x, x, x, x, x, x, x]']
   )
   .join('\n')
 
+const manyKeys = (count: number): string =>
+  Array.from({ length: count }, (_, i) => `k${i.toString(36)}:`).join('\n')
+
 /**
  * Texts that are refused in a seed file and in a settings file, with the line and the reason of the refusal.
  */
@@ -38,6 +41,8 @@ const bad: [about: string, text: string, line: number | undefined, reason: strin
   ['a list deeper than the stack', '['.repeat(30_000), 1, 'Nested deeper than 100 levels'],
   ['no YAML', 'users:\n  - { username: x\nz', 3, 'Flow map'],
   ['a key twice', 'users: []\nclients: []\nusers: []', 3, 'Map keys must be unique.'],
+  ['a key twice in a deeper table', 'users:\n  - { a: [{ b: 1, "b": 2 }] }', 2, 'Map keys must be unique.'],
+  ['a table of too many keys', manyKeys(10_001), 10_001, 'More than 10000 keys in a mapping.'],
   ['two documents', 'users: []\n---\nusers: []', 2, 'multiple documents'],
 ]
 
@@ -63,6 +68,13 @@ describe('a file that cannot be read', () => {
     const message = expect.stringContaining(reason)
     expect(() => loadConfig({}, path)).toThrow(expect.objectContaining({ exit_code: 2, message }))
     expect(() => loadConfig({}, path)).toThrow(`${[path, line].filter(Boolean).join(':')}: `)
+  })
+
+  test('H-52 a mapping of 100,000 keys is refused without comparing each with all others', () => {
+    const text = manyKeys(100_000)
+    const started = performance.now()
+    expect(() => parseSeed(text, 'seed.yaml')).toThrow('seed.yaml:10001: More than 10000 keys in a mapping.')
+    expect(performance.now() - started).toBeLessThan(20_000)
   })
 
   test('H-52 settings over 64 KiB are refused, and smaller settings are read', () => {
