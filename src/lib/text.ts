@@ -26,10 +26,11 @@ export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCas
 export const isPlain = (text: string): boolean => text.isWellFormed() && !hasControl(text)
 
 /**
- * Characters that `isPlain` accepts but a line must not contain: line breaks, tabs, byte order marks, and
- * bidirectional embeddings, overrides and isolates.
+ * Characters that `isPlain` accepts but a line must not contain: line breaks, tabs, control characters of
+ * ISO 8859, byte order marks, and bidirectional embeddings, overrides and isolates. Terminals execute U+009B
+ * and what follows it, and the command line prints names that strangers choose.
  */
-const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
+const unfit = /[\t\n\u0080-\u009f\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
 
 /** True for one line of text without characters that change its display. */
 export const isLine = (text: string): boolean => isPlain(text) && !unfit.test(text)

@@ -138,12 +138,13 @@ describe('O-58', () => {
       )
     })
 
-  test('deceptive names are refused: line breaks, bidirectional marks, leading and trailing spaces', async () => {
+  test('deceptive names are refused: line breaks, control characters, bidirectional marks, leading and trailing spaces', async () => {
     for (const name of [
       'a\nb',
       'a\tb',
       'a\u2028b',
       'a\u0085b',
+      'a\u009b2Jb',
       'a\u202eb',
       'a\u2066b',
       ' a',
