@@ -134,9 +134,11 @@ const withLogins = async () => {
     id: newId('login', app.clock.now()),
     browser_hash: hashSecret(newSecret()),
   }))
-  await store.write(tx => tx.insert(tx.tables.logins).values(others))
+  const insert = (rows: typeof others) => write.call(store, tx => tx.insert(tx.tables.logins).values(rows))
+  await insert(others)
   await app.events()
-  return { browser, own, loginsOf }
+  const begin = () => insert([{ ...own, id: newId('login', app.clock.now()) }])
+  return { browser, own, loginsOf, begin }
 }
 const logouts = async () => (await app.events()).filter(({ type }) => type === 'user.logout').length
 
@@ -146,6 +148,17 @@ test('other requests run while the logins in many other browsers end', async () 
   expect(await writesOf(() => browser.submit(page, {}, '/account/logins/others'))).toBe(4)
   expect(await loginsOf()).toEqual([own])
   expect(await logouts()).toBe(120)
+})
+
+test('a login that begins meanwhile ends, too, and its logout is recorded', async () => {
+  const { browser, own, loginsOf, begin } = await withLogins()
+  const page = await browser.get('/account')
+  await writesOf(
+    () => browser.submit(page, {}, '/account/logins/others'),
+    count => (count === 2 ? begin() : undefined),
+  )
+  expect(await loginsOf()).toEqual([own])
+  expect(await logouts()).toBe(121)
 })
 
 test('two requests at once that end the same logins record each logout once', async () => {

@@ -244,6 +244,18 @@ describe('download', () => {
     for (const secret of [key.replaceAll(' ', ''), ...recoveryCodesOf(codes), '$argon2', other.id, PASSWORD])
       expect(file.html).not.toContain(secret)
   })
+
+  test('is charged: a network and a browser have 50 downloads each at once', async () => {
+    const small = await startApp()
+    const browser = openBrowser(small)
+    const { username } = await addUser(small, 'ada')
+    await browser.follow(await signIn(browser, await browser.get('/account'), username))
+    const page = await browser.get('/account/data')
+    const statuses: number[] = []
+    for (let i = 0; i < 101; i++)
+      statuses.push((await browser.submit(page, {}, '/account/data/download')).status)
+    expect([statuses[0], statuses.at(-1)]).toEqual([200, 429])
+  })
 })
 
 describe('deletion', () => {

@@ -83,6 +83,14 @@ test(
   FILLING,
 )
 
+test('a page across slices in the order of creation has each user once', async () => {
+  const all = { ...page, sort: 'created_at', limit: 9_000 } as const
+  const users = await listUsers(store, filter, { ...all, order: 'desc' })
+  const found = await listUsers(store, { ...filter, search: 'example e' }, { ...all, order: 'desc' })
+  expect(found.map(({ seq }) => seq)).toEqual(users.map(({ seq }) => seq))
+  expect(found).toHaveLength(9_000)
+})
+
 test('a total that two calls ask for is counted once', async () => {
   await forget()
   const search = 'example q'

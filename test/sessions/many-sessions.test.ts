@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import { narrowest, type SessionFilter } from '#src/sessions/filter-store.ts'
 import { countSessions, listSessions } from '#src/sessions/list-store.ts'
 import type { Session } from '#src/sessions/store.ts'
 import { START } from '#test/support/app.ts'
@@ -112,4 +113,10 @@ test('other requests run while a page and a total compare many sessions', async 
   const total = await turnsOf(() => countSessions(store, filter, 10_000))
   expect(total.result).toBe(6)
   expect(total.turns).toBeGreaterThan(1)
+})
+
+test('a client of many organizations is not read for the sessions of a small one', async () => {
+  const by = (filter: SessionFilter) => store.read(q => narrowest(q, filter))
+  expect(await by({ client_id: 'shared', organization_id: 'org_small' })).toBe('organization_id')
+  expect(await by({ client_id: 'none', organization_id: own })).toBe('client_id')
 })

@@ -6,6 +6,7 @@ import { countSessions, findActiveSession, listSessions, listUserSessions } from
 import { moveLogins } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import {
@@ -42,7 +43,12 @@ const start = async () => {
     now: () => context.clock.now(),
     read: context.store.read,
     revoke: (filter: Json) => context.store.write(tx => revokeSessions(context, tx, filter, by)),
-    revokeAll: (filter: Json) => revokeAllSessions(context, filter, by),
+    revokeAll: (filter: Json, caller?: Json) => revokeAllSessions(context, filter, { ...by, caller }),
+    /** Throws when a session has ended, as the check of a caller with such a session does. */
+    confirm: async (tx: Transaction) => {
+      const sessions = await tx.select().from(tx.tables.sessions)
+      if (sessions.some(({ ended_at }) => ended_at !== null)) throw new Error('A session has ended.')
+    },
     loginsOf: (user: Json) =>
       context.store.read(async q =>
         (await q.select().from(q.tables.logins)).filter(({ user_id }) => user_id === user.id),
@@ -141,6 +147,14 @@ describe('revoking', () => {
     const targets = (await app.events()).map(({ type, target_id }) => `${type} ${target_id}`)
     expect(new Set(targets).size).toBe(501)
     expect(await revokeAll({ client_id: 'shop' })).toBe(0)
+  })
+
+  test('many sessions end although the first batch ends the session of the caller', async () => {
+    const { app, alice, client, revokeAll, confirm } = await start()
+    const login_id = await addLogin(app, alice)
+    await Promise.all(Array.from({ length: 501 }, () => grantTokens(app, client, alice, { login_id })))
+    expect(await revokeAll({ user_id: alice.id }, { confirm })).toBe(501)
+    await expect(revokeAll({ user_id: alice.id }, { confirm })).rejects.toThrow('ended')
   })
 })
 
