@@ -156,8 +156,8 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
 export const finishChange = ({ data_dir }: Config): string => {
   const file = join(data_dir, MASTER_KEY_FILE)
   const old = `${file}.until-${iso(Date.now()).replaceAll(':', '')}`
-  // With a link and a rename there is a key under `file` at each moment, also after a crash.
-  linkSync(file, old)
+  // The old key is copied, not renamed: there is a key under `file` at each moment, also after a crash.
+  writeFileSync(old, readFileSync(file), { mode: 0o600, flag: 'wx', flush: true })
   renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
   sync(data_dir)
   return old
