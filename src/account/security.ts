@@ -17,7 +17,7 @@ import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
-import { iso, isPlain } from '#src/lib/text.ts'
+import { isLine, iso } from '#src/lib/text.ts'
 import { type AccountSecurityPage, pageUserOf } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
@@ -213,7 +213,7 @@ export const postRenameFactor =
     if (changed instanceof Response) return changed
     const { form, user, by } = changed
     const name = (form.get('name') ?? '').trim()
-    if (name === '' || name.length > 64 || !isPlain(name)) throw new PageError('bad_request', 400)
+    if (name === '' || name.length > 64 || !isLine(name)) throw new PageError('bad_request', 400)
     await context.store.write(async tx => {
       const id = form.get('factor_id') ?? ''
       const factor = (await listFactors(tx, user.id)).find(each => each.id === id)

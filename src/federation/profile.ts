@@ -1,7 +1,7 @@
 import type { ClaimNames, UserField } from '#src/directory/identity-providers/presets.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
-import { isPlain } from '#src/lib/text.ts'
+import { isLine, isPlain } from '#src/lib/text.ts'
 import { type AssertedProfile, MAX_SUBJECT_LENGTH } from '#src/protocol/profile.ts'
 import { CallbackError } from './refusal.ts'
 
@@ -19,7 +19,7 @@ const MAX_ROLES = 100
 /** Returns one storable line without surrounding spaces; undefined for anything else. */
 const line = (text: string | undefined, max: number): string | undefined => {
   const trimmed = text?.trim()
-  return trimmed && trimmed.length <= max && isPlain(trimmed) && !/[\t\n]/.test(trimmed) ? trimmed : undefined
+  return trimmed && trimmed.length <= max && isLine(trimmed) ? trimmed : undefined
 }
 
 /**

@@ -59,6 +59,14 @@ describe('a new user', () => {
     expect((await usersBy('moved@example.com')).length).toBe(0)
   })
 
+  test('gets no name that would change how a line is shown', async () => {
+    for (const name of ['Rob\u202ein', 'Rob\u009bin', 'Rob\nin', 'Rob\u0000in']) {
+      const { sub, email } = somebody()
+      const page = await goThrough(fresh(), upstream, entry('asking'), { sub, email, name: `${name} Li` })
+      expect((await app.admin('GET', `/users/${await whoIs(page)}`)).body.first_name).not.toContain('Rob')
+    }
+  })
+
   test('has a verified address only when the provider is trusted for it', async () => {
     for (const [alias, said, email_verified] of [
       ['asking', 'true', false],
