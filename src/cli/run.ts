@@ -7,6 +7,13 @@ import { directCall } from './direct-call.ts'
 const START = 300
 
 /**
+ * Returns a text whose control characters a terminal shows and does not execute. A message may quote a file
+ * that a stranger wrote, such as a seed or a backup.
+ */
+const shownByTerminal = (text: string): string =>
+  text.replace(/[\p{Cc}--[\t\n]]/gv, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/**
  * Runs a command. Returns one of the exit codes that `gatehouse help` lists. For `exec` it returns the exit
  * code of the command that `exec` has run.
  */
@@ -20,7 +27,7 @@ export const run = async (args: string[]): Promise<number> => {
     const { message, exit_code = 1 } = (await withDetails(error, call.options())) as Error & {
       exit_code?: number
     }
-    console.error(`gatehouse: ${message}`)
+    console.error(`gatehouse: ${shownByTerminal(message)}`)
     if (exit_code === 1 && process.env.GATEHOUSE_LOG_LEVEL === 'debug') console.error(error)
     return exit_code
   }

@@ -37,9 +37,13 @@ const inEmptyDirectory = async (args: string[], env: Env = {}) => {
 }
 
 const web = ['client', 'create', 'app', '--kind', 'web', '--redirect']
+/** The name of the setting in this file would clear the screen of a terminal. */
+const hostile = join(folder, 'hostile.yaml')
+writeFileSync(hostile, '"a\\e[2Jb\\u009b": 1')
 /** Values that each command refuses. */
 const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['serve'], /missing\.yaml: cannot be read/, { GATEHOUSE_SEED_FILE: 'missing.yaml' }],
+  [['config', 'check', '--config', hostile], /a\\u001b\[2Jb\\u009b: no such setting/],
   [['serve'], /wrong\.yaml has/, { GATEHOUSE_SEED_FILE: wrongSeed }],
   [
     ['serve'],
