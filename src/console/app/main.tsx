@@ -4,19 +4,17 @@ import { onDemand, type Screen } from './on-demand.tsx'
 import { startPalette } from './palette.tsx'
 import { Heading } from './parts.tsx'
 import { decoded, follow, opened, path, startRouter } from './router.ts'
-import { ClientsScreen } from './screens/clients.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
-import { UsersScreen } from './screens/users.tsx'
 import { SessionError, startSession, watchIdleness } from './session.ts'
 import { words } from './words.ts'
 
 const screens: Record<string, Screen> = {
   '': OverviewScreen,
-  users: UsersScreen,
+  users: onDemand(async () => (await import('./screens/users.tsx')).UsersScreen),
   'users/new': onDemand(async () => (await import('./screens/new-user.tsx')).NewUserScreen),
   invitations: onDemand(async () => (await import('./screens/invitations.tsx')).InvitationsScreen),
   registrations: onDemand(async () => (await import('./screens/registrations.tsx')).RegistrationsScreen),
-  clients: ClientsScreen,
+  clients: onDemand(async () => (await import('./screens/clients.tsx')).ClientsScreen),
   'clients/new': onDemand(async () => (await import('./screens/new-client.tsx')).NewClientScreen),
   'dynamic-clients': onDemand(
     async () => (await import('./screens/dynamic-clients.tsx')).DynamicClientsScreen,
