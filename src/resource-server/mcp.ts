@@ -133,7 +133,7 @@ export function pathOf(request: Request): string {
 /**
  * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document.
  * Answers a request without a valid token by a challenge that names the document. An `AccessError` that the
- * handler throws becomes the answer. A wildcard route of `Bun.serve` must not have open paths, because the
+ * handler throws becomes the answer. A wildcard route of Bun's router must not have open paths, because the
  * wildcard also matches dot segments, which the URL of the request does not show.
  *
  * @param handle gets the claims; undefined for open paths
