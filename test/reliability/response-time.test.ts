@@ -29,6 +29,8 @@ const verify = spyOn(Bun.password, 'verify')
 afterAll(() => verify.mockRestore())
 
 const app = await startApp({}, { mail: captureMail() })
+// The first start generates the RS256 key meanwhile, and stores it: no request does this work.
+await app.context.keys.published()
 const { id: elsewhere } = await addOrganization(app, 'elsewhere')
 await addClient(app, 'web')
 await addUser(app, 'known')

@@ -111,6 +111,7 @@ test.each([
       `import { startGatehouse } from '@gatehouse/testing/process'
       const seed = { users: [{ username: 'carol', email: 'carol@example.com' }] }
       const { url, users } = await startGatehouse({ executable: process.argv[2], seed })
+      setInterval(() => {}, 60_000) // runs until it is killed
       console.log(process.pid, url, (await users.list()).map(user => user.username).join())`,
     )
     const child = Bun.spawn([...command, `${folder}/killed.js`, `${root}dist/gatehouse`], {
