@@ -2,6 +2,7 @@ import { and, desc, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { othersRun } from '#src/lib/turn.ts'
+import { inSlices } from '#src/storage/slices.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 
 /** Maximum events in a user's download of their data: about 5 MB, which are built in memory. */
@@ -26,6 +27,8 @@ const ROWS = 500
 
 type Place = { timestamp: number; seq: number }
 
+const latestFirst = (a: Place, b: Place): number => b.timestamp - a.timestamp || b.seq - a.seq
+
 /**
  * Returns the places of the latest events whose `column` is the user, at most `MAX_EVENTS`. Each statement
  * reads the index of the column in the order of the index, so its work does not grow with the events of the
@@ -37,8 +40,8 @@ const placesOf = async (
   column: 'actor_id' | 'target_id' | 'subject_id',
 ): Promise<Place[]> => {
   const places: Place[] = []
-  for (let last: Place | undefined; places.length < MAX_EVENTS; ) {
-    const more: Place[] = await store.read(q => {
+  await inSlices<Place>(undefined, async last => {
+    const more = await store.read(q => {
       const { events: t } = q.tables
       const isIndexedByTime = column !== 'subject_id'
       const before = isIndexedByTime
@@ -52,10 +55,8 @@ const placesOf = async (
         .limit(KEYS)
     })
     places.push(...more)
-    if (more.length < KEYS) break
-    last = more.at(-1)
-    await othersRun()
-  }
+    return more.length < KEYS || places.length >= MAX_EVENTS ? undefined : more.at(-1)
+  })
   return places
 }
 
@@ -72,7 +73,7 @@ export const readOwnEvents = async (
   for (const column of ['actor_id', 'target_id', 'subject_id'] as const)
     for (const place of await placesOf(store, user_id, column)) found.set(place.seq, place)
   const latest = [...found.values()]
-    .sort((a, b) => b.timestamp - a.timestamp || b.seq - a.seq)
+    .sort(latestFirst)
     .slice(0, MAX_EVENTS)
     .map(({ seq }) => seq)
   for (let start = 0; start < latest.length; start += ROWS) {
@@ -89,7 +90,7 @@ const eventsAt = async (q: Queries, places: number[]) => {
     .select({ ...shown(q.tables), seq: events.seq })
     .from(events)
     .where(inArray(events.seq, places))
-  return rows.sort((a, b) => b.timestamp - a.timestamp || b.seq - a.seq).map(({ seq: _, ...event }) => event)
+  return rows.sort(latestFirst).map(({ seq: _, ...event }) => event)
 }
 
 /**

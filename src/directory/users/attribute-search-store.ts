@@ -10,8 +10,8 @@ import { cached } from '#src/storage/cache.ts'
 import { containsTerm } from '#src/storage/search.ts'
 import { inSlices, SLICE } from '#src/storage/slices.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
-import { fetchUsers, fits, nullsLast, type PageQuery, runsOf, sorting } from './list-store.ts'
-import { merge, numbered, walk } from './match-store.ts'
+import { fetchUsers, fits, type PageQuery, runsOf } from './list-store.ts'
+import { better, numbered, walk } from './match-store.ts'
 import { type Plan, planOf, type UserFilter } from './search-store.ts'
 import type { UserRow } from './store.ts'
 
@@ -90,15 +90,7 @@ const collect = async (q: Queries, plan: AttributePlan, page: PageQuery): Promis
   const { users } = q.tables
   let best: number[] = []
   await readHolders(q, plan, async part => {
-    const rows = await holders(q, plan, part, or(...runsOf(users, page)))
-      .orderBy(...nullsLast(users, page), ...sorting(users, page))
-      .limit(page.limit)
-    best = await merge(
-      q,
-      page,
-      best,
-      rows.map(({ seq }) => seq),
-    )
+    best = await better(q, page, best, holders(q, plan, part, or(...runsOf(users, page))))
     return false
   })
   return best

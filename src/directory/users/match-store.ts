@@ -1,4 +1,5 @@
 import { and, asc, desc, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import {
   containsTerm,
@@ -108,14 +109,11 @@ const readMatches = async (
   })
 }
 
-const upToLimit = (q: Queries, rows: { limit(most: number): unknown }, total: number): Promise<number> =>
-  q.$count(sql`${rows.limit(COUNT_LIMIT + 1 - total)} AS part`)
-
 /** Counts the users whom the search index finds and who fit the filters; 10,001 means more than 10,000. */
 export const countFound = async (q: Queries, wanted: UserSearch): Promise<number> => {
   let total = 0
   await readMatches(q, wanted, { order: 'asc' }, async span => {
-    total += await upToLimit(q, found(q, wanted, span), total)
+    total += await countUpTo(q, found(q, wanted, span), COUNT_LIMIT + 1 - total)
     return total > COUNT_LIMIT
   })
   return total
@@ -157,7 +155,7 @@ export const countWalked = async (q: Queries, facets: Facets, condition: SQL): P
   for (const range of rangesOf(facets))
     if (total <= COUNT_LIMIT)
       await readSlices(q, range, { sort: 'created_at', order: 'asc', after: undefined }, async rows => {
-        total += await upToLimit(q, among(q, sliceOf(rows), condition), total)
+        total += await countUpTo(q, among(q, sliceOf(rows), condition), COUNT_LIMIT + 1 - total)
         return total > COUNT_LIMIT
       })
   return total
@@ -191,20 +189,27 @@ export const walk = async (
   return numbers
 }
 
-/** Returns the first users of a page among those of two pages. */
-export const merge = async (
+/** A query for users that is not sorted yet. */
+interface Matches {
+  orderBy(...order: SQL[]): { limit(most: number): PromiseLike<{ seq: number }[]> }
+}
+
+/** Returns the first users of a page among `best` and those that a query finds. */
+export const better = async (
   q: Queries,
   page: PageQuery,
-  one: number[],
-  other: number[],
+  best: number[],
+  matches: Matches,
 ): Promise<number[]> => {
   const { users } = q.tables
-  if (one.length === 0 || other.length === 0) return [...one, ...other]
+  const order = [...nullsLast(users, page), ...sorting(users, page)]
+  const more = (await matches.orderBy(...order).limit(page.limit)).map(({ seq }) => seq)
+  if (best.length === 0 || more.length === 0) return [...best, ...more]
   const rows = await q
     .select({ seq: users.seq })
     .from(users)
-    .where(inArray(users.seq, [...one, ...other]))
-    .orderBy(...nullsLast(users, page), ...sorting(users, page))
+    .where(inArray(users.seq, [...best, ...more]))
+    .orderBy(...order)
     .limit(page.limit)
   return rows.map(({ seq }) => seq)
 }
@@ -232,15 +237,7 @@ export const collect = async (
   const { users } = q.tables
   let best: number[] = []
   await readMatches(q, wanted, { order: 'asc', isMany }, async span => {
-    const rows = await found(q, wanted, span, or(...runsOf(users, page)))
-      .orderBy(...nullsLast(users, page), ...sorting(users, page))
-      .limit(page.limit)
-    best = await merge(
-      q,
-      page,
-      best,
-      rows.map(({ seq }) => seq),
-    )
+    best = await better(q, page, best, found(q, wanted, span, or(...runsOf(users, page))))
     return false
   })
   return best
