@@ -6,17 +6,18 @@ import { dirname, join } from 'node:path'
 import { $, Glob } from 'bun'
 
 const args = process.argv.slice(2)
-// The executable embeds the generated SQL of a start. The check fails when the code would build other SQL.
+// The executable embeds the generated SQL of the statements of a start. The check fails when that SQL is out
+// of date.
 await $`${process.execPath} ${join(import.meta.dir, 'statements.ts')} --check`
-// The executable embeds the generated rows of the default seed. The check fails when the seed would now write
-// other rows.
+// The executable embeds the generated rows of the default seed. The check fails when those rows are out of
+// date.
 await $`${process.execPath} ${join(import.meta.dir, 'seed-rows.ts')} --check`
 const given = args.indexOf('--outfile')
 const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dist/gatehouse')
-// With --splitting a command evaluates only the modules that it imports, not those of all commands.
-// The order puts the bytecode of a start together (bytecode-order.ts).
-// A start runs most functions a few times only, so compiling them to machine code does not pay. cli/run.ts
-// sets the policy of the just-in-time compiler back to normal.
+// With --splitting a command evaluates only the modules that it imports.
+// --bytecode-order places the bytecode that a start needs in one part of the file (bytecode-order.ts).
+// --compile-jit-policy delays the just-in-time compiler, because a start runs most functions only a few
+// times. cli/run.ts restores the normal policy after the start.
 const { exitCode } =
   await $`${process.execPath} build --compile --bytecode --format=esm --minify --splitting --compile-jit-policy=8 --bytecode-order=${join(import.meta.dir, 'bytecode.order')} --sourcemap --no-compile-autoload-dotenv --no-compile-autoload-bunfig --define __dirname='"/"' --outfile ${outfile} ${args} src/main.ts`.nothrow()
 if (exitCode !== 0) process.exit(exitCode)

@@ -8,9 +8,10 @@ import { postgresTables } from '#src/storage/postgres/tables.ts'
 import { sqliteTables } from '#src/storage/sqlite/tables.ts'
 
 /*
- * `bun run db:generate NAME` writes the next migration of each engine, from the schema of the last migration
- * to `src/storage/tables.ts`. Triggers and views are added to the file by hand. A released migration never
- * changes, because the server refuses a database that ran another version of it.
+ * `bun run db:generate NAME` compares `src/storage/tables.ts` with the schema of the last migration, and
+ * writes the next migration for each engine. Triggers and views are added to the file by hand. A released
+ * migration never changes, because the server refuses a database to which another version of the migration
+ * was applied.
  */
 
 type Snapshot = Record<string, unknown>
@@ -54,7 +55,10 @@ const referencesLast = (statements: string[]): string[] => {
 const SQLITE = 'migrations/meta/sqlite.json'
 const POSTGRES = 'migrations/meta/postgres.json'
 
-/** Returns the statements from the schema of the last migration to `tables.ts`, and the new snapshot. */
+/**
+ * Returns the statements that change the schema of the last migration into that of `tables.ts`, and the new
+ * snapshot.
+ */
 export const sqliteChanges = async () => {
   const before = await snapshotOf(SQLITE, await generateSQLiteDrizzleJson({}))
   const snapshot = { ...(await generateSQLiteDrizzleJson(sqliteTables)), id: ID, prevId: ID }
@@ -63,8 +67,8 @@ export const sqliteChanges = async () => {
 }
 
 /**
- * Like {@link sqliteChanges}, for PostgreSQL. There `counters` is a view, which is added to migrations by
- * hand.
+ * Like {@link sqliteChanges}, for PostgreSQL. The table `counters` is left out: on PostgreSQL it is a view,
+ * and views are added to migrations by hand.
  */
 export const postgresChanges = async () => {
   const { counters: _, ...stored } = postgresTables

@@ -1,4 +1,4 @@
-// Refuses a second `bun run start` before its build would replace the executable of the running server.
+// Refuses a second `bun run start`, because its build would replace the executable of the running server.
 
 import { existsSync } from 'node:fs'
 import { listen } from '#src/cli/listen.ts'

@@ -7,17 +7,20 @@ import { defaultSeed } from '#src/dev/default-seed.ts'
 import { start } from '#src/testing/start.ts'
 
 export const FILE = join(import.meta.dir, '../src/dev/default-rows.json')
-/** Tables that triggers, migrations or the start fill. */
+/** Tables that are filled by triggers, by migrations or at the start of a server. */
 const OTHERS = /^(?:migrations|counters|statistics|signing_keys|events|users_search\w*|sqlite_\w+)$/
 /** Columns that triggers maintain. */
 const COUNTS = ['user_count', 'member_count']
 
 type Row = Record<string, unknown>
 
-/** Returns the content of the file, from a server that applies the seed by the services of the admin API. */
+/**
+ * Returns the content of the file. Starts a server that applies the default seed, and reads the rows from its
+ * database.
+ */
 export const seedRows = async (): Promise<object> => {
   const { now } = Date
-  // Each look at the clock gives a later time, so that the order of the times is the same in each run.
+  // Each reading of the clock gives a later time, so that all runs order the times in the same way.
   let tick = now()
   Date.now = () => ++tick
   // A server that is given a seed applies it, and does not load the rows of the file.
@@ -44,7 +47,10 @@ export const seedRows = async (): Promise<object> => {
     const columns = db.query(`PRAGMA table_info("${name}")`).all() as { name: string; dflt_value: string }[]
     return db.query(`SELECT ${columns.map(each => `${each.dflt_value} AS "${each.name}"`)}`).get() as Row
   }
-  /** Leaves out columns with their default, so that a new column with a default changes nothing. */
+  /**
+   * Leaves out columns that have their default value. A new column with a default thus does not change the
+   * file.
+   */
   const relative = (row: Row, defaults: Row): Row =>
     Object.fromEntries(
       Object.entries(row)

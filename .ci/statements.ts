@@ -36,7 +36,7 @@ const builder = new BaseSQLiteDatabase(
 )
 const queries: Queries = Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const })
 
-/** Returns the form of the values of a column; undefined when they are stored as they are. */
+/** Returns how the values of a column are converted; undefined when they are stored unchanged. */
 const formOf = (column: Column, own: 'mapToDriverValue' | 'mapFromDriverValue'): Form | undefined => {
   if (column[own] === Column.prototype[own]) return undefined
   if (is(column, SQLiteBoolean)) return 'boolean'

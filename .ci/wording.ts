@@ -97,7 +97,7 @@ for (const file of [...code, ...pages])
 if (findings.length > 0) {
   console.log(findings.join('\n'))
   console.log(
-    `\n${findings.length} sentences open or read as CONTRIBUTING forbids: subject first, present tense, said directly.`,
+    `\n${findings.length} sentences break the rules of .github/CONTRIBUTING.md: subject first, present tense, direct statements.`,
   )
   process.exit(1)
 }

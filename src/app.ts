@@ -26,7 +26,7 @@ export interface App {
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
 
-/** Parts of the application that tracing, development mode and several workers change. */
+/** Options for tracing, development mode and several workers. */
 export interface AppOptions {
   /** Wraps the signing keys, for tracing. */
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined
@@ -164,14 +164,14 @@ const answer = (
 }
 
 /**
- * One year, so that a browser that seldom comes is protected too:
+ * One year, so that a browser that seldom visits the server is protected too:
  * https://www.rfc-editor.org/rfc/rfc6797#section-6.1
  */
 const HSTS = `max-age=${(365 * DAY) / SECOND}`
 
 /**
- * True when browsers reach the server by TLS, which is the condition of HSTS. Localhost is excluded, because
- * HSTS applies to all ports of a host, and other ports of localhost serve plain http.
+ * True when browsers reach the server over TLS. Browsers ignore HSTS over plain http. Localhost is excluded,
+ * because HSTS applies to all ports of a host, and other ports of localhost serve plain http.
  */
 const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
   (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)

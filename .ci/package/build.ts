@@ -22,7 +22,7 @@ export interface Build {
   out: string
   project: { version: string; license: string; description: string }
   commit: string
-  /** Time of the commit in seconds. All files have it. */
+  /** Time of the commit in seconds since 1970. All packed files get this modification time. */
   epoch: number
   /** The manual page gatehouse(1). */
   manual: string
@@ -88,7 +88,7 @@ try {
   rmSync(scratches, { recursive: true })
 }
 
-/** Returns the line of a command's output that gives the reason of its failure. */
+/** Returns the line of a failed command's output that gives the reason for the failure. */
 function errorIn(output: string): string | undefined {
   const lines = output.trim().split('\n')
   return lines.find(line => /fail|error|unable/i.test(line)) ?? lines.at(-1)
@@ -112,7 +112,7 @@ async function archive(target: string, executable: string): Promise<void> {
   await tar(folder, join(out, `${stem}.tar.gz`), build.epoch)
 }
 
-/** Writes checksums.txt in the form of sha256sum(1). */
+/** Writes checksums.txt in the format of sha256sum(1). */
 async function checksums(): Promise<void> {
   const lines: string[] = []
   for (const file of readdirSync(out).sort())

@@ -77,7 +77,8 @@ def start(*options, seed=None, image=None, engine=("docker", "run")):
     if image is None:
         command = [executable(), "dev", "--port", "0"]
     else:
-        # The issuer names the port of this machine, so the container listens on the same one.
+        # The issuer contains the port on the host, so the server in the container must listen on the same
+        # port.
         port = _free_port()
         publish = ["--rm", "--interactive", "--publish", f"127.0.0.1:{port}:{port}"]
         address = ["--port", str(port), "--url", f"http://localhost:{port}", "--dev-host", "0.0.0.0"]
@@ -99,7 +100,7 @@ def start(*options, seed=None, image=None, engine=("docker", "run")):
         process.wait()
         _close(process)
         raise RuntimeError("gatehouse did not start; its output is above")
-    # Later output goes nowhere, so that the pipe never fills.
+    # Reads and discards all later output, because a full pipe would block the server.
     reader = threading.Thread(target=lambda: collections.deque(process.stdout, maxlen=0), daemon=True)
     reader.start()
     return Gatehouse(json.loads(line), process, reader)

@@ -54,7 +54,7 @@ const libc = async (build: Build, architecture: string): Promise<{ folder: strin
 }
 
 /**
- * Writes a container image without a container engine, as a tar that `podman load` and `docker load` take:
+ * Writes a container image without a container engine, as a tar file for `podman load` or `docker load`:
  * https://github.com/opencontainers/image-spec/blob/main/image-layout.md
  */
 export const image = async (build: Build, architecture: string, executable: string): Promise<void> => {
@@ -100,7 +100,8 @@ export const image = async (build: Build, architecture: string, executable: stri
     [program, false],
   ] as const) {
     const file = join(build.scratch(), 'layer.tar.gz')
-    // Only the base layer has /tmp and the data directory, which need other modes and another owner.
+    // The base layer contains /tmp and the data directory, which need special modes and owners. `tar` would
+    // give all entries the same owner.
     await (owned ? baseLayer(folder, file, build.epoch) : tar(folder, file, build.epoch))
     const bytes = await Bun.file(file).bytes()
     const diff = sha256(Bun.gunzipSync(bytes))

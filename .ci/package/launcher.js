@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the executable of the platform package. Without an install script it works with --ignore-scripts, too.
+// Starts the executable of the platform package. No install script is needed, so --ignore-scripts works too.
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { constants } from 'node:os'
@@ -23,7 +23,7 @@ try {
   process.exit(1)
 }
 const child = spawn(executable, process.argv.slice(2), { stdio: 'inherit' })
-// A supervisor sends its signals to the launcher only, which passes them on.
+// A supervisor signals only the launcher, so the launcher passes each signal on.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 child.on('error', ({ code }) => {
   console.error(`gatehouse: ${executable} cannot be started (${code}).`)

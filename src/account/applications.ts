@@ -90,7 +90,7 @@ const startOf = (
 }
 
 /**
- * Withdraws the consent and ends the user's sessions at the application. Without the end of the sessions the
+ * Withdraws the consent and ends the user's sessions at the application. If the sessions continued, the
  * application would keep its access, because a refresh does not check the consent. The next login at the
  * application asks for consent if the application needs consent.
  */

@@ -79,7 +79,7 @@ export const postLogins =
     return seeOther('/account?notice=login_ended')
   }
 
-/** Maximum number of logins that one write ends: on SQLite all other requests wait for it. */
+/** Maximum number of logins that one write ends. On SQLite all other requests wait for that write. */
 const PORTION = 50
 
 /**

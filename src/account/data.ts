@@ -80,7 +80,10 @@ const eventOf = (
   timestamp: iso(timestamp),
 })
 
-/** Number of writes for which a download is charged: it takes up to 0.2 s, as long as some twenty writes. */
+/**
+ * Number of writes that are charged for a download. A download takes up to 0.2 s, about the time of 20
+ * writes.
+ */
 const COST = 20
 
 /** Returns the file of a download. Each event is a line of its own. */
@@ -91,10 +94,10 @@ const fileOf = (data: Record<string, unknown>, events: readonly string[]): strin
 }
 
 /**
- * Downloads the data stored about the user, with all attributes, also those that the user does not see. The
- * file lacks secrets that would allow a login, and has only the latest 10,000 events and the newest 100
- * active sessions. The form requires a recent authentication: a stranger at a signed-in browser must not get
- * the data.
+ * Downloads the data stored about the user. The file contains all attributes, even those that the user does
+ * not see on a page. It lacks secrets that would allow a login, and has only the latest 10,000 events and the
+ * newest 100 active sessions. The form requires a recent authentication: a stranger at a signed-in browser
+ * must not get the data.
  */
 export const postDownload =
   (context: Context) =>

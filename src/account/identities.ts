@@ -19,7 +19,7 @@ import { PageError } from '#src/pages/error-page.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
 import { openFreshForm, permit, type Viewer } from './viewer.ts'
 
-/** True when another way to sign in remains without this account. */
+/** True when the user can still sign in after this account is unlinked. */
 const mayUnlink = (ways: readonly WayIn[], { provider_id, subject }: ExternalAccount): boolean =>
   !isOnlyWayIn(
     ways,

@@ -99,8 +99,8 @@ const invitationPage = async (
   status = 200,
 ): Promise<Response> => {
   const { invitation, organization, user, token, csrf_token, request } = opened
-  // Only the form that opens first offers providers: that of a new user's name and address, or that of an
-  // existing user's passkey or password.
+  // Only the first form offers providers. A new user first gets the form for name and address, an existing
+  // user the form for a passkey or password.
   const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
   return render(
     'invitation',
@@ -283,7 +283,7 @@ const accept = async (
     codes,
     address: context.config.url,
     created_at: iso(context.clock.now()),
-    // This form continues the authorization request, whose end records the login.
+    // This form continues the authorization request. The login is recorded when that request ends.
     action: '/oauth/login',
     request: stored.handle,
   }

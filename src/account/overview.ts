@@ -22,7 +22,10 @@ const notices = [
   'account_unlinked',
 ] as const
 
-/** Shows the account page: profile, logins and linked accounts. A login without a client ends here. */
+/**
+ * Shows the account page: profile, logins and linked accounts. A login that no client asked for ends on this
+ * page.
+ */
 export const getAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -75,7 +75,8 @@ export const profilePage = (
 /**
  * Shows the form of names, e-mail address and the attributes that the organization shows. Storing the form
  * requires a recent authentication, because the owner of the address can reset the password. A new address
- * takes effect when its verification link is opened. Until then it is no login name and gets no other mail.
+ * takes effect when its verification link is opened. Before that, nobody can sign in with the new address,
+ * and it gets no other mail.
  */
 export const getProfile =
   (context: Context) =>

@@ -138,7 +138,7 @@ export const getAddFactor =
     return advance(context, { call, login_hash }, flow, 'post')
   }
 
-/** Opens a form of this page, which requires a recent authentication. */
+/** Opens a form of the security page. Each of these forms requires a recent authentication. */
 const change = async (context: Context, call: Call) => {
   const opened = await openFreshForm(context, call, { page: PAGE })
   if (opened instanceof Response) return opened
@@ -188,9 +188,9 @@ export const postForgetBrowser =
   }
 
 /**
- * Switches codes by mail on or off. They stay on while they are the only way in, because otherwise the user
- * could not sign in again without an administrator. Logins that began with a code continue, as they do when a
- * user is disabled.
+ * Switches codes by mail on or off. A user without another way to sign in cannot switch the codes off,
+ * because only an administrator could then help the user to sign in again. Existing logins that began with a
+ * code continue.
  */
 export const postEmailCodeSwitch =
   (context: Context) =>

@@ -20,9 +20,11 @@ const shown = ({ events }: Queries['tables']) => ({
   metadata: events.metadata,
 })
 
-/** Keys that one statement reads: a read on SQLite holds the event loop, and 2,000 keys take a few ms. */
+/** Keys that one statement reads. A read on SQLite blocks the event loop, for a few ms with 2,000 keys. */
 const KEYS = 2_000
-/** Events that one statement reads, about 250 KiB: reading and writing them as JSON takes some 10 ms. */
+/**
+ * Events that one statement reads, about 250 KiB. Converting these events from and to JSON takes about 10 ms.
+ */
 const ROWS = 500
 
 type Place = { timestamp: number; seq: number }

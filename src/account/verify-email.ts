@@ -94,7 +94,7 @@ export const getVerifyEmail =
 
 /**
  * Signs the user in and returns to the link. The link's token waits in a cookie, because a stored request
- * holds no secret.
+ * must not contain a secret.
  */
 export const getConfirmSignIn =
   (context: Context) =>

@@ -35,9 +35,9 @@ export interface Viewer {
 }
 
 /**
- * Returns the user of the latest login of this browser, as for applications (next-step.ts); with
- * `?organization=` (slug), of a login in that organization. Returns the page of the next step when there is
- * no login, or when the login owes a step or a recent authentication.
+ * Returns the user of the latest login of this browser. With `?organization=` (slug), only logins in that
+ * organization count. Returns the page of the next step when there is no login, or when the login owes a step
+ * or a recent authentication.
  *
  * @param back path to which the browser returns after a login
  * @param cancel path to which the user may go back, for a page that requires a recent authentication
@@ -63,9 +63,9 @@ export const requireViewer = async (
 }
 
 /**
- * True when a login proves enough for a change of the account: it is recent (`FRESH` in next-step.ts),
- * and has a second factor if the user has one. A remembered browser does not replace that factor, because its
- * cookie proves no person.
+ * True when a login suffices for a change of the account. The login must be recent (`FRESH` in next-step.ts),
+ * and must have a second factor if the user has one. A remembered browser does not replace the second factor,
+ * because its cookie identifies a browser, not a person.
  */
 const provesChange = (
   login: Pick<StepUser, 'acr' | 'auth_time'> & { factors: readonly FactorType[] },

@@ -77,7 +77,7 @@ export const componentsOf = (routes: AdminRoute[]) => {
   const schemas: Record<string, Json> = {}
   for (const { $defs = {} } of Object.values(converted))
     for (const [name, schema] of Object.entries($defs)) {
-      // Bodies and answers share one component for each name, from which a generated client makes one type.
+      // A body and an answer of the same name share one component, so that a generated client has one type.
       if (!Bun.deepEquals(schemas[name] ?? schema, schema))
         throw new Error(`The schema ${name} differs between bodies and answers.`)
       schemas[name] = schema

@@ -6,11 +6,11 @@ Each call carries an access token of a client (\`client_credentials\`) or of a u
 
 export const tags: Record<string, string> = {
   users: 'The users of an organization, their second factors, and help for locked-out users.',
-  invitations: 'Links by which a person gets a user, or a user a first credential.',
+  invitations: 'Links with which a new user, or a user without a credential, gets access.',
   registrations: 'Users who have registered themselves and wait for approval.',
   organizations: 'The tenants of the instance and their settings.',
   roles: 'Named lists of permissions.',
-  groups: 'Users that share roles.',
+  groups: 'Sets of users that share roles.',
   clients: 'Applications that are registered by administrators.',
   'dynamic-clients':
     'Applications that no administrator registered (RFC 7591, client ID metadata documents).',

@@ -6,8 +6,8 @@ import { openApiDocument } from './openapi.ts'
 import { adminRoutes } from './routes.ts'
 
 /**
- * Returns the routes of the OpenAPI document and of its page. Both need no login, because they describe the
- * program and hold no data of the instance except its URL.
+ * Returns the routes of the OpenAPI document and of its page. Neither requires a login, because they describe
+ * the program and contain no data of the instance except its URL.
  */
 export const documentRoutes = (context: Context) => {
   let document: string | undefined

@@ -30,7 +30,7 @@ const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] 
     in: 'query',
     required: (required as string[]).includes(name),
     description,
-    // A query field that is an object stands for several parameters, one for each of its properties, such as
+    // A query field that is an object becomes several parameters, one for each of its properties, such as
     // `attribute.department`.
     ...(schema.type === 'object'
       ? { style: 'form', explode: true, schema: { type: 'object', additionalProperties: { type: 'string' } } }

@@ -34,7 +34,7 @@ const JUDGED = SECOND / 2
 const BEAT = 15 * SECOND
 /** Maximum events of one read, which bounds the memory of a stream that catches up. */
 const BATCH = 200
-/** Bytes that may wait for a slow reader, about 500 events. Beyond them the stream ends. */
+/** Maximum bytes that wait for a slow reader, about 500 events. The stream ends when more bytes wait. */
 const WAITING = 256 * 1024
 
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())

@@ -105,8 +105,8 @@ const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<
 }
 
 /**
- * Returns the index whose part of the filter matches the fewest events. Without an index for the whole filter
- * the other parts are compared event by event, so this choice decides how much a page reads.
+ * Returns the index whose part of the filter matches the fewest events. If no index covers the whole filter,
+ * the other parts are compared event by event. The choice of the index thus decides how much a page reads.
  */
 const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)
@@ -221,7 +221,10 @@ export const countAllEvents = async (
   return row?.total ?? 0
 }
 
-/** Filters that match more than 10,000 events. They need no new count until events are removed or hidden. */
+/**
+ * Filters that match more than 10,000 events. These filters are not counted again until events are removed or
+ * hidden.
+ */
 const beyondCount = cached('events', async () => new Set<string>())
 /** Maximum number of these filters in memory. */
 const MAX_BEYOND = 1000
@@ -254,8 +257,9 @@ const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
 /**
- * Milliseconds by which the time in an id may be later than that of its event. After 2,048 to 4,096 ids in
- * one millisecond the runtime uses the next millisecond, so 100 ms suffice for 200,000 ids made at once.
+ * Maximum milliseconds by which the time in an id is later than the timestamp of the event. After 2,048 to
+ * 4,096 ids in one millisecond the runtime uses the next millisecond, so 100 ms suffice for 200,000 ids made
+ * at once.
  */
 const AHEAD = 100
 

@@ -21,8 +21,8 @@ export interface Actor {
 export const anonymousActor: Actor = { id: null, email: null }
 
 /**
- * The actor of changes by the server or its command line: no user or client, and no address. A command asks
- * for no login, so its events name nobody.
+ * The actor of changes by the server or its command line: no user or client, and no address. A command
+ * requires no login, so its events name nobody.
  */
 export const hostActor: { actor: Actor; client_info: ClientInfo } = {
   actor: anonymousActor,
@@ -81,7 +81,8 @@ interface EventText {
 
 /**
  * Returns the HMAC-SHA-256 of an event, base64url. It reveals a change by someone who can write to the
- * database but does not have the key. The order of the columns is part of the stored MACs.
+ * database but does not have the key. The order of the columns must not change, because stored MACs depend on
+ * it.
  */
 export const macOf = (master: MasterKey, event: EventText): string => {
   const columns = [

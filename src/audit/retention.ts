@@ -78,7 +78,7 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
  * for which a webhook still waits stay longer (`eventsBefore`). Events are removed only after they are in a
  * file. A process that dies between the two steps leaves some events in both places, with the same ids.
  *
- * Files only grow: when a user is deleted, the user's events go from the database, but not from the files.
+ * Files only grow: the deletion of a user deletes the user's events in the database, but not in the files.
  * Operators keep or delete the files themselves, because a deleted event cannot be restored.
  *
  * @throws Error when a file cannot be written; the events stay in the database

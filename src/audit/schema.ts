@@ -39,7 +39,7 @@ export const AuditEvent = z
     metadata: z
       .record(z.string(), z.unknown())
       .describe(
-        'Further facts, which depend on the event type: `fields` names the changed fields; `roles_added` and `roles_removed` name the roles that a change gives and takes.',
+        'Further facts, which depend on the event type: `fields` names the changed fields; `roles_added` and `roles_removed` name the roles that a change assigns and removes.',
       ),
   })
   .meta({

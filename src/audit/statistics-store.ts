@@ -47,7 +47,7 @@ const writeCounts: Sum = (tx, key, counts) => {
 
 /**
  * Adds to the counts of the hour of `now` (ms), in the transaction of the event that is counted. A later
- * deletion does not lower the counts, because a report must read the same a month later.
+ * deletion does not lower the counts, because a report of a past month must not change.
  */
 export const addCounts = (
   tx: Transaction,

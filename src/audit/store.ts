@@ -10,7 +10,7 @@ export type EventRow = Tables['events']['$inferSelect']
 /** Maximum number of events of one change: a login has three. */
 const MAX_TOGETHER = 3
 
-/** A row to insert. `metadata` is the JSON text of which the MAC was made. */
+/** A row to insert. `metadata` is the JSON text from which the MAC was computed. */
 type NewEventRow = Omit<EventRow, 'id' | 'type' | 'seq' | 'metadata'> & {
   id: string
   type: string

@@ -111,8 +111,8 @@ const completeAuthentication = async (
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
-  // A remembered browser never spares the second factor for a change of the account: its cookie proves a
-  // browser, not a person.
+  // A remembered browser does not replace the second factor for a change of the account: its cookie
+  // identifies a browser, not a person.
   const isSpared =
     !action && isFirstFactor({ amr }) && (await rememberedIn(context, tx, call, flow)).has(user_id)
   const { factor_due, enrol_due } = owedBy(context, flow, { acr, user_id }, factors, isSpared)

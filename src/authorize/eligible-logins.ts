@@ -71,9 +71,9 @@ export type BrowserLogin = StepUser &
   }
 
 /**
- * Lists the logins of this browser whose user belongs to the requested organization (M-03): each organization
- * decides alone who its users are, so no login in another one answers. A first factor that was proven in this
- * flow is listed too, until the second one is proven (O-69).
+ * Lists the logins of this browser whose user belongs to the requested organization (M-03). A login in
+ * another organization does not count, because each organization decides who its users are. A first factor
+ * that was proven in this flow is listed too, until the second factor is proven (O-69).
  */
 export const listBrowserLogins = async (
   context: Context,
@@ -241,13 +241,13 @@ export const rememberDays = ({ request, client, organization }: Flow): number | 
 }
 
 /**
- * True for a first factor with which a browser may be remembered: a password or a provider. Mail and recovery
- * codes do not count, because a mailbox or a printout would then be enough.
+ * True for a first factor with which a browser may be remembered: a password or a provider. A code by mail or
+ * a recovery code does not suffice, because the mailbox or a printed code would then be enough to sign in.
  */
 export const isFirstFactor = ({ amr }: Pick<StepUser, 'amr'>): boolean =>
   amr.includes('pwd') || amr.includes('fed')
 
-/** Returns the users whom this browser spares the second factor in this flow. */
+/** Returns the users who need no second factor in this flow, because this browser is remembered for them. */
 export const rememberedIn = (
   context: Context,
   q: Queries,

@@ -137,7 +137,10 @@ export const enrolPage = async (
   return show(context, 'enrol-passkey', browser, flow, { ...form, options }, retry as Retry<'enrol-passkey'>)
 }
 
-/** True for a user without a password, whose new passkey has to sign in alone. */
+/**
+ * True for a user without a password. A new passkey of this user must be able to sign in without another
+ * factor.
+ */
 export const hasNoPassword = async (
   { store }: Context,
   { organization }: StoredFlow,

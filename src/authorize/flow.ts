@@ -52,7 +52,7 @@ export interface Flow {
   readonly pending: Pending | undefined
   /** The client as its metadata document describes it; undefined until the document has been read. */
   readonly document?: DynamicClient
-  /** True when the current HTTP request carries the user's approval. */
+  /** True when the form in the current HTTP request approves the authorization. */
   readonly approved: boolean
 }
 
@@ -107,7 +107,7 @@ const apisToAsk = async (
   return mayAsk ? apis : undefined
 }
 
-/** Returns the scopes of a request without the API scopes that need a role missing from `held`. */
+/** Returns the scopes of a request. API scopes that need a role are left out when `held` lacks the role. */
 export const offeredScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,
   held: ReadonlySet<string>,

@@ -75,7 +75,8 @@ export const continueAt = async (
 }
 
 const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({
-  // A request that names an API never moves to another organization, because the API belongs to one alone.
+  // A request that names an API never moves to another organization, because an API belongs to one
+  // organization.
   apis: [],
   client,
   organization,

@@ -47,8 +47,8 @@ const withoutSecrets = (uri: string): string =>
 
 /**
  * Logs the reason of a refusal, records it for a known client that is not dynamic, and returns the page.
- * After too many refusals of one network or organization it only returns the page: strangers could otherwise
- * fill log and disk.
+ * After too many refused requests from one network or for one organization it only returns the page:
+ * strangers could otherwise fill log and disk.
  */
 export const refuseRequest = async (
   context: Context,

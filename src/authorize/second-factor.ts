@@ -73,9 +73,9 @@ export const postSecondFactor =
 const REPAIR = '/account/security?notice=recovery_code_used'
 
 /**
- * Makes a login end on the security page after a recovery code, because the user can remove a lost factor
- * there. Applies when no client asked for the login, the request names no last page (`back`), and the user
- * may change factors.
+ * Returns the flow with the security page as its last page, because a user who needed a recovery code can
+ * remove a lost factor there. Changes nothing if a client asked for the login, the request names a last page
+ * (`back`), or the user may not change factors.
  */
 const endOnSecurityPage = async (
   { store }: Context,

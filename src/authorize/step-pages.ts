@@ -259,7 +259,10 @@ export const changePasswordPage = async (
     retry,
   )
 
-/** Tells a user that the client does not admit them, and whom to ask. The page's form tells the client. */
+/**
+ * Tells a user that the client does not admit them, and whom to ask. With the form of the page the user
+ * returns to the client, which gets the refusal.
+ */
 export const excludedPage = (
   context: Context,
   browser: BrowserSession,

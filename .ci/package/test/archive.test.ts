@@ -30,14 +30,14 @@ test('checksums.txt names each file', async () => {
   )
 })
 
-test('a person signs in to the executable of the archive; it says version, commit and runtime', async () => {
+test('a person signs in to a server of the archive; --version prints version, commit and runtime', async () => {
   expect(await developAndLogIn(await executable())).toBe('alice')
   const { stdout } = await run([await executable(), '--version'])
   const commit = (await $`git rev-parse --short=12 HEAD`.cwd(ROOT).text()).trim()
   expect(stdout).toBe(`${version} (${commit}, Bun ${Bun.version})\n`)
 })
 
-test('a build in another folder has the same bytes; a build without a network says so and leaves nothing', async () => {
+test('a build in another folder has the same bytes; a build without a network fails and leaves no packages', async () => {
   const at = place()
   await $`git clone -q ${ROOT} ${at}`
   await $`bun install --frozen-lockfile --ignore-scripts && bun run package linux-x64`.cwd(at).quiet()
@@ -55,18 +55,18 @@ test('a build in another folder has the same bytes; a build without a network sa
   await $`rm -rf ${at}`
 }, 1_200_000)
 
-test('it runs with an older glibc: Debian 11 has 2.31', async () => {
+test('the executable runs with an older glibc: Debian 11 has 2.31', async () => {
   const root = await debianRoot('extract', 'libc6,coreutils', 'bullseye')
   copyFileSync(await executable(), join(root, 'gatehouse'))
   expect(await developAndLogIn(...inRoot(root), '/gatehouse')).toBe('alice')
 })
 
-test('it needs glibc 2.17 at most, as the Debian package and the wheels say', async () => {
+test('the executable needs no glibc newer than 2.17, the version that the Debian package and the wheels require', async () => {
   const needed = (await $`objdump -T ${await executable()}`.text()).match(/(?<=GLIBC_)2\.\d+/g) ?? []
   expect(Math.max(...needed.map(text => Number(text.slice(2))))).toBe(17)
 })
 
-test('without a network it starts, and a command beside it gets a token', async () => {
+test('the executable starts without a network, and a second command gets a token from the server', async () => {
   const path = await executable()
   const script = `ip link set lo up && ${path} exec -- ${path} token --user alice --scope openid`
   const { code, stdout, stderr } = await run(['unshare', '--net', 'sh', '-c', script])
@@ -74,7 +74,7 @@ test('without a network it starts, and a command beside it gets a token', async 
   expect(stdout.trim().split('.')).toHaveLength(3)
 })
 
-test('with a prefix that cannot be written to it runs; such a data directory is named in one line', async () => {
+test('the executable runs in a read-only folder; serve names a read-only data directory in one line', async () => {
   const at = place()
   copyFileSync(await executable(), join(at, 'gatehouse'))
   const fine = await run([...withReadOnly(at), `${at}/gatehouse`, 'exec', '--', 'true'])

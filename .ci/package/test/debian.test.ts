@@ -35,7 +35,7 @@ test('lintian finds no error', async () => {
   expect(await run(['lintian', '--fail-on', 'error', file])).toMatchObject({ code: 0 })
 })
 
-test('dpkg leaves nothing on a read-only file system, and nothing of another architecture', async () => {
+test('dpkg installs no files on a read-only file system or for another architecture', async () => {
   copyFileSync(file, join(root, 'gatehouse.deb'))
   const readOnly = await run([
     ...withReadOnly(join(root, 'usr')),
@@ -56,7 +56,7 @@ test('dpkg leaves nothing on a read-only file system, and nothing of another arc
     expect([path, existsSync(join(root, path))]).toEqual([path, false])
 })
 
-test('dpkg installs it with its user, and a person signs in', async () => {
+test('dpkg installs the package and creates its user, and a person signs in', async () => {
   copyFileSync(file, join(root, 'gatehouse.deb'))
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
   expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^gatehouse:.*:\/var\/lib\/gatehouse:/m)
@@ -83,7 +83,7 @@ test('dpkg installs it with its user, and a person signs in', async () => {
     .quiet()
   expect(await logIn(server.url, person)).toBe('ada')
 
-  // An upgrade leaves the running server as it is until its restart.
+  // An upgrade does not restart the running server.
   appendFileSync(settings(), 'log_level: warn\n')
   copyFileSync(await repacked(`${version}+next`), join(root, 'gatehouse.deb'))
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })

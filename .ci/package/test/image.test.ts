@@ -20,7 +20,7 @@ const unpacked = async (architecture: string): Promise<{ root: string; config: J
   return { root, config: await Bun.file(join(at, Config)).json() }
 }
 
-test('a person signs in to the image in a root of its own, where no user is root', async () => {
+test('a person signs in to the server of the image, run as another user than root', async () => {
   const { root, config } = await unpacked('amd64')
   expect(config.config).toMatchObject({
     User: '65532:65532',
@@ -31,7 +31,7 @@ test('a person signs in to the image in a root of its own, where no user is root
   expect(await developAndLogIn(...inRoot(root, '65532:65532'), '/usr/local/bin/gatehouse')).toBe('alice')
 })
 
-test('a person signs in to the image for arm64, by emulation of its processor', async () => {
+test('a person signs in to the server of the arm64 image, on an emulated processor', async () => {
   const { root, config } = await unpacked('arm64')
   expect(config.architecture).toBe('arm64')
   // Debian 13 has the static emulator under the second name.
@@ -54,7 +54,7 @@ const limits = [
 ]
 const load = () => $`podman load -q -i ${built(`gatehouse-${version}-image-amd64.tar`)}`.quiet()
 
-test('podman runs the image: healthy, read-only, data in the volume that the next container finds', async () => {
+test('podman runs the image read-only and healthy, and the next container finds the data in the volume', async () => {
   await load()
   const volume = `gatehouse-${process.pid}`
   // The container has the network of this host.

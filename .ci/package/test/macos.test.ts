@@ -11,7 +11,7 @@ const CODE_DIRECTORY = 0xfade0c02
 /** Flag of a signature without a certificate. */
 const ADHOC = 0x2
 
-// macOS ends a program for arm64 whose signature is missing or wrong. Layout:
+// macOS kills an arm64 program whose signature is missing or wrong. The layout of a signature:
 // https://github.com/apple-oss-distributions/xnu/blob/main/osfmk/kern/cs_blobs.h
 test('its ad-hoc signature covers each page', async () => {
   const at = place()
@@ -29,7 +29,7 @@ test('its ad-hoc signature covers each page', async () => {
 
   const limit = directory.readUInt32BE(32)
   const size = 2 ** directory.readUInt8(39)
-  // All that stands before the signature is covered.
+  // The signature covers all bytes before it.
   expect(limit).toBe(signature.byteOffset - file.byteOffset)
   const hashes = Array.from({ length: Math.ceil(limit / size) }, (_, page) =>
     createHash('sha256')

@@ -37,7 +37,7 @@ test('the fixture gives a running server and tokens', async () => {
   })
 })
 
-test('a server of `start` takes a seed, serves https, and ends with a process that is killed', async () => {
+test('a server of `start` applies a seed and serves https, and stops when its parent process is killed', async () => {
   const TMPDIR = join(at, 'killed')
   mkdirSync(TMPDIR)
   writeFileSync(join(at, 'seed.yaml'), '# one user\nusers:\n- { username: zoe, email: zoe@example.com }\n')

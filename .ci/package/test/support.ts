@@ -53,9 +53,9 @@ export interface Running {
 }
 
 /**
- * Starts a server by the command and waits for its ready line.
+ * Starts a server with the command and waits for its ready line.
  *
- * @param command runs the executable with its arguments
+ * @param command the executable and its arguments
  */
 export const start = async (command: string[], env: Record<string, string> = {}): Promise<Running> => {
   const child = Bun.spawn(command, {
@@ -83,7 +83,7 @@ export const start = async (command: string[], env: Record<string, string> = {})
   return { url, stop }
 }
 
-/** Returns the words that go before a command so that it runs with `root` as its file system. */
+/** Returns the arguments to put before a command. The command then runs with `root` as its root directory. */
 export const inRoot = (root: string, user = 'root'): string[] => {
   const mounts = `mount --rbind /dev ${root}/dev && mount -t proc proc ${root}/proc`
   const change = `exec chroot --userspec=${user} ${root} "$@"`
@@ -94,9 +94,9 @@ export const inRoot = (root: string, user = 'root'): string[] => {
 }
 
 /**
- * Lays out a root with packages of Debian.
+ * Makes a root directory that contains packages of Debian.
  *
- * @param suite of Debian; default: the suite of this machine
+ * @param suite release of Debian; default: the release of this machine
  * @param variant of mmdebstrap(1): `essential` can install packages, `extract` can only run programs
  */
 export const debianRoot = async (
@@ -140,7 +140,7 @@ export const logIn = async (
   const browser = openBrowser({ call, context: { config: { url } } } as unknown as TestApp)
   const request = authorizeUrl(client_id, { redirect_uri, scope: 'openid profile' })
   let page = await browser.follow(await browser.get(request))
-  // Development mode offers its users first.
+  // In development mode the first page offers a choice of users instead of the login form.
   const [, form] = /href="([^"]+)"[^>]*>Sign in with a password/.exec(page.html) ?? []
   if (form) page = await browser.get(unescapeHtml(form))
   const { code = '' } = answerOf(await signIn(browser, page, username, password))
@@ -152,7 +152,7 @@ export const logIn = async (
   return preferred_username
 }
 
-/** Starts a development server by the command, signs alice in and stops the server. */
+/** Starts a development server with the command, signs alice in and stops the server. */
 export const developAndLogIn = async (...command: string[]): Promise<string> => {
   const server = await start([...command, 'dev', '--port', '0'])
   return await logIn(server.url).finally(server.stop)
@@ -176,7 +176,7 @@ export const run = async (
   return { code: await child.exited, stdout, stderr }
 }
 
-/** Returns the words that go before a command so that it cannot write to the folder. */
+/** Returns the arguments to put before a command. The command then cannot write to the folder. */
 export const withReadOnly = (folder: string): string[] => [
   ...['unshare', '--mount', 'sh', '-c'],
   `mount --bind ${folder} ${folder} && mount -o remount,bind,ro ${folder} && exec "$@"`,

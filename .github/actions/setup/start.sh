@@ -21,9 +21,9 @@ tar -xf "$folder/archive" -C "$folder" --strip-components=1
 rm "$folder/archive"
 
 variables=$folder/variables
-# An earlier step of this job may have started a server, which has ended.
+# An earlier step of this job may have left the variables of a server that has stopped.
 rm -f "$variables"
-# The server ends with this command, which the runner ends with the job.
+# The server runs until the command after -- exits. The runner kills that command at the end of the job.
 # shellcheck disable=SC2086
 nohup "$folder/gatehouse" exec $OPTIONS -- \
   sh -c 'env | grep -E "^(SERVICE_|NODE_EXTRA_CA_CERTS=)" > "$1.part" && mv "$1.part" "$1" && exec tail -f /dev/null' sh "$variables" \
