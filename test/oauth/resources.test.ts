@@ -136,6 +136,16 @@ describe('RES-01 a token is for the one resource that it names', () => {
     expect(new URL(page.location ?? '').searchParams.get('error')).toBe('invalid_scope')
   })
 
+  test('O-58 RES-03 a resource with NUL is refused before any query, because PostgreSQL cannot read it', async () => {
+    const form = { grant_type: 'client_credentials', ...secretOf(service) }
+    for (const resource of ['\0', `${ORDERS}\0`]) {
+      const page = await openBrowser(app).get(authorizeUrl('shop', { resource }))
+      expect(answerOf(page).error).toBe('invalid_request')
+      expect(await post(app, '/oauth/token', { ...form, resource })).toMatchObject(invalid('invalid_request'))
+    }
+    expect(await app.events()).toEqual([])
+  })
+
   test('RES-03 no person of another organization gets a token of the API', async () => {
     const acme = await addOrganization(app, 'acme')
     await addUser(app, 'amy', { organization_id: acme.id })

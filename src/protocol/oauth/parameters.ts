@@ -55,7 +55,7 @@ export const parseParameters = (...sources: readonly string[]): ParameterMap => 
       const name = decodeForm(equals === -1 ? piece : piece.slice(0, equals))
       const value = equals === -1 ? '' : decodeForm(piece.slice(equals + 1))
       if (name === undefined) irregular.set('', 'malformed')
-      else if (name === 'resource' && value && !irregular.has(name))
+      else if (name === 'resource' && value && isStorable(name, value) && !irregular.has(name))
         // Only `resource` may be repeated (RFC 8707 section 2). Spaces separate its values, because URIs have
         // none.
         values.set(name, values.has(name) ? `${values.get(name)} ${value}` : value)

@@ -58,6 +58,8 @@ describe('O-58 hostile text', () => {
   test.each([
     ['NUL', 'a=%00'],
     ['raw NUL', 'a=\0'],
+    ['NUL in resource', 'resource=%00'],
+    ['NUL in another resource', 'resource=a&resource=b%00'],
     ['bad escape', 'a=%zz'],
     ['cut escape', 'a=%4'],
     ['lone percent', 'a=100%'],
