@@ -67,8 +67,8 @@ export const settings = {
   ),
   smtp_url: secret(smtpUrl, 'mail server: smtp://… or smtps://…'),
   mail_from: setting(sender, 'sender of mail, such as Example <id@example.com>'),
-  // Argon2id: default and least values are the minimum of OWASP's Password Storage Cheat Sheet, because each
-  // concurrent hash of a login storm needs this memory.
+  // The defaults of Argon2id are the minimum of OWASP's Password Storage Cheat Sheet, and lower values are
+  // refused. The defaults are not higher, because each concurrent hash needs this memory.
   argon2_memory: withDefault(
     wholeNumber(19_456, 1_048_576),
     19_456,
@@ -86,7 +86,7 @@ export const settings = {
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; without a token only this machine may read /metrics, and nobody if a proxy is trusted, or if url or host is not loopback',
+    'bearer token for /metrics; default: none; then only this machine may read /metrics, and only if no proxy is trusted and url and host are loopback',
   ),
   // An ES256 signature is 28 times cheaper than RS256, which OpenID Connect makes mandatory for ID tokens.
   access_token_alg: withDefault(

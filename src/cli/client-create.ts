@@ -85,7 +85,7 @@ const inputOf = (
     )
   if (kind === 'spa' && redirect.some(uri => !/^https?:/.test(uri)))
     throw new ConfigError(
-      '--redirect: a single-page application has an https address, or http on a loopback host.',
+      '--redirect: a single-page application needs an https address, or http on a loopback host.',
     )
   const parsed = CreateClient.safeParse({
     client_id: name,

@@ -194,7 +194,7 @@ export const commands: readonly CommandRow[] = [
     about: 'run a temporary server with users, clients and test controls',
     options: [
       ...development,
-      ['--port <port>', 'port to listen on; 0 takes a free one', '8080'],
+      ['--port <port>', 'port to listen on, 0 for a free one', '8080'],
       [
         '--mcp',
         'allow applications that no administrator registered, and run an MCP server on the next port',
@@ -202,7 +202,7 @@ export const commands: readonly CommandRow[] = [
       ['--ready-file <file>', 'write the ready line to this file when the server answers'],
       [
         '--until-input-ends',
-        'stop when standard input ends, which it does when the program that holds it is killed; a seed on standard input then ends with a line ...',
+        'stop when standard input ends, such as when the parent process is killed; a seed on standard input must end with a line ...',
       ],
     ],
     run: async options => (await import('./dev.ts')).dev(options),
@@ -221,7 +221,7 @@ export const commands: readonly CommandRow[] = [
       ['--port <port>', 'port to listen on; default: a free one'],
       [
         '--client <client_id>',
-        'client for SERVICE_CLIENT_ID; default: the first confidential one, or the first one',
+        'client for SERVICE_CLIENT_ID; default: the first confidential client, otherwise the first client',
       ],
     ],
     run: async (options, command) => {

@@ -26,7 +26,7 @@ export interface DevOptions {
   dataDir?: string
   readyFile?: string
   untilInputEnds?: boolean
-  /** Standard input, when `untilInputEnds` makes the server end with it. */
+  /** Standard input. Set by `untilInputEnds`: the server stops when standard input ends. */
   input?: HeldInput
   quiet?: boolean
   /** Id of the client whose credentials `exec` puts into the environment of the command. */
@@ -260,8 +260,8 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
 }
 
 /**
- * Returns a command that works as printed. It requests a token by client_credentials if the client has a
- * secret and this grant, otherwise the discovery document.
+ * Returns a curl command that works as printed. If the client has a secret and the grant client_credentials,
+ * the command requests a token. Otherwise it requests the discovery document.
  */
 const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`

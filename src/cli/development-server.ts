@@ -15,10 +15,10 @@ export const isRunning = ({ pid }: DevFile): boolean => {
 }
 
 /**
- * Returns the development server whose data a command reads. This is the server of the data directory. If no
- * directory is named and the settings name no database that exists, it is the running server that was started
- * last ({@link latestRunning}). Returns undefined when the command reads a production instance, or no
- * instance exists.
+ * Returns the development server whose data a command reads. By default this is the running server that was
+ * started last ({@link latestRunning}). If `--data-dir` names a directory, or the database of the settings
+ * exists, it is the development server of the data directory. Returns undefined when that directory has a
+ * production instance, or when no development server is found.
  *
  * @param isNamed true when `--data-dir` names the directory
  */

@@ -20,8 +20,8 @@ const PLAIN = /^(?:-\w, )?(--[a-z][a-z-]*)( <[\w-]+>)?$/
 
 /**
  * Returns the call of a one-word command with plain options; `exec` also takes a command after `--`. Returns
- * undefined for all other calls and for wrong ones; commander then parses the call. Loading commander
- * takes 2 ms of CPU time, half of a bare start.
+ * undefined for all other calls and for wrong ones, which commander then parses. Loading commander takes 2 ms
+ * of CPU time, half of a bare start.
  */
 export const directCall = ([name = '', ...args]: readonly string[]): CommandCall | undefined => {
   const row = commands.find(command => command.name === name)

@@ -27,7 +27,7 @@ export const guide = (subject?: string): void => {
   const found = page ? pageText(page, style) : linesWith(subject, style)
   if (!found)
     throw new ConfigError(
-      `guide: no page has this name or contains it. Pages:\n\n${contentsText({ ...style, bold: text => text })}`,
+      `guide: no page has this name or contains this word. Pages:\n\n${contentsText({ ...style, bold: text => text })}`,
     )
   print(found)
 }

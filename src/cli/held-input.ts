@@ -5,18 +5,19 @@ const DOCUMENT_END = /(?:^|\n)\.\.\.\r?\n/g
 /** Maximum length of the text that `DOCUMENT_END` matches. */
 const LONGEST_END = 6
 
-/** Standard input that the starter of a server keeps open for as long as it needs the server. */
+/** Standard input that the parent process keeps open as long as it needs the server. */
 export interface HeldInput {
   /** Text before the first line `...`, or all text. Undefined when standard input contains no seed. */
   seed: Promise<string> | undefined
-  /** Resolves when the starter closes standard input or ends, even by SIGKILL. */
+  /** Resolves when the parent process closes the input or exits. This includes an exit by SIGKILL. */
   ended: Promise<void>
 }
 
 /**
  * Reads standard input until it ends.
  *
- * @param hasSeed true when a seed comes first; its promise rejects with ConfigError when it is too large
+ * @param hasSeed true when a seed comes first; the promise `seed` rejects with ConfigError when the seed is
+ * too large
  */
 export const holdInput = (
   hasSeed: boolean,

@@ -94,8 +94,8 @@ const candidates = (config: Config, make = false): MasterKey[] => {
 }
 
 /**
- * Opens the database and the master key for a command or the server. `withInstance` (user.ts) has the reason
- * why commands open the database themselves, without a login.
+ * Opens the database and the master key for a command or the server. `withInstance` (user.ts) explains why
+ * commands open the database themselves, without a login.
  */
 export const openInstance = async (
   config: Config,
@@ -156,7 +156,7 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
 export const finishChange = ({ data_dir }: Config): string => {
   const file = join(data_dir, MASTER_KEY_FILE)
   const old = `${file}.until-${iso(Date.now()).replaceAll(':', '')}`
-  // The old key is copied, not renamed: there is a key under `file` at each moment, also after a crash.
+  // The old key is copied, not renamed, so that `file` contains a key at all times, even after a crash.
   writeFileSync(old, readFileSync(file), { mode: 0o600, flag: 'wx', flush: true })
   renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
   sync(data_dir)
@@ -164,8 +164,8 @@ export const finishChange = ({ data_dir }: Config): string => {
 }
 
 /**
- * True when the store has an instance. The check creates no SQLite database. It applies the missing
- * migrations of a database that exists; on PostgreSQL they also create missing tables.
+ * True when the store has an instance. The check creates no SQLite database. If a database exists, the check
+ * applies the missing migrations; on PostgreSQL they also create missing tables.
  */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false
@@ -184,8 +184,8 @@ export const openExisting = async (config: Config, log: Logger): Promise<Core> =
 }
 
 /**
- * Returns the error for a database that has tables but no instance. An interrupted start or copy leaves such
- * a database.
+ * Returns the error for a database that has tables but no instance, such as after an interrupted start or
+ * copy.
  */
 const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageError> => {
   const where = database_url

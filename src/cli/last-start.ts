@@ -22,8 +22,8 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
 }
 
 /**
- * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL also starts when it cannot write
- * to the data directory; the addresses are then not stored.
+ * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL starts even if it cannot write to
+ * the data directory. In that case the addresses are not stored.
  */
 export const rememberStart = (config: Config, port: number): void => {
   const file = fileOf(config.data_dir)

@@ -115,9 +115,9 @@ const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} 
 const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert === b?.cert && a.key === b.key
 
 /**
- * Returns a check that calls `reload` when the certificate files have changed and then stayed the same for
- * one interval. It waits for that interval, because the files are replaced one after the other, and a file
- * may be half written.
+ * Returns a check that calls `reload` when the certificate files have changed. The check waits until the
+ * files have stayed the same for one interval: the files are replaced one after the other, and a file may be
+ * half written.
  */
 const onceSettled = (config: Config, reload: () => void): (() => void) => {
   const readBoth = (): string => {
@@ -141,9 +141,9 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free one for port 0. To test the port, opens a socket that does not
- * share it, and closes the socket. Opening it fails when another program uses the port. The server's own
- * sockets share the port, so they would open even beside another program that shares it.
+ * Returns the port of the settings, or a free port if the settings have port 0. Opens a socket and closes it
+ * again, to test that no other program uses the port. The test socket does not share the port. The server's
+ * own sockets share it, so opening them does not fail when another program shares the port too.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used
  */

@@ -14,7 +14,7 @@ const CHUNK = 32_768
  * pipe(7).
  */
 const PIPE_BUF = 4_096
-/** Maximum milliseconds for which a process waits at its end for the reader of the log to take all lines. */
+/** Maximum milliseconds that a process waits at its exit until the reader of the log has taken all lines. */
 const CLOSE_MS = 200
 
 interface Log {

@@ -2,8 +2,8 @@ import { writeSync } from 'node:fs'
 
 /**
  * Prints a line. Bun's `console.log` ignores a write that fails, so a secret that is shown once could be lost
- * on a full disk while the command ends with 0. Servers use `console.log`, because they run on without their
- * output.
+ * on a full disk while the command ends with 0. Servers use `console.log`, because a server must not stop
+ * when its output cannot be written.
  *
  * @throws Error when the line cannot be written. A reader that has closed its pipe, such as `head`, is no
  * error.

@@ -13,7 +13,10 @@ export const sbom = (options: { format: keyof typeof formats }): void =>
   print(JSON.stringify(formats[options.format](), null, 2))
 
 const source = Object.freeze(commit())
-/** Libraries that are linked into the runtime. `process.versions` has the version or commit of each name. */
+/**
+ * Libraries that are linked into the runtime. `process.versions` contains the version or commit of each
+ * library.
+ */
 const LINKED = [
   ...['ares', 'boringssl', 'icu', 'libarchive', 'libdeflate', 'llhttp', 'lolhtml', 'lshpack', 'mimalloc'],
   ...['picohttpparser', 'sqlite', 'tinycc', 'uwebsockets', 'webkit', 'zlib', 'zstd'],

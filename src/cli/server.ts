@@ -66,7 +66,7 @@ export const serveAlone = async (
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
   // Only SQLite needs a lock, because several servers may share a PostgreSQL database.
   const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
-  // This handler is also set without a certificate, because SIGHUP would otherwise end the process.
+  // This handler is set even without a certificate, because SIGHUP would otherwise end the process.
   process.on('SIGHUP', async () => {
     listener.reload()
     ;(await app.promise).context.places.drop()
@@ -101,7 +101,7 @@ export const serveAlone = async (
   const { admin_client_file } = first
   const { url, data_dir } = config
   onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)
-  // The changes are logged after the banner, because they would otherwise push the banner off the screen.
+  // The changes are logged after the banner, because they would otherwise move the banner off the screen.
   for (const change of changes) log.info({ event: 'seed', ...change })
   if (isFirst && (!config.smtp_url || !config.mail_from))
     log.info(
@@ -134,7 +134,7 @@ export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
     })
     child.unref()
   } catch {
-    // Podman passes NOTIFY_SOCKET to containers, where systemd-notify is missing.
+    // Podman passes NOTIFY_SOCKET to containers, but a container usually lacks systemd-notify.
     log.warn(
       { event: 'service_manager' },
       'NOTIFY_SOCKET is set, but systemd-notify is not installed: the service manager is not notified',

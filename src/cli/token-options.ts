@@ -24,7 +24,7 @@ export const secondsOf = (text: string | undefined): number | undefined => {
   const ms = seconds === undefined ? parseDuration(text) : Number(seconds) * SECOND
   if (ms === undefined)
     throw new ConfigError(
-      '--expires-in: not a whole number of seconds, or one followed by s, m, h, d or w, such as 1h.',
+      '--expires-in: must be a whole number of seconds, or a whole number with the unit s, m, h, d or w, such as 1h.',
     )
   return ms / SECOND
 }

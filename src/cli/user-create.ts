@@ -17,9 +17,9 @@ interface Options extends UserOptions {
 }
 
 /**
- * Creates a user. With `--password` the command reads the password from standard input, and with `--invite`
- * it mails an invitation. Otherwise it prints a sign-in link, behind which the user chooses a password that
- * nobody else knows.
+ * Creates a user. With `--password` the command reads the password from standard input. With `--invite` it
+ * mails an invitation. Otherwise it prints a sign-in link, with which the user chooses a password that nobody
+ * else knows.
  */
 export const userCreate = (username: string, options: Options): Promise<void> =>
   withInstance(options, async context => {

@@ -38,13 +38,13 @@ interface Source {
 const POLL = SECOND / 2
 const BATCH = 100
 /**
- * Each read from another server starts this many milliseconds before the newest event that was read, because
- * an event may become visible after newer ones.
+ * Milliseconds by which each read from another server goes back before the newest event that was read,
+ * because an event may become visible after newer ones.
  */
 const LATE = 10 * SECOND
 /**
- * Milliseconds within which a receiver must answer, as for a webhook (webhooks/send.ts). The same limit holds
- * for the server that events are read from.
+ * Milliseconds within which a receiver must answer, as for a webhook (webhooks/send.ts). The server from
+ * which events are read gets the same time.
  */
 const TIMEOUT = 15 * SECOND
 

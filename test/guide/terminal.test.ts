@@ -107,7 +107,7 @@ test('gatehouse guide lists the subjects, one line each, and prints a page', asy
 test('an unknown subject exits with 2 and the list, and is not repeated', async () => {
   const { code, stdout, stderr } = await gatehouse(['guide', 'nonsense'])
   expect([code, stdout]).toEqual([2, ''])
-  expect(stderr).toStartWith('gatehouse: guide: no page has this name or contains it.')
+  expect(stderr).toStartWith('gatehouse: guide: no page has this name or contains this word.')
   for (const { subject } of pages) expect(stderr).toContain(`\n${subject} `)
   expect(stderr).not.toContain('nonsense')
 })

@@ -7,15 +7,15 @@ import { say, words } from './words.ts'
 const { common } = words
 
 /**
- * Opens a dialog, and closes it before its removal: only closing gives the focus back to the element that had
- * the focus before.
+ * Opens a dialog, and closes it before it is removed. Removing an open dialog would not return the focus to
+ * the element that had the focus before.
  */
 export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
   useLayoutEffect(() => {
     const { current } = dialog
     current?.showModal()
     return () => {
-      // The person has not closed the dialog, and the screen may show another dialog in its place. This close
+      // This close comes from the screen, not from the person, and another dialog may already be shown. The
       // event must therefore not reach `onClose`.
       current?.addEventListener('close', event => event.stopImmediatePropagation(), { capture: true })
       current?.close()

@@ -3,7 +3,10 @@ import { useLimit } from './api-form.tsx'
 import { Field } from './fields.tsx'
 import { say, words } from './words.ts'
 
-/** Seconds of each unit, the longest first. Only weeks come last, because they are read but never written. */
+/**
+ * Seconds of each unit, the longest unit first. Weeks come last, so that `textOf` never writes weeks. A
+ * person can type them.
+ */
 const units = { d: 86_400, h: 3_600, m: 60, s: 1, w: 604_800 }
 type Unit = keyof typeof units
 

@@ -51,7 +51,7 @@ export const Field = (props: {
   multiline?: number
   value: string
   onValue(value: string): void
-  /** Without a type, a field whose limits are numbers takes numbers only. */
+  /** Type of the input. Default: number if the limits of the field are numbers, otherwise text. */
   type?: 'text' | 'email'
   /** Id of a `datalist` with suggestions. */
   list?: string

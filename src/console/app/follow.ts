@@ -41,9 +41,8 @@ export interface Followed<T> {
 const nothing = { items: [], count: 0 }
 
 /**
- * Reads the stream at `path` and opens it again when it breaks, unless the API refuses it (400 to 428). While
- * `path` is undefined, nothing is read.
- * `onOpen` is called each time the stream has opened.
+ * Reads the stream at `path` and opens it again when it breaks, unless the API has refused it (400 to 428).
+ * Reads nothing while `path` is undefined. Calls `onOpen` each time the stream has opened.
  */
 export const useStream = <T>(path: string | undefined, onOpen: () => void): Followed<T> => {
   const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)

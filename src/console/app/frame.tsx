@@ -36,8 +36,8 @@ const screens: [name: Name, href: string, permission: string, group: number][] =
 ]
 
 /**
- * True when the caller may open the screen. The settings of the server are only for administrators of the
- * default organization.
+ * True when the caller may open the screen. Only administrators of the default organization may open the
+ * settings of the server.
  */
 const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
   permission === '' || (name === 'settings' ? mayOnServer : may)(permission)

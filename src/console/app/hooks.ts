@@ -55,8 +55,8 @@ export interface Listed<T> {
 }
 
 /**
- * Reads a list page by page; reads nothing while `path` is false. When a filter changes, it starts again with
- * the first page.
+ * Reads a list page by page; reads nothing while `path` is false. When a filter changes, the list starts
+ * again with the first page.
  */
 export const useList = <T>(
   path: string | false,

@@ -63,8 +63,8 @@ export const NameFilter = (props: {
   label: string
   name?: string
   /**
-   * Text below the field. Only forms set it. A field without it is a filter, which accepts a part of a name
-   * if the search finds exactly one object.
+   * Text below the field, which only forms set. A field without this text is a filter: it accepts a part of a
+   * name if the search finds exactly one object.
    */
   hint?: string
   /** Id of the object that the field names at first. */
@@ -83,7 +83,7 @@ export const NameFilter = (props: {
       setFirst(object)
       setEntered(now => (now === initial ? (nameOf(object) ?? now) : now))
     }
-    // An object that is deleted or that the caller may not see keeps its id.
+    // If the object is deleted or the caller may not see it, the field keeps showing the id.
     read<Found>(`${list}/${encodeURIComponent(initial)}`).then(show, () => {})
   }, [])
   const wanted = useSettled(typed, 300)

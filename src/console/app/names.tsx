@@ -89,8 +89,8 @@ export const NamedLink = ({ type, id }: { type: string; id: string }) => {
 }
 
 /**
- * Returns a function that returns the name of the organization of one of the objects. Without `withOwn` the
- * function returns undefined for the caller's own organization.
+ * Returns a function from the id of an organization to its name, for the organizations of the objects.
+ * Without `withOwn` the name of the caller's own organization is undefined.
  */
 export const useOrganizations = (
   objects: readonly { organization_id: string }[],
@@ -106,7 +106,7 @@ export const useOrganizations = (
   return id => names[id]
 }
 
-/** Shows the organization of an object as a link behind a text, unless it is the caller's own. */
+/** Shows a separator and a link to an organization, unless it is the caller's own organization. */
 export const ForeignOrganization = ({ id }: { id: string }) =>
   mayOnServer('organizations:read') && id !== person.value?.organization_id ? (
     <>

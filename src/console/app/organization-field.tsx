@@ -3,7 +3,7 @@ import { mayOnServer } from './me.ts'
 import { NameFilter } from './name-filter.tsx'
 import { words } from './words.ts'
 
-/** True after the server had several organizations at the last read, so that the field is shown at once. */
+/** True when the last read found several organizations. The field is then shown before the next read ends. */
 let hasSeveral = false
 
 /**

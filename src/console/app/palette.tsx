@@ -44,8 +44,8 @@ const nothingIfRefused = (error: unknown): Named[] => {
 }
 
 /**
- * Searches a list. When it finds nothing and the term may be an id, it reads the object with this id. `limit`
- * is the maximum number of results; a longer term finds the objects that are left out.
+ * Searches a list. When the search finds nothing and the term may be an id, reads the object with this id.
+ * `limit` is the maximum number of results; a longer term finds the objects that are left out.
  */
 const search = async (path: string, prefix: string, term: string, limit: number): Promise<Named[]> => {
   const found = await read<PageOf<Named>>(withQuery(path, { search: term, limit })).then(

@@ -39,7 +39,7 @@ export const Heading = (props: {
   )
 }
 
-/** Shows a link to the audit events about an object, to those who may read them. */
+/** Shows a link to the audit events about an object, if the caller may read events. */
 export const EventsLink = ({ of }: { of: string }) =>
   may('events:read') ? (
     <a class="button" href={`/console/events?target_id=${encodeURIComponent(of)}`}>
@@ -145,8 +145,8 @@ const RequestId = ({ id }: { id: string }) => (
 )
 
 /**
- * Shows a refused call. In a form it leaves out the refusals that are shown beside fields, and moves the
- * focus to the first refused field. If no single input of that field can have the focus, its refusal gets the
+ * Shows a refused call. In a form, refusals that are shown beside their fields are left out here, and the
+ * first refused field gets the focus. If that field has no single input for the focus, its refusal gets the
  * focus.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {

@@ -15,7 +15,7 @@ export const useRoles = (organization_id: string | undefined, isRead = true) => 
   /** Roles of all pages and searches so far, by name. */
   const known = useRef(new Map<string, Role>()).current
   for (const role of list.items) known.set(role.name, role)
-  // After the list has had more than one page, the search field stays, even when a search finds few roles.
+  // The search field stays after the list has had several pages, even when a search finds few roles.
   const isLong = useRef(false)
   isLong.current ||= list.hasMore
   return { list, known, search, setSearch, isSearched: wanted !== '', isLong: isLong.current }

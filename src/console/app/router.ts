@@ -43,8 +43,8 @@ const visits = signal(0)
 let arrival: 'link' | 'history' | undefined
 
 /**
- * Shows another screen, whose heading gets the focus, so that screen readers announce the screen. With
- * `replace` only the address of the current screen changes.
+ * Shows another screen. The heading of the screen gets the focus, so that screen readers announce the screen.
+ * With `replace` only the address of the current screen changes.
  */
 export const go = (url: string, { replace = false } = {}): void => {
   history[replace ? 'replaceState' : 'pushState'](null, '', url)
@@ -56,7 +56,7 @@ export const go = (url: string, { replace = false } = {}): void => {
 }
 
 const unsaved = new Set<object>()
-/** The step that waits for the answer whether unsaved changes may be lost. */
+/** The navigation that waits until the person has decided whether unsaved changes may be lost. */
 export const leaving = signal<(() => void) | undefined>(undefined)
 
 /** Makes the console ask before the person leaves the screen, while a form on it has unsaved changes. */
@@ -70,7 +70,9 @@ export const useUnsaved = (isChanged: boolean): void =>
     }
   }, [isChanged])
 
-/** Takes a step that leaves the screen. It waits for the person's consent while there are unsaved changes. */
+/**
+ * Runs a step that leaves the screen. If there are unsaved changes, the step waits for the person's consent.
+ */
 export const leave = (step: () => void): void => {
   const proceed = () => {
     hide()
