@@ -23,7 +23,7 @@ export interface UpstreamIdentity {
   profile: UpstreamProfile
   /** The user who links this account on the account page. */
   linking?: UserId | undefined
-  /** The invitation that this login accepts. Its user is new, or was created with the invitation. */
+  /** The invitation that this login accepts. The invited user is new, or was created with the invitation. */
   invited?: FlowRequest['invited']
   /** True when the user filled in a form after the callback; each form works for one login. */
   is_form?: boolean
@@ -87,9 +87,10 @@ export const newAddressOf = ({
 }: Pick<UpstreamIdentity, 'profile' | 'invited'>): string | undefined => invited?.email ?? profile.email
 
 /**
- * Returns the reason to refuse a new user's e-mail address; undefined when it is accepted. When only some
- * domains are allowed, the address grants access. The provider must then have verified the address, or an
- * invitation must name the address. An address that the user typed, here or at the provider, does not count.
+ * Returns the reason to refuse a new user's e-mail address; undefined when it is accepted. When the
+ * organization allows only some domains, anyone with an address in one of them gets a user. The provider must
+ * therefore have verified the address, or an invitation must name it. An address that the person only typed,
+ * here or at the provider, does not count.
  */
 const refusedAddress = (
   organization: Organization,
@@ -104,10 +105,10 @@ const refusedAddress = (
 
 /**
  * True when the provider's assertion alone may identify this user. The provider must have `trust_email` and
- * must have verified the address. The user must have no more permissions than the role `user`, because a
- * provider alone must not decide who gets more. If Gatehouse has not verified the address of the user, the
- * user must never have signed in and must have no linked account. Otherwise an attacker could register
- * another person's address and wait until that person signs in through a provider.
+ * must have verified the address. The user must have no permissions beyond those of the role `user`, because
+ * a provider alone must not give anyone access to more. If Gatehouse has not verified the address of the
+ * user, the user must never have signed in and must have no linked account. Otherwise an attacker could
+ * register another person's address and wait until that person signs in through a provider.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -95,8 +95,8 @@ const asCallbackError = (cause: unknown): never => {
 }
 
 /**
- * Returns the authorization to which the upstream request belongs. Without a state (an unsolicited response)
- * the function starts a new authorization, which ends on the account page.
+ * Returns the authorization to which the upstream request belongs. An unsolicited response has no state. It
+ * starts a new authorization, which ends on the account page.
  */
 const flowOfRequest = async (
   context: Context,
@@ -149,8 +149,8 @@ export const withRefusals = async (
 }
 
 /**
- * Returns the refusal to record; undefined for any other error. The end of an invitation is recorded as a
- * refusal, but keeps its own page.
+ * Returns the refusal to record; undefined for any other error. An invitation that has ended is recorded as a
+ * refusal, but the page of the original error is shown.
  */
 const refusalOf = (error: unknown): CallbackError | undefined => {
   if (error instanceof PageError && error.status === 410)
@@ -159,9 +159,9 @@ const refusalOf = (error: unknown): CallbackError | undefined => {
 }
 
 /**
- * Level and method of a federated login. It counts as one factor, because Gatehouse cannot see which factors
- * the provider checked; the second factor follows. RFC 8176 registers no `amr` value for it; `fed` is in
- * common use.
+ * Level and method of a federated login. Such a login counts as one factor, because Gatehouse cannot see
+ * which factors the provider checked. The second factor follows. RFC 8176 registers no `amr` value for a
+ * federated login; `fed` is in common use.
  */
 export const FEDERATED = { acr: '1', amr: ['fed'] }
 

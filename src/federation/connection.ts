@@ -44,7 +44,7 @@ const checksOf = (
 /**
  * Returns the route that tests the connection to an identity provider. It also tests a disabled provider,
  * because administrators test a provider before users see it. The caller needs the permission for changes,
- * because the test calls other servers and the caller can choose the address of one (`metadata_url`).
+ * because the test calls other servers, and the caller can choose one of the addresses (`metadata_url`).
  */
 export const connectionRoutes = (context: Context): AdminRoute[] => [
   route({

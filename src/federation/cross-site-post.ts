@@ -12,8 +12,8 @@ import { boundHandle } from './upstream-request.ts'
  * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`. The browser sends
  * its SameSite=Lax cookie with this GET, but not with the POST.
  *
- * @param key names the subject of the body, such as its upstream request, so that repeated posts are stored
- * once
+ * @param key identifies the login to which the body belongs, such as the upstream request. A repeated POST
+ * with the same key is stored once
  */
 export const storePost = async (
   context: Context,
@@ -35,7 +35,7 @@ export const storePost = async (
 }
 
 /**
- * Returns the stored body of a POST to the path, once.
+ * Returns the stored body of a POST to the path, and deletes it.
  *
  * @throws PageError 400 `expired` for an unknown, used or expired handle
  */

@@ -160,8 +160,7 @@ export const postLinkingForm =
   }
 
 /**
- * Links the account after the local password was entered once. Later logins need only the provider's
- * assertion.
+ * Links the account when the user enters the local password. Later logins need only the provider's assertion.
  */
 const confirmLink = async (
   context: Context,

@@ -9,11 +9,14 @@ import { CallbackError } from './refusal.ts'
 export interface UpstreamProfile extends AssertedProfile {
   /** The last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
-  /** Time at which the provider wants the login to end at the latest. */
+  /** Time by which the login must end, as stated by the provider. */
   readonly until?: number | undefined
 }
 
-/** Maximum roles from a provider: as many as a user can hold. A provider may send thousands of groups. */
+/**
+ * Maximum number of roles taken from a provider, the same as the maximum for a user. A provider may send
+ * thousands of groups.
+ */
 const MAX_ROLES = 100
 
 /** Returns one storable line without surrounding spaces; undefined for anything else. */
@@ -62,8 +65,8 @@ const standard = {
 } satisfies Required<ClaimNames>
 
 /**
- * Maps claims to a profile. The provider's mapping names the claim of a field. For a field without a mapping
- * the claim is named by the preset, or else by the standard
+ * Maps claims to a profile. The provider's mapping names the claim of a field. For a field without a mapping,
+ * the preset names the claim, or else the standard
  * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
  */
 export const mapClaims = (

@@ -16,8 +16,8 @@ import type { UpstreamProfile } from './profile.ts'
 
 /**
  * Creates a user from the upstream profile (just-in-time provisioning) and links the account. The user has no
- * password and signs in through the provider. Later logins take over nothing from the profile, so that they
- * do not undo an administrator's change.
+ * password and signs in through the provider. Later logins copy nothing from the profile, because they could
+ * undo an administrator's change.
  *
  * An invitation is used up in the same write, and adds its roles and groups. If the invitation already has a
  * user, the account is linked to that user instead.
@@ -51,8 +51,8 @@ export const provisionUser = async (
   }
   const { username, roles } = await context.store.read(async q => {
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
-    // Names that are no role of the organization are ignored. A provider lists its own groups too, and a role
-    // that was renamed or deleted must not lock people out.
+    // Names that are not roles of the organization are ignored. The provider's list may contain its own
+    // groups, and a renamed or deleted role must not lock people out.
     const wanted = [...profile.roles, ...(found?.invitation.roles ?? [])]
     const named = await rolesNamed(q, organization.id, wanted)
     return {
@@ -102,9 +102,10 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 const TRIES = 9
 
 /**
- * Returns the base name if it is free, else with a number, else with random characters. A name that looks
- * like a reserved name, or like the name of an administrator, counts as taken, except for an invited person.
- * Anyone can choose such a name at a public provider, and applications show it.
+ * Returns a free name: the base name, the base name with a number, or the base name with random characters. A
+ * name that looks like a reserved name, or like the name of an administrator, counts as taken. Otherwise
+ * anyone could choose such a name at a public provider, and applications would show it. An invited person may
+ * have such a name.
  */
 const freeName = async (
   q: Queries,

@@ -18,7 +18,7 @@ interface CallbackErrorOptions extends ErrorOptions {
 
 /**
  * The reason why a callback is refused. The audit log records the reason. The page never shows the reason,
- * which may tell a stranger which users exist and how the provider is set up.
+ * because it could reveal which users exist and how the provider is set up.
  */
 export class CallbackError extends Error {
   override readonly name = 'CallbackError'
@@ -34,7 +34,7 @@ export class CallbackError extends Error {
   }
 }
 
-/** Returns an error and its causes, outermost first, at most five. */
+/** Returns an error and its causes, at most five errors, the outermost first. */
 export const causesOf = (error: unknown): Error[] => {
   const chain: Error[] = []
   for (let link = error; link instanceof Error && chain.length < 5; link = link.cause) chain.push(link)
@@ -42,8 +42,8 @@ export const causesOf = (error: unknown): Error[] => {
 }
 
 /**
- * Returns the message and the provider's error code. The rest of the answer is left out because it may hold
- * tokens.
+ * Returns the message and the provider's error code. The rest of the answer is left out, because it may
+ * contain tokens.
  */
 const describe = (error: Error): string => {
   const code = 'error' in error ? String(error.error) : ''
@@ -62,9 +62,10 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 })
 
 /**
- * Charges a callback to its network, before the callback is parsed or forwarded. When the network has no
- * budget left, a known browser is charged. Callers do not charge a callback that answers a pending upstream
- * request: the start of its login was charged, and the request accepts one callback only.
+ * Charges a callback to its network, before the callback is parsed or forwarded. When the network or the
+ * organization has no budget left, the callback is charged to the browser instead, if the browser is known.
+ * Callers do not charge a callback that answers a pending upstream request: the start of its login was
+ * charged, and the request accepts one callback only.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */

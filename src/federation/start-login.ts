@@ -32,7 +32,7 @@ export interface LoginStart<P extends IdentityProvider> {
   /** The `state` parameter: 43 characters. */
   state: Secret
   request: FlowRequest
-  /** True when the user has to authenticate again, whatever session the provider has. */
+  /** True when the user has to authenticate again, even with a session at the provider. */
   reauthenticate: boolean
 }
 
@@ -136,8 +136,8 @@ const SEPARATOR = '~'
 
 /**
  * Issues the token that lets a flow link the account with which the user returns from the provider. Only the
- * redirect after a form of the account page contains the token. Another site can thus not make a browser link
- * an account.
+ * redirect after a form of the account page contains the token. Another site therefore cannot make a browser
+ * link an account.
  */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)

@@ -41,8 +41,8 @@ export const findUpstreamRequest = async (
 }
 
 /**
- * Deletes and returns the upstream request, for one caller only, so that an answer of the provider begins one
- * login. A caller with another browser or provider changes nothing.
+ * Deletes and returns the upstream request. Only one caller gets it, so an answer of the provider begins only
+ * one login. A caller with another browser or provider changes nothing.
  */
 export const consumeUpstreamRequest = async (
   tx: Transaction,

@@ -56,7 +56,7 @@ export const upstreamState = (
   { handle, provider_id, linking = '' as UserId, reauthenticate = false }: Omit<UpstreamRequest, 'profile'>,
 ): Secret => boundHandle(context, 'state', `${handle} ${provider_id} ${linking} ${reauthenticate}`) as Secret
 
-/** Stores an upstream request; writes nothing when it is pending already. */
+/** Stores an upstream request. Writes nothing when the same request is already stored. */
 export const storeSentRequest = async (
   context: Context,
   state: Secret,
@@ -88,7 +88,7 @@ const storeUpstreamRequest = async (
     provider_id,
     sealed,
     created_at: now,
-    // An upstream request lives as long as its pending request.
+    // An upstream request has the same lifetime as a pending request.
     expires_at: now + PENDING_FOR,
   }
   await context.store.write(tx => insertUpstreamRequest(tx, row))

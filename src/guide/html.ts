@@ -8,7 +8,7 @@ const inline = (part: Inline): string => {
   if (part.type === 'code') return `<code>${text(part.text)}</code>`
   if (part.type === 'strong') return `<strong>${inlines(part.text)}</strong>`
   const { to } = part
-  // The path of a file of the repository has no link, because the executable does not contain the file.
+  // A file of the repository gets no link, because the executable does not contain the file.
   if ('file' in to) {
     const path = `<code>${text(to.file)}</code>`
     return plain(part.text) === to.file ? path : `${inlines(part.text)} (${path})`

@@ -15,8 +15,9 @@ export interface ErrorBody {
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
- * Returns the headers of JSON answers that must not be cached, because they may hold tokens, secrets or data
- * of a person. A response that copies a `Headers` object is created in half the time of one with a literal.
+ * Returns the headers of JSON answers. The answers must not be cached, because they may contain tokens,
+ * secrets or personal data. Creating a response takes half as long with a `Headers` object as with an object
+ * literal.
  */
 export const jsonHeaders = (more: Record<string, string> = {}): Headers =>
   new Headers({ 'content-type': JSON_TYPE, 'cache-control': 'no-store', ...more })
@@ -76,7 +77,7 @@ const REDIRECT_HEADERS = new Headers({
   'referrer-policy': 'no-referrer',
 })
 
-/** Redirects to `location`, which may carry a code or a handle. */
+/** Redirects to `location`, which may contain a code or a handle. */
 export const redirect = (status: 302 | 303, location: string): Response => {
   const response = new Response(null, { status, headers: REDIRECT_HEADERS })
   response.headers.set('location', location)

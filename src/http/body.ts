@@ -10,8 +10,8 @@ export const SAML_BODY = 256 * 1024
 const ADMIN_BODY = 1024 * 1024
 
 /**
- * Maximum time for a complete body, in ms, because an open request holds a connection. A body of 1 MiB then
- * needs a connection with 0.84 Mbit/s.
+ * Maximum time for a complete body, in ms, because an open request holds a connection. A body of 1 MiB thus
+ * needs at least 0.84 Mbit/s.
  */
 const BODY_TIMEOUT = 10 * SECOND
 
@@ -127,8 +127,8 @@ export const readUpload = async (
 /**
  * Reads a JSON body. `limit` is in bytes, by default that of the admin API; `within` is in ms.
  *
- * @throws AppError 400 `invalid_request` for a body that ends early or is not JSON of at most 64 levels in
- * UTF-8, 408 for a late one, 413 for a large one, 415 for another content type
+ * @throws AppError 400 `invalid_request` for a body that ends early, is not JSON in UTF-8 or has more than 64
+ * levels; 408 for a late body, 413 for a large one, 415 for another content type
  */
 export const readJson = async (
   request: Request,
@@ -137,7 +137,7 @@ export const readJson = async (
 ): Promise<unknown> => {
   const text = await readText(request, limit, 'application/json', within)
   if (isNestedDeeply(text))
-    throw new AppError('invalid_request', 'The JSON of the request body has more than 64 levels.')
+    throw new AppError('invalid_request', 'The JSON in the request body is nested deeper than 64 levels.')
   try {
     return JSON.parse(text)
   } catch {

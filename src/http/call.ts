@@ -27,7 +27,10 @@ export interface Call extends ClientInfo {
   readonly locale: string
 }
 
-/** Format of the IANA time zone that page.js puts into a cookie, because no request header carries it. */
+/**
+ * Format of the IANA time zone. page.js puts the time zone into a cookie, because no request header contains
+ * it.
+ */
 const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
 /**
@@ -92,7 +95,8 @@ class OpenedCall implements Call {
     return deviceHash(this.#core, this.request)
   }
 
-  // The user's own choice wins over the `ui_locales` of a client, because the user knows best.
+  // The language that the user has chosen comes before the `ui_locales` of a client, because a client can
+  // only guess the language.
   get locale() {
     const chosen = findCookie(this.request, this.#core.cookies.language) ?? ''
     return chooseLocale([chosen, ...this.ui_locales], this.request.headers.get('accept-language'))
@@ -100,8 +104,8 @@ class OpenedCall implements Call {
 }
 
 /**
- * Opens the call of a request. `callOf` returns it for the same request object. `received` is the request
- * object from the socket, if `request` is a new object made from it.
+ * Opens the call of a request. `callOf` returns this call for the same request object. If `request` was made
+ * from the request object of the socket, `received` is the object of the socket.
  */
 export const openCall = (
   core: Core,

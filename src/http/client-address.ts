@@ -22,7 +22,7 @@ export const proxyList = (entries: readonly string[]): BlockList | undefined => 
  * becomes 192.0.2.1. Returns undefined for other text.
  */
 export const normalizeAddress = (text: string): string | undefined => {
-  // Most sockets have an IPv4 address, which the expressions below would not change.
+  // Most sockets have an IPv4 address. The expressions below would not change it, so they are skipped.
   if (isIP(text) === 4) return text
   const bare = text
     .trim()
@@ -38,8 +38,8 @@ export const normalizeAddress = (text: string): string | undefined => {
  * Returns the client's address. If the other end of the socket is not a trusted proxy, its address is the
  * client's, and the header is ignored. Otherwise the client's address is the rightmost entry of
  * `X-Forwarded-For` that is not a trusted proxy, because clients can write the entries to its left. If all
- * entries are trusted proxies, the leftmost entry is returned. Reading stops at a text that is not an
- * address.
+ * entries are trusted proxies, the leftmost entry is returned. Reading stops at an entry that is not an
+ * address, and the last address that was read is returned.
  */
 export const clientAddress = (
   socket: string,

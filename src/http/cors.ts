@@ -21,10 +21,10 @@ export const preflight = (methods: string) => (): Response =>
 const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 
 /**
- * Lets web pages at the client's registered origins read the answer. Any web page may read answers to a
- * dynamic client without a secret. Such a request carries no cookie and no secret, so any other program could
- * get the same answer. For the OAuth endpoints only: http/guard.ts refuses pages of other sites at the admin
- * API.
+ * Lets web pages at the client's registered origins read the answer. Any web page may read the answers to a
+ * dynamic client without a secret: its requests contain no cookie and no secret, so any program could get the
+ * same answer. Only OAuth endpoints call this function. At the admin API, http/guard.ts refuses pages of
+ * other sites.
  */
 export const allowOrigin = (
   context: Context,

@@ -32,8 +32,8 @@ export interface AdminRoute {
   summary: string
   /**
    * Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). It is set on
-   * calls whose harm would last, such as most deletions and new client or webhook secrets. A thief who finds
-   * an open browser thus cannot make them.
+   * routes whose effect is hard to undo, such as most deletions, and new secrets of clients or webhooks. A
+   * thief who finds an open browser thus cannot use these routes.
    */
   fresh?: boolean
   /**
@@ -51,8 +51,8 @@ export interface AdminRoute {
   status: 200 | 201 | 202 | 204
   answer?: z.ZodType
   /**
-   * Error statuses in addition to those that every route has, where they apply (400, 401, 403, 408, 412, 413,
-   * 415, 422, 503).
+   * Further error statuses of this route. The statuses that any route may have are not listed here (400, 401,
+   * 403, 408, 412, 413, 415, 422, 503).
    */
   errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */
@@ -136,9 +136,9 @@ export const serveRoute =
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
-      // A page of another site that an administrator opens could send a leaked token from the administrator's
-      // network. A page of a sibling subdomain (`same-site`) passes here, but its browser needs CORS headers,
-      // which no admin answer carries.
+      // If an administrator opens a page of another site, the page could send a leaked token from the
+      // administrator's network. A page of a sibling subdomain (`same-site`) passes this check. Its browser
+      // refuses the call anyway, because admin answers have no CORS headers.
       if (request.headers.get('sec-fetch-site') === 'cross-site')
         throw new AppError('forbidden', 'Pages of other sites cannot call the admin API.')
       const caller = await context.authenticate(request)
@@ -180,8 +180,8 @@ export const serveRoute =
 
 /**
  * Writes on behalf of a caller. The write checks the caller's permissions again, because they may have
- * changed while the request waited for its body, another server or the queue. Without a caller the write is
- * the server's own.
+ * changed while the request waited for its body, another server or the queue. Without a caller, the server
+ * writes on its own behalf.
  *
  * @throws AppError 401 or 403 when the token or permission is no longer valid, 404 or 412 for `If-Match`
  */
@@ -208,17 +208,17 @@ const review = async (
 ): Promise<Detail[]> => {
   const bad = new Set(problems.map(({ field }) => field.split('.', 1)[0] ?? ''))
   const good = goodFields(schema, body)
-  // Without a valid organization the settings to check against are unknown.
+  // Without a valid organization, the settings that the body must satisfy are unknown.
   if (!judge || !good || bad.has('organization_id')) return []
   const more = await store.read(q => judge(q, input, good, bad)).catch(reviewedBy)
   return more.problems.filter(({ field }) => !problems.some(known => isWithin(known.field, field)))
 }
 
-/** True when both fields are the same, or one is a part of the other. */
+/** True when both fields are the same, or when one field contains the other. */
 const isWithin = (one: string, other: string): boolean =>
   `${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`)
 
-/** Returns the fields of `value` that the schema accepts; undefined when it is not a schema of objects. */
+/** Returns the fields of `value` that the schema accepts; undefined when the schema has no fields. */
 const goodFields = (schema: unknown, value: unknown): Record<string, unknown> | undefined => {
   const shape = shapeFor(schema, value)
   return (
@@ -288,7 +288,7 @@ const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown =
   return undefined
 }
 
-/** Converts an issue of zod. Details contain no value and no unprintable name of an unknown field. */
+/** Converts an issue of zod. The details never contain a value or the unprintable name of a field. */
 const details = (issue: z.core.$ZodIssue): Detail[] => {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, 20).map(key => ({

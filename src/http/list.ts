@@ -18,7 +18,9 @@ export const idFilter = z
   .max(512, 'At most 512 characters.')
   .refine(isPlain, 'Control characters are not allowed.')
 
-export const ofOrganization = idFilter.optional().describe('Only objects of this organization, by its id.')
+export const ofOrganization = idFilter
+  .optional()
+  .describe('Id of an organization. The list then has only objects of this organization.')
 
 const LIMIT = 'A whole number from 1 to 100.'
 
@@ -32,7 +34,7 @@ export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
     limit: z
       .preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 }))
       .default(20)
-      .describe('Maximum number of items of a page.'),
+      .describe('Maximum number of items on a page.'),
     cursor: z
       .string()
       .optional()
@@ -49,11 +51,11 @@ const Pagination = z
     total: z
       .int()
       .describe(
-        `Number of items on all pages. Lists of users, organizations, roles, groups, clients, sessions and events are counted in full without a filter. Any other total of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
+        `Number of items on all pages. Without a filter, lists of users, organizations, roles, groups, clients, sessions and events are counted in full. In every other list, a total of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
       ),
-    limit: z.int().describe('Maximum number of items of a page.'),
+    limit: z.int().describe('Maximum number of items on a page.'),
     has_more: z.boolean().describe('Whether another page follows.'),
-    next_cursor: z.string().optional().describe('`cursor` of the next page; absent on the last one.'),
+    next_cursor: z.string().optional().describe('`cursor` of the next page; absent on the last page.'),
   })
   .meta({
     id: 'Pagination',

@@ -19,8 +19,8 @@ const MAX_TAGS = 100
 /**
  * Returns the language of the pages: the first available one of `wanted`, then of Accept-Language, then
  * English. Tags match by lookup, so `pt-BR` finds `pt`: https://www.rfc-editor.org/rfc/rfc4647#section-3.4
- * Negotiator only sorts the header. Its own choice would be wrong: there an exact match of a later language
- * wins over a prefix match of an earlier one.
+ * Negotiator is used only to sort the header. Its choice of a language would be wrong, because it prefers an
+ * exact match of a later language to a prefix match of an earlier one.
  */
 export const chooseLocale = (
   wanted: readonly string[],

@@ -40,7 +40,7 @@ const OVERHEAD = 64 * 1024
 
 /**
  * Default limits. The time is short because a person waits for most calls. Common answers, such as userinfo
- * and discovery documents, have some KiB.
+ * and discovery documents, have a size of a few KiB.
  */
 const LIMITS: Limits = { timeout: 5 * SECOND, bytes: 1024 * 1024, resolve }
 
@@ -56,8 +56,8 @@ const subnets = (family: Family, ranges: string): BlockList => {
 }
 
 /**
- * Non-public ranges, refused because an organization could otherwise read or scan the operator's network:
- * https://www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 counterpart.
+ * Ranges that are not public. They are refused, because an organization could otherwise read or scan the
+ * operator's network: https://www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 counterpart.
  */
 const private4 = subnets(
   'ipv4',
@@ -65,7 +65,10 @@ const private4 = subnets(
     '192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3',
 )
 const public6 = subnets('ipv6', '2000::/3')
-/** Special ranges within 2000::/3. Tunnels such as 2002::/16 lead to any IPv4 address. */
+/**
+ * Special ranges within 2000::/3. An address in a tunnel range, such as 2002::/16, may lead to any IPv4
+ * address.
+ */
 const special6 = subnets('ipv6', '2001::/23 2001:db8::/32 2002::/16 3fff::/20')
 
 /** True for an address of the public Internet. */

@@ -12,10 +12,11 @@ import { networkOf } from './network.ts'
  *    budget.
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
  *    as large. Many networks together can empty the bucket of one organization. They cannot empty the bucket
- *    of another organization or the reserve of another network. Only a budget `instance` is common to all
- *    networks and organizations.
- * 3. A client that presents its correct secret pays nothing, so strangers cannot use up the budget of an
- *    application.
+ *    of another organization or the reserve of another network. Only the budgets named `instance` are shared
+ *    by all networks and organizations.
+ * 3. A client that presents its correct secret pays nothing, so strangers cannot block an application by
+ *    using up a budget.
+ *
  * Wrong passwords are also counted for each account and network: sign-in/throttle.ts.
  */
 
@@ -24,15 +25,15 @@ interface Budget {
   readonly network: Allowance
   /** Units that an IPv4 address or an IPv6 /48 may spend before the organization's bucket is charged too. */
   readonly reserved: number
-  /** Budget of all networks together, for work whose sum needs a bound. */
+  /** Budget that all networks share, for work that also needs a total limit. */
   readonly instance?: Allowance
 }
 
 /*
- * `burst` is enough for an office or school behind one address where everyone signs in at once; `per_second`
- * is enough afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget.
- * `reserved` is enough for a few people, so that a few people of each network can sign in while others attack
- * the organization.
+ * `burst` is enough when everyone in an office or school behind one address signs in at once. `per_second` is
+ * enough afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget. `reserved`
+ * is enough for a few people, so that a few people of each network can sign in while others attack the
+ * organization.
  */
 const budgets = {
   /** A password hash. */

@@ -4,7 +4,7 @@ import type { Call } from './call.ts'
 import { charge } from './rate-limits.ts'
 
 /**
- * Maximum characters of a text in the log. The limit is low because strangers choose the text, but a common
+ * Maximum characters of a text in the log. The limit is low, because strangers choose the text. A common
  * redirect URI fits.
  */
 const MAX_LENGTH = 200

@@ -7,8 +7,8 @@ import { asAppError, errorAnswer } from './answer.ts'
  */
 const SOCKET_BODY = 2 * 1024 * 1024
 /**
- * Seconds without data after which a connection is closed. They exceed the 10 s for a body, so that a slow
- * body gets 408.
+ * Seconds without data after which a connection is closed. The time is longer than the 10 s for a body, so
+ * that a slow body is answered with 408.
  */
 const IDLE_SECONDS = 30
 

@@ -1,4 +1,4 @@
-/** One refused field of a body or query. It never carries the refused value, which may be a secret. */
+/** One refused field of a body or query. It never contains the refused value, which may be a secret. */
 export interface Detail {
   field: string
   code: string
@@ -41,8 +41,8 @@ interface AppErrorOptions {
 }
 
 /**
- * A refusal that is no `OAuthError`, at any endpoint. The answer is JSON, or a page that pages/error-page.ts
- * renders.
+ * A refusal that is not an `OAuthError`, at any endpoint. The answer is JSON, or a page that
+ * pages/error-page.ts renders.
  */
 export class AppError extends Error {
   readonly code: AppErrorCode
@@ -90,8 +90,8 @@ export const invalid = (...details: [Detail, ...Detail[]]): AppError =>
   )
 
 /**
- * Returns a 429 or 503 with `Retry-After`: `ms` rounded up to whole seconds, at least 1, because a client
- * would repeat at once after 0.
+ * Returns a 429 or 503 with `Retry-After`: `ms` rounded up to whole seconds, at least 1. With 0 a client
+ * would repeat its request at once.
  */
 export const retryLater = (
   code: 'rate_limited' | 'temporarily_unavailable',

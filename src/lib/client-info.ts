@@ -4,7 +4,7 @@ import type { SecretHash } from './secrets.ts'
 export interface ClientInfo {
   readonly ip_address: string
   readonly user_agent: string
-  /** BCP 47 tag of the language of mail to the user. */
+  /** Language of mail to the user, as a BCP 47 tag. */
   readonly locale?: string
   /** IANA time zone for times in mail to the user, as the browser names it. */
   readonly time_zone?: string | undefined

@@ -19,7 +19,7 @@ interface Waiting {
 
 /**
  * Returns a queue that runs at most `slots` jobs concurrently and lets at most `waiting` jobs of each kind of
- * work wait. A free slot goes to logins and to other work by turns. Within each kind of work the
+ * work wait. Free slots go to logins and to other work alternately. Within each kind of work, the
  * organizations take turns. The number of slots is limited because argon2 runs on threads of the runtime, and
  * more jobs would take the cores from other work.
  *

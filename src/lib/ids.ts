@@ -67,10 +67,7 @@ export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${strin
   return `${prefix}_${time.slice(0, 8)}-${time.slice(8)}-7${counted}-${crypto.randomUUID().slice(19)}`
 }
 
-/**
- * Returns the id without its prefix, as tokens carry it in `sub`, `org_id` and `sid`, whose values are plain
- * UUIDs in the specification.
- */
+/** Returns the id without its prefix. Tokens contain this form in `sub`, `org_id` and `sid`. */
 export const bareId = (id: string): string => id.slice(id.indexOf('_') + 1)
 
 /**

@@ -60,12 +60,12 @@ const openHead = (): ((level: number) => string) => {
   }
 }
 
-/** Maximum number of causes that are shown, because causes may form a circle. */
+/** Maximum number of causes that are shown, because causes may form a cycle. */
 const MAX_CAUSES = 10
 
 /**
  * Returns type, message and stack of an error with those of its causes, and its own fields such as `code`.
- * Objects in these fields are left out, because they may contain requests or circles.
+ * Objects in these fields are left out, because they may contain requests or cyclic references.
  */
 const errorFields = (error: Error): Record<string, unknown> => {
   const chain = [error]

@@ -173,7 +173,10 @@ const allowedHost = (entry: string): string | undefined => {
   return host && url && port !== '0' ? `${slug}${url.hostname}:${Number(port)}` : undefined
 }
 
-/** Returns a sentence with the name that an unknown one probably means, such as `smtp_url` for `smtp-url`. */
+/**
+ * Returns a sentence that suggests a known name for an unknown one, such as `smtp_url` for `smtp-url`.
+ * Returns an empty string when no known name is similar.
+ */
 export const suggestionFor = (unknown: string, names: readonly string[]): string => {
   const text = unknown.replaceAll('-', '_')
   const near =

@@ -1,7 +1,7 @@
 /**
  * Maximum length in 16-bit code units. The longest text that is normalized before it is stored or hashed is a
- * password, with 1,024 bytes in its normalized form. Two bytes of a normalized form come from at most three
- * code units.
+ * password. Its normalized form has at most 1,024 bytes, and every two bytes of that form come from at most
+ * three code units.
  */
 const MAX_NORMALIZED_LENGTH = 1_536
 
@@ -26,9 +26,9 @@ export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCas
 export const isPlain = (text: string): boolean => text.isWellFormed() && !hasControl(text)
 
 /**
- * Characters that `isPlain` accepts but a line must not contain: line breaks, tabs, control characters of
- * ISO 8859, byte order marks, and bidirectional embeddings, overrides and isolates. Terminals execute U+009B
- * and what follows it, and the command line prints names that strangers choose.
+ * Characters that `isPlain` accepts but a line must not contain: line breaks, tabs, control characters of ISO
+ * 8859, byte order marks, and bidirectional embeddings, overrides and isolates. Terminals interpret U+009B
+ * and the characters after it as a command, and the command line prints names that strangers choose.
  */
 const unfit = /[\t\n\u0080-\u009f\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
 

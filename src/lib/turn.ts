@@ -1,2 +1,5 @@
-/** Resolves after a turn of the event loop, in which other requests run: a read on SQLite does not yield. */
+/**
+ * Resolves after other requests have had a turn of the event loop. A job of many SQLite reads awaits this
+ * between two reads, because each read blocks the event loop.
+ */
 export const othersRun = (): Promise<void> => new Promise(resolve => setImmediate(resolve))

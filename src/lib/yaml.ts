@@ -12,8 +12,8 @@ const MAX_ALIASES = 10_000
  */
 const MAX_VALUES = 8_000_000
 /**
- * Maximum number of keys of one mapping, because the look-up of a key passes all keys before it. A mapping in
- * a seed file has fewer than a hundred.
+ * Maximum number of keys of one mapping. It is limited, because the look-up of a key reads all keys before
+ * it. A mapping in a seed file has fewer than a hundred.
  */
 const MAX_KEYS = 10_000
 /** Maximum number of levels; a seed file has fewer than ten. */
@@ -69,7 +69,9 @@ export const parseYaml = (text: string): Yaml => {
   }
 }
 
-/** Returns the reason and place of a key that repeats another one, or that is one too many. */
+/**
+ * Returns the reason and place of a key that repeats another key, or with which a mapping exceeds `MAX_KEYS`.
+ */
 const wrongKey = ({ contents }: Document): { reason: string; at: number } | undefined => {
   const { isCollection, isMap, isPair, isScalar } = require('yaml') as typeof import('yaml')
   const rest: unknown[] = [contents]

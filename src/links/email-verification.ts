@@ -10,8 +10,8 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Limit of verification mails for one user: a person asks again once or twice. The user types the address, so
- * each mail may go to a stranger.
+ * Limit of verification mails for one user. The user types the address, so each mail may go to a stranger. A
+ * person who gets no mail asks for another once or twice.
  */
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 /**
@@ -21,8 +21,8 @@ const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
 
 /**
- * Queues the mail with the verification link. Returns the milliseconds until the next mail may be sent; 0
- * when this one was queued.
+ * Queues the mail with the verification link. Returns 0 when the mail was queued. Otherwise returns the
+ * milliseconds until the next mail may be sent.
  */
 export const sendVerification = async (
   context: Context,

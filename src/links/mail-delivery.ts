@@ -42,8 +42,8 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 
 /**
  * True when the address is the current or pending one of the user, and still has to be verified. No mail goes
- * to a pending address that another user has. The page looks the same then, so it does not reveal that the
- * address is taken.
+ * to a pending address that another user has. The page does not mention this, because it would reveal that
+ * the address is taken.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false
@@ -163,8 +163,8 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
 }
 
 /**
- * Sends a code to a user who may sign in with one, and records an event. The code belongs to the request of
- * the browser that asked for it.
+ * Sends a code to a user who may sign in with a code, and records an event. The code belongs to the request
+ * of the browser that asked for it.
  */
 const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, organization_id, locale, data } = mail

@@ -4,15 +4,16 @@ import { translator } from '#src/pages/translate.ts'
 import { viewTools } from '#src/pages/view.ts'
 
 /**
- * False for a name that mail programs would show as a link. Also false for a name that may be a message: a
- * long name, or one with four digits in a row. Users choose their names and can have mail sent to others.
+ * False for a name that mail programs would show as a link. Also false for a name that may be a message to
+ * the recipient, such as a long name or a name with four digits in a row. Users choose their names and can
+ * have mail sent to others.
  */
 export const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
 /**
- * False for an organization name that contains an address or a line break. The rule is weaker than that for
- * names of users, because administrators choose the name.
+ * False for an organization name that contains an address or a line break. The rule for names of users is
+ * stricter, because only administrators choose the name of an organization.
  */
 const isBareBrand = (name: string): boolean =>
   !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)

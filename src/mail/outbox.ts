@@ -24,8 +24,8 @@ const SEND_WITHIN: Partial<Record<MailKind, number>> = {
 const SEND_WITHIN_DEFAULT = 2 * DAY
 
 /**
- * Pauses between attempts in milliseconds. Most failures pass in seconds; a mail server that stays down is
- * asked less and less often.
+ * Pauses between attempts in milliseconds. Most failures are over in seconds. The pauses grow while a mail
+ * server stays down.
  */
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
@@ -33,7 +33,7 @@ const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 export interface NewMail {
   kind: MailKind
   organization_id: OrganizationId
-  /** null: the sender of the mail finds the recipient by `data`. */
+  /** When null, the recipient is looked up by `data` at the time of sending. */
   user_id: UserId | null
   data?: Record<string, string>
 }

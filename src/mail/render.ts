@@ -66,7 +66,7 @@ export interface MailContent {
   url?: string | undefined
 }
 
-/** Texts of the buttons of mails that are no notices. */
+/** Texts of the buttons of mails that are not notices. */
 const linkButtons = {
   reset_password: 'mail.reset_password.button',
   verify_email: 'mail.verify_email.button',

@@ -4,9 +4,9 @@ import type { MailTransport } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 
 /**
- * Milliseconds to wait for the connection, for the greeting and for each answer. The outbox sends mails after
- * the requests that cause them, so only a call of the server's checks (`operations/health.ts`) waits for a
- * mail server.
+ * Milliseconds to wait for the connection, for the greeting and for each answer. The outbox sends a mail
+ * after the answer to the request that caused it, so these requests never wait for a mail server. Only the
+ * server's checks wait for it (`operations/health.ts`).
  */
 const TIMEOUT = 10 * SECOND
 

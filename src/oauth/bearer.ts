@@ -69,8 +69,8 @@ const readBearer = (request: Request): string | undefined => {
 /**
  * Returns the valid access token of a request: https://www.rfc-editor.org/rfc/rfc6750#section-2
  *
- * @param form parameters of the body, at an endpoint that accepts a body. A token among them is never used,
- * because the RFC advises against it
+ * @param form parameters of the body, at an endpoint that accepts a body. An `access_token` among the
+ * parameters is never accepted, because the RFC advises against it
  * @throws AppError 401 `invalid_token` without a valid token, 400 `invalid_request` when the token was sent
  * in two ways
  */
@@ -83,9 +83,11 @@ export const authenticateBearer = async (
   if (text === undefined)
     throw unauthorized('The access token is missing: send it as "Authorization: Bearer <token>".', false)
   if (form?.has('access_token') || /[?&]access_token=/.test(request.url))
-    throw new AppError('invalid_request', 'The access token was sent in two ways.', {
-      headers: { 'www-authenticate': 'Bearer error="invalid_request"' },
-    })
+    throw new AppError(
+      'invalid_request',
+      'The access token was sent in two ways. Send it in the Authorization header only.',
+      { headers: { 'www-authenticate': 'Bearer error="invalid_request"' } },
+    )
   const token = await findLiveToken(context, text)
   if (!token) throw noLongerGood()
   return token

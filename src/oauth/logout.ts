@@ -48,8 +48,9 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // The request has no hint, or its hint names no login of this browser. At most the session of the hint
-    // ends. The user has to confirm the end of the logins, because any site can send a browser here.
+    // The request has no hint, or the hint names no login of this browser. The session of the hint ends, if
+    // there is one. The logins end only when the user confirms this, because any site can send a browser
+    // here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }
@@ -95,8 +96,8 @@ const hintedSession = async ({ store }: Context, { sub, sid }: IdTokenHint) =>
 type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
 
 /**
- * Revokes the client's own session if it is still active. Its login is kept. The logins of this browser end
- * only when the user confirms that.
+ * Revokes the client's own session if it is still active. Its login is kept. The user has to confirm before
+ * the logins of this browser end.
  */
 const endSession = async (
   context: Context,
@@ -116,8 +117,9 @@ const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Re
 }
 
 /**
- * Redirects to the application when exactly the requested `post_logout_redirect_uri` is registered. Otherwise
- * shows the signed-out page, because a redirect to any other URI would be an open redirector.
+ * Redirects to the requested `post_logout_redirect_uri` if the client has registered exactly this URI.
+ * Otherwise shows the signed-out page, because a redirect to an unregistered URI would make this endpoint an
+ * open redirector.
  */
 const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   const { call, parameters, client } = logout

@@ -41,7 +41,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   const token = requireParameter(form, 'token')
   const attempt = async () => {
     // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
-    // revoked, because services verify it without a call, and does not count as a wrong guess.
+    // revoked, because services verify it without a call to this server. It does not count as a wrong guess.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
@@ -49,8 +49,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // Calls without a client, or with a client_id alone, are accepted: a stranger who holds a token can only
-  // end its session here. A secret or an assertion that is presented must be correct.
+  // A call without a client, or with a client_id alone, is accepted. A stranger who has a token can do
+  // nothing with it here except end its session. A secret or an assertion in the call must be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',
@@ -60,9 +60,9 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
 }
 
 /**
- * Ends the session, also for a used token: a client that never received the next token can thus sign the user
- * out. Access tokens of the session stay valid until they expire, because the client has revoked only its
- * refresh token (RFC 7009 section 2.1). The login continues for the same reason.
+ * Ends the session. A used token is accepted too, so that a client that never received the next token can
+ * sign the user out. Access tokens of the session stay valid until they expire, because the client has
+ * revoked only its refresh token (RFC 7009 section 2.1). The login continues for the same reason.
  */
 const release = (
   context: Context,

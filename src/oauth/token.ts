@@ -32,7 +32,7 @@ export const postToken = (context: Context) =>
     const { call } = endpoint_call
     // A query is refused, because URLs end up in logs: https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
     if (call.request.url.includes('?'))
-      throw new OAuthError('invalid_request', 'Parameters belong in the body, not in the address.')
+      throw new OAuthError('invalid_request', 'Send the parameters in the body, not in the URL.')
     const form = parseForm(await readForm(call.request))
     endpoint_call.client_id = form.get('client_id')
     const presented = parseClientAuth(call.request.headers.get('authorization'), form)

@@ -60,8 +60,8 @@ const getDiscovery = ({ config, store }: Core) => {
     return { document, headers }
   }
   /**
-   * Builds one document for each of the four cases: the server accepts registrations of clients or not, and
-   * it accepts metadata documents of clients or not.
+   * Builds four documents, because the server may or may not accept registrations of clients, and may or may
+   * not accept metadata documents of clients.
    */
   const each = (url: string) =>
     [

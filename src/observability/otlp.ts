@@ -31,13 +31,16 @@ export interface Span {
 const MAX_QUEUED = 2_048
 /** Maximum spans of one request to the collector, the default of OpenTelemetry's batch processor. */
 const BATCH = 512
-/** Milliseconds between two batches, short enough that a developer finds a trace soon after the request. */
+/**
+ * Milliseconds between two batches. The time is short, so that a developer finds a trace soon after the
+ * request.
+ */
 const SEND_INTERVAL = SECOND
 /** Milliseconds for the answer of the collector, as for other outbound calls. */
 const TIMEOUT = 5 * SECOND
 /**
- * Longest pause in milliseconds between attempts at a collector that does not answer. The limit lets spans
- * arrive soon after it answers again.
+ * Longest pause in milliseconds between two attempts while the collector does not answer. With this limit,
+ * spans arrive soon after the collector answers again.
  */
 const MAX_PAUSE = 30 * SECOND
 /**

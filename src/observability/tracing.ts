@@ -18,7 +18,7 @@ const methodOf = (method: string): string => (METHODS.has(method) ? method : '_O
 
 const now = (): number => performance.timeOrigin + performance.now()
 
-/** Returns the current span and functions to begin and end further ones. */
+/** Returns the storage of the current span, and the functions that begin and end spans. */
 const openTracer = (exporter: ReturnType<typeof openExporter>) => {
   const active = new AsyncLocalStorage<Started>()
 

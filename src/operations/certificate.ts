@@ -32,8 +32,9 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
 }
 
 /**
- * Reads the certificate and the key of the settings; undefined when the settings name none. The expiry is not
- * checked: a server starts with an expired certificate, and loads the renewed one by itself.
+ * Reads the certificate and the key that the settings name; undefined when the settings name none. The expiry
+ * is not checked, so that a server can start with an expired certificate. It loads the renewed certificate
+ * without a restart.
  *
  * @throws ConfigError when a file cannot be read or has other content, or the key does not belong to the
  * certificate

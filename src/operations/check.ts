@@ -28,7 +28,7 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
   try {
     keys = await base.store.read(listKeys)
   } catch {
-    return { findings: ['keys: a row cannot be read'], count: 0 }
+    return { findings: ['keys: the stored keys cannot be read'], count: 0 }
   }
   const broken = keys.filter(key => !isWhole(base, key))
   return {

@@ -22,7 +22,7 @@ const rememberScopes = (tx: Transaction, now: number): Promise<void> =>
   putSetting(tx, KNOWN_SCOPES, allScopes, now)
 
 /**
- * Creates the missing parts of the instance, and applies the settings to existing ones.
+ * Creates the missing parts of the instance, and applies the settings to the existing parts.
  *
  * @param known scopes that existed at the last start; undefined before the first start has ended
  * @returns the file with the generated secret of the first admin client, if any
@@ -78,9 +78,9 @@ const adminClient = ({ config, clock }: Core, secret: string): Client => ({
 
 /**
  * Creates the first admin client if `secret` is given. If the client exists, a changed secret is set. Scopes
- * that an upgrade brings are added, so that scripts can call the new routes. A client that an administrator
- * deleted is created again only if the settings have its secret. Without that secret it stays deleted after a
- * restart.
+ * that are new in this version are added, so that scripts can call the new routes. A client that an
+ * administrator deleted is created again only if the settings have its secret. Without that secret it stays
+ * deleted after a restart.
  */
 const applyAdminClient = async (
   base: Core,

@@ -60,8 +60,8 @@ const GB = 1e9
  */
 const CERTIFICATE_LEFT = 14 * DAY
 /**
- * Milliseconds by which clocks may differ. With a larger difference services refuse new tokens, and with one
- * of a minute logins at providers fail, too.
+ * Milliseconds by which clocks may differ. With a larger difference, services refuse new tokens. With a
+ * difference of a minute, logins through providers fail too.
  */
 export const SKEW = 5_000
 
@@ -132,7 +132,7 @@ const mail: Check = async ({ config: { smtp_url, mail_from }, withStore }) => {
     const is = (offer: typeof offersRegistration) => withStore(offer).catch(() => false)
     const lost = [
       (await is(offersRegistration)) ? ', and nobody can register' : '',
-      (await is(offersEmailCodes)) ? ', and no code to sign in arrives' : '',
+      (await is(offersEmailCodes)) ? ', and users get no sign-in codes' : '',
     ].join('')
     if (!smtp_url) return warn(`no mail can be sent${lost}: set smtp_url and mail_from`)
     if (lost) return warn(`mail has no sender${lost}: set mail_from`)

@@ -34,7 +34,7 @@ const schedules: Record<string, Jobs> = {
 type Start = (context: Context) => () => void
 
 interface Delivery {
-  /** Topic of the commits that may bring the first thing to deliver. */
+  /** Topic of the commits that may insert something to deliver. */
   topic: Topic
   isNeeded(context: Context): Promise<boolean>
   load(): Promise<Start>
@@ -95,10 +95,11 @@ const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery):
 }
 
 /**
- * Runs the jobs in sequence once a minute. Reads skip expired and deleted rows, so nobody can use a row that
- * waits for a round. An expired session is reported (event, logout at the client) up to a minute late.
- * Backups are at least an hour apart and new keys a day, so a minute is short for them. Only one copy of the
- * server runs the jobs of a schedule at a time, because all copies would find the same work.
+ * Runs the jobs in sequence once a minute. Reads skip expired and deleted rows, so nobody can use a row
+ * before a round removes it. An expired session is reported (event, logout at the client) up to a minute
+ * late. For backups and key rotation the minute does not matter, because backups are at least an hour apart
+ * and rotations at least a day. Only one copy of the server runs the jobs of a schedule at a time, because
+ * all copies would find the same work.
  */
 const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
   let running = false

@@ -54,7 +54,7 @@ const removeRows = async (
 /**
  * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
  * behind. Also rebuilds indexes of attributes. Each write has a bounded size. Returns the number of removed
- * rows and ended sessions, without those of clients and of indexes.
+ * rows and ended sessions. Rows of clients and of indexes are not counted.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0

@@ -32,7 +32,9 @@ const ServerSettings = z
     ),
     backup_interval: duration(HOUR, 365 * DAY, 'A duration from 1h to 365d, or null.')
       .nullable()
-      .describe('Time between backups, which are kept in `backups` in the data directory; null: none.'),
+      .describe(
+        'Time between backups, which are kept in `backups` in the data directory; `null`: no backups are made.',
+      ),
     backup_keep: integer(1, 365).describe('Number of backups to keep.'),
   })
   .meta({ id: 'ServerSettings', description: 'Settings of the server.', example: defaults })

@@ -5,8 +5,8 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { preparedForStart, type Queries } from '#src/storage/store.ts'
 
 /*
- * The queries of every start. The stores of the resources have similar queries, but importing those files
- * takes a third of the CPU time of a start.
+ * The queries that every start runs. The stores of the resources have similar queries, but importing those
+ * stores would take a third of the CPU time of a start.
  */
 
 /** Scopes of the first admin client. */

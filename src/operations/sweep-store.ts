@@ -73,7 +73,8 @@ export const removals: Removal[] = [
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, limit, now) => {
     const { logouts } = tx.tables
-    // A waiting logout is kept, because delivery ends it and then sends the next logout of the client.
+    // A logout that is not done is kept, because the delivery ends it and then sends the next logout of the
+    // client.
     const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
     return deleteBatch(tx, logouts, logouts.number, where, limit)
   },

@@ -7,8 +7,8 @@ import type { Brand } from './data.ts'
 const WHITE = '#ffffff'
 const BLACK = '#000000'
 /**
- * Page backgrounds on which text has the least contrast among all themes, in the light and in the dark
- * scheme.
+ * The page backgrounds on which text has the least contrast, among those of all themes: one for the light
+ * scheme and one for the dark scheme.
  */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
@@ -95,8 +95,8 @@ const urls = new Map<string, string>()
 const MAX_URLS = 1_000
 
 /**
- * Returns the URL of the accent's stylesheet. The URL contains a hash of the content, and the colour, from
- * which the server computes the stylesheet.
+ * Returns the URL of the accent's stylesheet. The URL contains the colour, from which the server computes the
+ * stylesheet, and a hash of the stylesheet.
  */
 export const accentUrl = (accent: string): string => {
   const known = urls.get(accent)

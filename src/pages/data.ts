@@ -1,7 +1,7 @@
 /**
- * The data of each page, by page name. "Posts" lists the fields of the page's form. Callers pass codes and no
- * sentences, because the texts are in templates/locales. Over 300 lines on purpose: one file shows all data
- * that a template can use.
+ * The data of each page, by page name. "Posts" lists the fields of the page's form. Callers pass codes
+ * instead of sentences, because the texts are in templates/locales. Over 300 lines on purpose: one file shows
+ * all data that a template can use.
  */
 import type en from '../../templates/locales/en.json'
 
@@ -59,7 +59,9 @@ export interface PasswordRule {
   failed?: boolean
 }
 
-/** An error of a form. `seconds` is the time to wait; it is set for codes whose text names the time. */
+/**
+ * An error of a form. `seconds` is the time to wait. It is present when the text of the code names the time.
+ */
 export interface FormError<Codes> {
   code: Codes
   seconds?: number
@@ -397,7 +399,7 @@ export interface CompleteProfilePage extends ProviderPage {
 
 type NewUserField = 'username' | 'email' | 'first_name' | 'last_name'
 
-/** Fields in which a page asks for a new user. */
+/** The fields of a form for a new user. */
 export type NewUserFields = Record<NewUserField, string>
 
 /** Errors of the fields of a new user. */

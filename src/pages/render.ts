@@ -9,8 +9,8 @@ import { viewTools } from './view.ts'
 
 const files = embed('templates', ['.eta'])
 
-// Templates of pages use raw output (`<%~`) for includes only; everything else is escaped, so that no name or
-// setting becomes markup. A template is compiled at its first use.
+// Templates of pages use raw output (`<%~`) for includes only. All other output is escaped, so that no name
+// or setting becomes markup. A template is compiled at its first use.
 const eta = new Eta({ autoEscape: true, cache: true })
 eta.resolvePath = name => `${name}.eta`
 eta.readFile = path => files[path] ?? ''

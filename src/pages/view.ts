@@ -61,7 +61,7 @@ export const tone = (text: string): number => {
 }
 
 /**
- * Splits a command or URL at the places where a line may end: after a blank, and between the parts of a URL
+ * Splits a command or URL at the places where a line may break: after a space, and between the parts of a URL
  * or setting.
  */
 const words = (line: string): string[] => line.split(/(?<=[ =@]|\/(?!\/))/)

@@ -3,9 +3,10 @@
  *
  * Lists of users with a search among their filters. `find` takes the first strategy of this table that
  * applies. `base` is the number of users that match the other filters. `all` is the number of users that the
- * search index finds for the term. The index looks up a term of three or more characters in the organization.
- * It looks up only the longest word of a shorter term, in all organizations. The cost is the number of rows
- * read for a page. A list has up to four ranges of an index (`rangesOf`).
+ * search index finds for the term. For a term of three or more characters, the index searches the
+ * organization only. For a shorter term, the index searches all organizations, for the longest word of the
+ * term. The cost is the number of rows read for a page. A list reads up to four ranges of an index
+ * (`rangesOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
@@ -42,11 +43,12 @@
  *
  * Four searches cost more than twice as much at 1,000,000 users as at 1,000:
  *
- * - `collect`, at most 10,000 matches by last login, takes 13 ms. Each login changes the order, so the order
- *   is not cached.
+ * - `collect` takes 13 ms for 10,000 matches in the order of the last login. This order is not cached,
+ *   because each login changes it.
  * - `meet` takes 1 to 3 ms. It reads up to eight runs of an index, each by a statement of its own. A list of
- *   a thousand users needs one statement. The cost does not grow further.
- * - A search may find one user at 1,000 and fill a page at 1,000,000. 20 rows cost 0.3 ms more than one.
+ *   a thousand users needs one statement. More than 1,000,000 users do not increase the cost.
+ * - A search that finds one user among 1,000 may fill a page among 1,000,000. A page of 20 rows takes 0.3 ms
+ *   more than a page of one row.
  * - The first search by a short and a longer word, such as `example ~`, compares each user who has the longer
  *   word: 0.8 ms for a thousand users. The result is then cached until users change.
  */
@@ -85,7 +87,7 @@ import {
 } from './match-store.ts'
 import type { UserRow } from './store.ts'
 
-/** Filters of the list; absent ones match all users. */
+/** Filters of the list. An absent filter matches all users. */
 export interface UserFilter {
   organization_id?: OrganizationId | undefined
   enabled?: boolean | undefined
@@ -94,7 +96,7 @@ export interface UserFilter {
   search?: string | undefined
 }
 
-/** The filters of a list. As JSON, they are the key of the cached number of matching users (`counted`). */
+/** The filters of a list. Their JSON is the key under which `counted` caches the number of matching users. */
 export interface Plan {
   facets: Facets
   search?: string | undefined
@@ -104,7 +106,7 @@ type Name = 'username' | 'email'
 
 /** Number of users that may be read for each page: reading 1,000 rows takes a few milliseconds. */
 const FEW = 1000
-/** Rows of each run that `meet` reads before it gives up. */
+/** Number of rows that `meet` reads from each run before it gives up. */
 const WALK = 4000
 
 const isShort = (term: string): boolean => !isIndexedTerm(term)
@@ -115,7 +117,10 @@ const everywhere = ({ facets: { organization_id, purging }, search }: UserSearch
   search,
 })
 
-/** Returns the plan of a list; undefined when the organization has no such role, so no user matches. */
+/**
+ * Returns the plan of a list. Returns undefined when the organization has no role with the name in the
+ * filter, so that no user matches.
+ */
 export const planOf = async (
   q: Queries,
   { role, search: typed, ...filter }: UserFilter,
@@ -135,7 +140,9 @@ export const planOf = async (
 
 const termOf = ({ search: term, unless }: UserSearch) => ({ term, unless })
 
-/** Number of users that the search index finds for the term; an upper bound for a short term. */
+/**
+ * Number of users that the search index finds for the term. For a short term the number is an upper bound.
+ */
 const indexed = cached('users', (q, key) => {
   const wanted: UserSearch = JSON.parse(key)
   return isShort(wanted.search) ? countEntries(q, wanted) : countFound(q, wanted)
@@ -160,8 +167,8 @@ const counted = cached('users', (q, plan, store) => count(store, q, JSON.parse(p
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
- * Returns the matches found by walking the list; undefined when they are too far apart: `WALK` rows of a run
- * did not fill a page, and the range has more rows.
+ * Walks the list and returns the matches of a page. Returns undefined when the matches are too far apart:
+ * `WALK` rows of a run did not fill a page, and the range has more rows.
  */
 const meet = async (store: Store, search: UserSearch, page: PageQuery): Promise<number[] | undefined> => {
   const met: number[] = []
@@ -192,8 +199,9 @@ const meet = async (store: Store, search: UserSearch, page: PageQuery): Promise<
 }
 
 /**
- * All matches of a search, sorted by the user name or address (`name`), or in the order of creation. Only the
- * latest 16 searches are cached, until users change, because each holds up to 10,000 matches in memory.
+ * All matches of a search, sorted by the user name or address (`name`), or in the order of creation. The
+ * latest 16 searches are cached until users change. The number is small, because each search has up to 10,000
+ * matches in memory.
  */
 const sorted = cached(
   'users',
@@ -275,9 +283,9 @@ const find = async (
         ? await sortedPage(store, search, name, page)
         : await store.read(q => collect(q, search, page, false)),
     )
-  // The search index holds an address as given; the list is sorted by its canonical form. The two forms agree
-  // only before the `@`, so a term with `@` cannot use `beginning`. A term of several words cannot use it
-  // either, because the words match in any order.
+  // The search index contains an address as it was entered, and the list is sorted by the canonical form of
+  // the address. The two forms agree only before the `@`, so `beginning` cannot serve a term with `@`. It
+  // cannot serve a term of several words either, because the words match in any order.
   const others = { ...search, unless: /[@\s]/.test(term) ? undefined : name }
   const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
   if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {

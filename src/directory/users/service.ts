@@ -80,7 +80,7 @@ export const createUser = async (
     await refuseTaken(q, { id, organization_id, username, email })
     return { organization_id, role_ids, indexed }
   }
-  // A refusal comes before the hash, which costs far more than a second check.
+  // Checks before hashing, because a hash costs far more than a check. The write repeats the check.
   const password_hash =
     'password' in input
       ? await hashPassword(context, input.password, {
@@ -130,7 +130,7 @@ export const createUser = async (
  *
  * Disabling a user (`enabled: false`) ends pending links and keeps the sessions. The sessions are refused
  * while the user is disabled, and work again when the user is enabled. A short suspension thus signs nobody
- * out. Another call revokes sessions.
+ * out. `revokeUserSessions` ends the sessions.
  *
  * @throws AppError 409 for `last_administrator` or a taken user name or address, 422 with the problems, 429
  * as `notify` does, and what `judgeChange` throws
@@ -156,8 +156,8 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // A user with a new name is indexed again. A rebuild of the index reads users in the order of names, and
-    // may already have passed the place of the new name.
+    // A new name also requires an index update. A concurrent rebuild of the index reads users in the order of
+    // their names, and may already be past the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
@@ -201,8 +201,8 @@ export const notify = (
 }
 
 /**
- * Deletes a user with roles and memberships, and a batch of the other data. The rest is removed later in
- * batches (operations/purge).
+ * Deletes a user, the roles and memberships of the user, and one batch of the user's other data. Later
+ * batches delete the rest (operations/purge).
  *
  * @throws AppError 409 `last_administrator`, and what `getUserToChange` throws
  */

@@ -23,7 +23,7 @@ const selectUser = preparedForStart('user', (q, { users }) =>
     .where(and(eq(users.id, placeholder('id')), notPurged(q, users.organization_id))),
 )
 
-/** Reads a user by id; with `organization_id` only a user of that organization. */
+/** Reads a user by id. With `organization_id`, the user must belong to that organization. */
 export const findUser = async (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -104,8 +104,8 @@ const selectTaken = prepared((q, { users }) =>
 )
 
 /**
- * Returns which of the user's two names belongs to another user of the organization; undefined when both are
- * free.
+ * Returns the kind of name, `username` or `e-mail address`, that another user of the organization already
+ * has. Returns undefined when both names are free.
  */
 export const takenName = async (
   q: Queries,
@@ -165,8 +165,8 @@ const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
 const insertRow = prepared((q, { users }) => q.insert(users).values(placeholderRow(users, 'seq')))
 
 /**
- * Stores a new user with roles. Rejects with a unique violation when user name or e-mail address are taken in
- * the organization.
+ * Stores a new user with roles. Rejects with a unique violation when the user name or the e-mail address is
+ * taken in the organization.
  */
 export const insertUser = async (
   tx: Transaction,
@@ -221,7 +221,7 @@ export const setPasskeyDeclined = async (tx: Transaction, id: UserId, now: numbe
 }
 
 /**
- * Counts the user as active in this hour and on this day (UTC), each once. Returns the numbers to add to the
+ * Counts the user as active, once per hour and once per day (UTC). Returns the numbers to add to the
  * statistics; undefined when the user was already counted in this hour.
  */
 export const markActive = (
@@ -242,7 +242,10 @@ export const markActive = (
 const isFirst = (unit: number, before: number | null, now: number): boolean =>
   Math.floor((before ?? 0) / unit) < Math.floor(now / unit)
 
-/** Cancels a pending change of address; with `organization_id` only of a user of that organization. */
+/**
+ * Cancels a pending change of the user's address. With `organization_id`, the user must belong to that
+ * organization.
+ */
 export const cancelPendingEmail = async (
   tx: Transaction,
   id: UserId,

@@ -14,7 +14,7 @@ export const insertWaiting = async (tx: Transaction, waiting: Waiting): Promise<
 export const isWaiting = async (q: Queries, user_id: UserId): Promise<boolean> =>
   (await q.$count(q.tables.waiting_users, eq(q.tables.waiting_users.user_id, user_id))) > 0
 
-/** Removes a user from the waiting users; false when the user does not wait. */
+/** Removes a user from the waiting users. Returns false when the user was not waiting. */
 export const endWaiting = async (tx: Transaction, user_id: UserId): Promise<boolean> => {
   const { waiting_users: t } = tx.tables
   const ended = await tx.delete(t).where(eq(t.user_id, user_id)).returning({ id: t.user_id })

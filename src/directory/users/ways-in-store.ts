@@ -11,8 +11,8 @@ import type { UserRow } from './store.ts'
 export type WayIn =
   | { by: 'password' }
   /**
-   * A passkey that can begin a login without a password. A passkey that was made as second factor counts only
-   * after such a login, because it may not be discoverable.
+   * A passkey that can begin a login without a password. A passkey that was added as a second factor may not
+   * be discoverable. It counts only after it has begun a login without a password.
    */
   | { by: 'passkey'; factor_id: FactorId }
   /** An account at an enabled provider. */
@@ -37,6 +37,6 @@ export const listWaysIn = async (
   ]
 }
 
-/** True when the user has ways in, and `isGone` holds for all of them. */
+/** True when the user has at least one way in, and `isGone` is true for each of them. */
 export const isOnlyWayIn = (ways: readonly WayIn[], isGone: (way: WayIn) => boolean): boolean =>
   ways.length > 0 && ways.every(isGone)

@@ -7,8 +7,8 @@ import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 
 /**
- * The check warns when a certificate expires in fewer days than this. Both sides need the time to install a
- * new one.
+ * The check warns when a certificate expires in fewer days than this, because both sides need time to install
+ * a new certificate.
  */
 const SOON = 30
 
@@ -51,12 +51,21 @@ const checkMetadata = async (
     finding(
       'entity_id',
       same ? 'good' : 'bad',
-      same ? 'The metadata has the expected entity id.' : 'The metadata has another entity id.',
+      same
+        ? 'The metadata has the expected entity id.'
+        : 'The entity id in the metadata differs from the stored one.',
       entity_id,
     ),
     ...(found.sso_url === settings.sso_url
       ? []
-      : [finding('sign_on', 'bad', 'The metadata has another address for logins.', found.sso_url)]),
+      : [
+          finding(
+            'sign_on',
+            'bad',
+            'The address for logins in the metadata differs from the stored one.',
+            found.sso_url,
+          ),
+        ]),
     ...(isTrusted
       ? []
       : [

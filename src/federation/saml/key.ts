@@ -6,8 +6,8 @@ import { findSamlKey, insertSamlKey, type StoredKey } from './store.ts'
 
 const LABEL = 'saml_key'
 /**
- * Lifetime of the certificate in milliseconds. Providers pin it, so a new certificate would have to be
- * installed at each of them.
+ * Lifetime of the certificate in milliseconds. The lifetime is long, because providers pin the certificate: a
+ * new one would have to be installed at each provider.
  */
 const CERTIFICATE_LIFETIME = 20 * 365 * DAY
 
@@ -25,7 +25,7 @@ const loadKey = async (context: Core): Promise<SamlKey> => {
   return openStoredKey(context, stored)
 }
 
-/** @throws Error when the instance key does not open the stored key */
+/** @throws Error when the stored key cannot be decrypted under the instance key */
 export const openStoredKey = ({ master }: Core, { private_key, certificate }: StoredKey): SamlKey => {
   const pkcs8 = master.open(Buffer.from(private_key, 'base64'), LABEL)
   return {

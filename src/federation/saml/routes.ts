@@ -26,8 +26,8 @@ import {
 /**
  * Returns the routes of the SAML service provider:
  * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1. Section 4.1.2 excludes
- * the redirect binding for responses, so nothing that a client sends is inflated, and no small request grows
- * in memory.
+ * the redirect binding for responses. The server therefore never decompresses a message, and a small request
+ * cannot grow in memory.
  */
 export const samlRoutes = (context: Context) => {
   const at =
@@ -37,8 +37,8 @@ export const samlRoutes = (context: Context) => {
   return [
     ...mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }),
     ...pageRoutes(context, {
-      // A disabled provider has metadata too: its administrator registers Gatehouse before users see the
-      // provider.
+      // A disabled provider has metadata too, because Gatehouse is registered at a provider before the
+      // provider is enabled.
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>
         startUpstreamLogin(context, call, provider, buildAuthnRequest(context)),
@@ -87,8 +87,8 @@ const openForm = async (context: Context, provider: SamlProvider, body: string) 
 }
 
 /**
- * Stores the response for the replay, because a cross-site POST carries no cookie. An unsolicited response is
- * verified before it is stored.
+ * Stores the response for the replay, because the browser sends no cookie with a cross-site POST. An
+ * unsolicited response is verified before it is stored.
  */
 const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
   const refuse = (error: unknown) =>
@@ -107,7 +107,8 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   context.xml.check(provider.organization_id, call.ip_address)
   if (isAnswer) return storePost(context, call, provider, body, state)
   await checkCallbackLimit(context, call, provider)
-  // With a response that answers no request, an attacker's site could sign a visitor in as the attacker.
+  // An attacker's site could post a response that answers no request, and thus sign a visitor in as the
+  // attacker.
   if (!provider.settings.allow_idp_initiated) throw await refuse(new CallbackError('unknown_state'))
   const { id } = await checkResponse(context, call, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)

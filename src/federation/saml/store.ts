@@ -12,7 +12,7 @@ const NAME = 'saml_key'
 /** Returns the stored key pair of the SAML service provider, sealed. */
 export const findSamlKey = (q: Queries): Promise<StoredKey | undefined> => getSetting(q, NAME)
 
-/** Stores the key unless one is stored: another process may have been first. */
+/** Stores the key if none is stored yet, because another process may have stored one first. */
 export const insertSamlKey = async (tx: Transaction, key: StoredKey, now: number): Promise<void> => {
   if (!(await findSamlKey(tx))) await putSetting(tx, NAME, key, now)
 }

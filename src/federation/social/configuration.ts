@@ -9,8 +9,8 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signJwt } from '#src/tokens/signature.ts'
 
 /**
- * Maximum bytes of metadata and of a key set. Both are kept parsed, which takes up to 25 times their size in
- * memory.
+ * Maximum bytes of a metadata document, and of a key set. The parsed documents are kept in memory, where they
+ * take up to 25 times their size.
  */
 export const MAX_KEPT_BYTES = 64 * 1024
 /** Maximum number of providers whose metadata and keys are kept: any organization may add providers. */
@@ -18,7 +18,7 @@ const MAX_KEPT = 200
 
 /**
  * Adapts the server's outbound fetch to openid-client. A GET without credentials reads metadata or a key set,
- * whose size is limited.
+ * so its answer has the lower limit `MAX_KEPT_BYTES`.
  */
 export const through =
   (fetch: Outbound, organization: CalledFor): client.CustomFetch =>

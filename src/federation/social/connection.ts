@@ -22,7 +22,7 @@ const metadataProblems = (error: unknown): ConnectionCheck[] => {
     const found: unknown = Reflect.get(Object(Reflect.get(cause, 'body')), 'issuer')
     return [
       finding('metadata', 'good', 'The discovery document was read.'),
-      finding('issuer', 'bad', 'The document names another issuer.', found),
+      finding('issuer', 'bad', 'The issuer in the document differs from the stored one.', found),
     ]
   }
   const [answer] = causes.flatMap(({ cause }) => (cause instanceof Response ? [cause] : []))
@@ -110,7 +110,7 @@ const checkCredentials = async (
     if (code !== undefined && UNKNOWN_CLIENT.includes(code))
       return finding('credentials', 'bad', 'The provider refuses the client id or secret.', code)
     if (code !== undefined && KNOWN_CLIENT.includes(code))
-      return finding('credentials', 'good', 'The provider knows the client id and secret.')
+      return finding('credentials', 'good', 'The provider accepts the client id and secret.')
     return finding(
       'credentials',
       'unknown',

@@ -35,7 +35,7 @@ export const openid: Upstream<OidcProvider> = {
       code_challenge_method: 'S256',
       ...(response_mode !== 'query' && { response_mode }),
       ...(prompt && { prompt }),
-      // With max_age the ID token must contain auth_time.
+      // When the request has max_age, the ID token must contain auth_time.
       ...(reauthenticate && { max_age: '0' }),
       ...(request.login_hint !== undefined && { login_hint: request.login_hint }),
       ...(request.ui_locales.length > 0 && { ui_locales: request.ui_locales.join(' ') }),
@@ -57,7 +57,7 @@ export const openid: Upstream<OidcProvider> = {
     )
     const claims = answer.claims()
     if (!claims) throw new CallbackError('id_token_missing')
-    // The library does not check azp with a single audience:
+    // The library does not check azp in an ID token with a single audience:
     // https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
     if ((claims.azp ?? provider.settings.client_id) !== provider.settings.client_id)
       throw new CallbackError('id_token_azp')
@@ -67,8 +67,8 @@ export const openid: Upstream<OidcProvider> = {
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }
     const profile = { ...mapClaims(provider, known, preset), auth_time }
-    // The userinfo endpoint costs another call, so it is asked only for a missing address or name. The
-    // provider's tokens serve no other purpose and are not stored.
+    // The userinfo endpoint costs another call, so it is called only when the address or the name is missing.
+    // The provider's tokens have no other use and are not stored.
     if (isWhole(profile) || !configuration.serverMetadata().userinfo_endpoint) return profile
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
     return { ...mapClaims(provider, { ...more, ...known }, preset), auth_time }
@@ -95,12 +95,12 @@ const checkAccessTokenHash = (
     throw new CallbackError('id_token_at_hash')
 }
 
-/** Milliseconds by which the clocks may differ, the same as the default of SAML providers. */
+/** Milliseconds by which the clocks may differ. The default for SAML providers is the same. */
 const TOLERANCE = MINUTE
 
 /**
- * Returns the time of the authentication in milliseconds by this server's clock. Both times in the token are
- * by the provider's clock, so only their difference is used.
+ * Returns the time of the authentication in milliseconds by this server's clock. The provider's clock made
+ * both times in the token, so only their difference is used.
  */
 const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): number | undefined =>
   auth_time === undefined ? undefined : clock.now() - (iat - auth_time) * SECOND
@@ -120,8 +120,8 @@ const checkFresh = (
 }
 
 /**
- * Returns the user's name, which Apple sends once beside its signed answer. Nothing else is read from this
- * unsigned part.
+ * Returns the user's name, which Apple sends only at the first login, in an unsigned parameter. Nothing else
+ * is read from this parameter.
  */
 const namesOf = ({ settings }: OidcProvider, { parameters }: Callback): Claims => {
   const text = settings.preset === 'apple' ? parameters.get('user') : null

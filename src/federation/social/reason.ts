@@ -5,8 +5,8 @@ import { OutboundError } from '#src/http/outbound.ts'
 type ReasonRule = (error: Error & { code?: unknown; cause?: unknown }) => string | undefined
 
 /**
- * Returns the claim or attribute that a library error names. The library writes this name; it is never text
- * of the provider.
+ * Returns the claim or attribute that a library error names. The name comes from the library, never from the
+ * provider.
  */
 const named = ({ cause }: { cause?: unknown }, key: 'claim' | 'attribute'): string | undefined =>
   typeof cause === 'object' && cause !== null && key in cause

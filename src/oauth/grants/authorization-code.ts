@@ -191,7 +191,7 @@ const beginSession = async (
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
  * in memory only and requests a code with each loaded page. Returns undefined for a used code, and when the
- * login has no active session of the console with this scope. The code names no API.
+ * login has no active session of the console with this scope. The code must not name an API.
  */
 const continueSession = async (
   { clock }: Context,

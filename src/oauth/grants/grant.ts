@@ -102,8 +102,8 @@ export const requireApi = async (
 }
 
 /**
- * Returns the API and the scopes of a user's token. A token for an API gets those of the granted scopes that
- * client and user may still have. A token for no API gets all granted scopes.
+ * Returns the API and the scopes of a user's token. A token for an API gets the granted scopes that the
+ * client and the user may still have. A token that is not for an API gets all granted scopes.
  *
  * @throws OAuthError `invalid_target`, also when the API was deleted and created again after the
  * authorization, because the user agreed to the scopes of the deleted API

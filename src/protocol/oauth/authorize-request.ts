@@ -32,8 +32,8 @@ export type AuthorizeClient = Origin & {
 }
 
 /**
- * Destination of the answer, which is a code or an error. The query carries the answer unless `response_mode`
- * is set.
+ * Destination of the answer, which is a code or an error. The answer is in the query when `response_mode` is
+ * undefined.
  */
 export type AuthorizeTarget = {
   readonly redirect_uri: string
@@ -93,8 +93,8 @@ export const parseTarget = (
 }
 
 /**
- * True when an HTML form can carry the answer. A private-use scheme cannot receive a POST, and browsers
- * change NUL and line breaks in fields
+ * True when an HTML form can send the answer. A private-use scheme cannot receive a POST, and browsers change
+ * NUL and line breaks in fields
  * (https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#convert-to-a-list-of-name-value-pairs).
  */
 const fitsForm = (redirect_uri: string, state = ''): boolean =>
@@ -170,7 +170,7 @@ const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
   const mode = parameters.values.get('response_mode')
-  // `parseTarget` has set no response mode when a form cannot carry the answer.
+  // When a form cannot send the answer, `parseTarget` has left `response_mode` undefined.
   if (mode === 'form_post' && !target.response_mode)
     throw new OAuthError(
       'invalid_request',
@@ -200,8 +200,8 @@ const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boole
   capabilities.includes('cross_organization')
 
 /**
- * Reads the organization of the request; default: the client's own, whose users the client serves. A dynamic
- * client that belongs to no organization gets the organization of the requested API.
+ * Reads the organization of the request. The default is the organization of the client. For a dynamic client
+ * that requests an API, the default is the organization of the API.
  */
 const readOrganization = (
   values: ReadonlyMap<string, string>,
@@ -220,8 +220,9 @@ const readOrganization = (
 const isPrompt = (text: string): text is Prompt => (promptValues as readonly string[]).includes(text)
 
 /**
- * Returns the values of `prompt`. The value `none` stands alone (OpenID Connect Core section 3.1.2.1). An
- * unknown or repeated value is refused, because ignoring a value could skip a step that the client relies on.
+ * Returns the values of `prompt`. The value `none` must be the only one (OpenID Connect Core section
+ * 3.1.2.1). An unknown or repeated value is refused, because ignoring a value could skip a step that the
+ * client relies on.
  */
 const readPrompts = (text: string | undefined): readonly Prompt[] => {
   if (text === undefined) return []

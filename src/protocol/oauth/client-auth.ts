@@ -77,8 +77,8 @@ const subjectOf = (jwt: string): string | undefined => {
   try {
     const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
     const sub: unknown = Reflect.get(Object(claims), 'sub')
-    // Refused characters: PostgreSQL cannot store NUL, and U+FFFD stands for invalid UTF-8. JSON may escape a
-    // lone surrogate, which has no UTF-8.
+    // NUL is refused because PostgreSQL cannot store it, and U+FFFD because decoders put it in place of
+    // invalid UTF-8. JSON may contain an escaped lone surrogate, which cannot be encoded in UTF-8.
     return typeof sub === 'string' && sub.isWellFormed() && !/[\0\ufffd]/.test(sub) ? sub : undefined
   } catch {
     return undefined

@@ -30,7 +30,7 @@ type Keys = Pick<Registration, 'jwks' | 'jwks_uri' | 'token_endpoint_auth_signin
 const readKeys = (document: object): Keys => {
   const [jwks, jwks_uri]: unknown[] = [Reflect.get(document, 'jwks'), Reflect.get(document, 'jwks_uri')]
   if (jwks !== undefined && jwks_uri !== undefined)
-    throw invalid('The document must not hold both jwks and jwks_uri.')
+    throw invalid('The document must not contain both jwks and jwks_uri.')
   if (jwks_uri !== undefined && !(typeof jwks_uri === 'string' && isDocumentId(jwks_uri)))
     throw invalid(`jwks_uri must be an https URL with a path and at most ${MAX_DOCUMENT_ID} characters.`)
   const alg = assertionAlgs.find(known => known === Reflect.get(document, 'token_endpoint_auth_signing_alg'))
@@ -83,7 +83,7 @@ export const parseDocument = (document: unknown, client_id: string): Registratio
     throw invalid('The client_id of the document must be its URL.')
   // Anyone can read the document, so a secret in it would prove nothing.
   if (Object.keys(document).some(member => member.startsWith('client_secret')))
-    throw invalid('The document must not hold a secret.')
+    throw invalid('The document must not contain a secret.')
   const keys = readKeys(document)
   const methods = readMethods(document, keys)
   const { redirect_uris, client_name, grant_types, response_types } = document as Record<string, unknown>

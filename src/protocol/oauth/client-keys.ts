@@ -2,8 +2,8 @@ import type { JSONWebKeySet, JWK } from 'jose'
 import { OAuthError } from './error.ts'
 
 /**
- * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4. Also RS256, which servers should
- * support (OpenID Connect Discovery section 3) and which clients use.
+ * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256. OpenID Connect
+ * Discovery section 3 recommends that servers support RS256, and clients use it.
  */
 export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
 export type AssertionAlg = (typeof assertionAlgs)[number]
@@ -33,8 +33,8 @@ const bitsOf = (text: unknown) =>
   typeof text === 'string' ? Math.floor((text.length * 6) / 8) * 8 : Number.POSITIVE_INFINITY
 
 /**
- * True for a key of a supported algorithm. The length of RSA keys is bounded, so that a verification takes
- * little time.
+ * True for a key of a supported algorithm. The length of RSA keys is limited, because the verification with a
+ * long key takes much time.
  */
 const isUsable = ({ kty, crv, n, e }: JWK): boolean =>
   kty === 'RSA'
@@ -55,10 +55,10 @@ const strip = ({ kty, kid, use, alg, crv, x, y, n, e }: JWK): JWK =>
 export const readKeySet = (value: unknown): JSONWebKeySet => {
   const keys: unknown = Reflect.get(Object(value), 'keys')
   if (!Array.isArray(keys) || keys.length > MAX_KEYS)
-    throw invalid(`jwks must hold a list of at most ${MAX_KEYS} keys.`)
+    throw invalid(`jwks must contain a list of at most ${MAX_KEYS} keys.`)
   const isSecret = (key: unknown) => secretMembers.some(member => Object.hasOwn(Object(key), member))
   // Clients publish their key sets, so a private key in one is known to everyone.
-  if (keys.some(isSecret)) throw invalid('jwks must hold public keys only.')
+  if (keys.some(isSecret)) throw invalid('jwks must contain public keys only.')
   return {
     keys: keys
       .map(key => Object(key))

@@ -93,10 +93,10 @@ const readRedirectUris = (body: object): readonly string[] => {
 
 /**
  * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
- * refused, because clients list all that they know. The answer lists the grants and response types that are
- * registered.
+ * refused, because clients list everything that they support. The answer lists the grants and response types
+ * that are registered.
  *
- * @param mayAsk whether a dynamic client may ever be given this scope
+ * @param mayAsk returns true for a scope that a dynamic client may get
  * @throws OAuthError `invalid_redirect_uri` or `invalid_client_metadata`
  * (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2), and `invalid_scope` for a malformed `scope`
  */

@@ -49,7 +49,7 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly hinted_user_id: string | undefined
   /**
    * True when the client requires consent. False for an application that an administrator trusts
-   * (first-party): people are then asked only because of `prompt=consent` or `always_ask`.
+   * (first-party). Its users are asked only with `prompt=consent` or `always_ask`.
    */
   readonly consent_required: boolean
   /**
@@ -103,9 +103,9 @@ const refusals = {
 } as const
 
 /**
- * Maximum age, in seconds, of an authentication that permits a change of password, factors, profile or linked
- * accounts, the download and the deletion of one's data, and admin calls that need a recent authentication. A
- * person finishes a change in that time, and a thief who finds an open browser later cannot make a change.
+ * Maximum age, in seconds, of a recent authentication. Users need one to change their password, factors,
+ * profile or linked accounts, to download or delete their data, and for some admin calls. A person finishes a
+ * change in that time, and a thief who finds an open browser later cannot make a change.
  */
 export const FRESH = 5 * 60
 
@@ -149,8 +149,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }
   if (!chosen && prompts.includes('select_account') && hinted.length > 1)
     return { step: 'select_account', logins: hinted }
-  // Several logins: the latest answers, because its user signed in here last, and a question at each request
-  // would end single sign-on. A client that wants the question sends `prompt=select_account`.
+  // Among several logins the latest is used, because its user signed in here last. To ask the user at each
+  // request would end single sign-on. A client that wants the user to choose sends `prompt=select_account`.
   const login = chosen ?? hinted[0]
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 

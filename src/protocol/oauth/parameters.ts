@@ -1,11 +1,12 @@
 import { OAuthError } from './error.ts'
 
 /**
- * Parameters of one request. `values` holds those that are well-formed, not empty and sent once; only
+ * Parameters of one request. `values` has the parameters that are well-formed, not empty and sent once; only
  * `resource` may be sent several times. An empty parameter counts as omitted
- * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` holds the names of all other parameters,
- * also of empty ones; a name that cannot be decoded is listed as ''. Irregular parameters are no error yet,
- * because the authorization endpoint validates the redirect URI before it reports a repeated parameter.
+ * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` has the names of all other parameters,
+ * including the empty ones; a name that cannot be decoded is listed as ''. An irregular parameter is not yet
+ * an error here, because the authorization endpoint validates the redirect URI before it reports a repeated
+ * parameter.
  */
 export type ParameterMap = {
   readonly values: ReadonlyMap<string, string>
