@@ -1,5 +1,5 @@
-// Comfort only: every page works without it.
-// Mail about the account shows times in the reader's zone.
+// This script adds convenience; every page works without it.
+// The cookie tells the server the time zone of the user, in which mail about the account shows times.
 document.cookie = `time_zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=34560000; samesite=lax`
 document.querySelector('.tab[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
 for (const button of document.querySelectorAll('.reveal')) {
@@ -10,11 +10,12 @@ for (const button of document.querySelectorAll('.reveal')) {
   }
   button.hidden = false
   button.addEventListener('click', () => show(input.type === 'password'))
-  // A browser must never remember the password as ordinary text.
+  // Browsers remember the values of text fields, so the field becomes a password field again before it is
+  // sent.
   input.form.addEventListener('submit', () => show(false))
 }
 
-// The rules of src/directory/users/password.ts. The server alone knows common passwords.
+// The rules of src/directory/users/password.ts. Only the server checks for common passwords.
 const rules = {
   min_length: (text, count) => [...text].length >= count,
   require_uppercase: text => /\p{Lu}/u.test(text),
@@ -34,8 +35,8 @@ for (const list of document.querySelectorAll('.rules')) {
   })
 }
 
-// Seconds to wait: the buttons count down beside their words, where no live region reads each number aloud. On the page
-// of a refused GET the link counts that asks again.
+// Counts the seconds of `data-wait` down on the buttons, outside of live regions, so that screen readers do
+// not read each number aloud. On the page of a refused GET, the link that repeats the request counts down.
 for (const notice of document.querySelectorAll('[data-wait]')) {
   const until = Date.now() + notice.dataset.wait * 1000
   const isLink = notice.matches('a')
@@ -58,7 +59,7 @@ for (const notice of document.querySelectorAll('[data-wait]')) {
 
 for (const button of document.querySelectorAll('[data-copy]')) {
   const { copy, copied } = button.dataset
-  // Browsers have it on https and localhost alone.
+  // Browsers have a clipboard only on https and localhost.
   button.hidden = !navigator.clipboard
   button.addEventListener('click', async () => {
     const texts = Array.from(
@@ -75,7 +76,8 @@ for (const button of document.querySelectorAll('[data-print]')) {
   button.addEventListener('click', () => print())
 }
 
-// The JSON of https://www.w3.org/TR/webauthn-3/ by hand: browsers had passkeys for years before they had its parse and toJSON.
+// Converts to and from the JSON of https://www.w3.org/TR/webauthn-3/, because browsers had passkeys for years
+// before they had functions for this JSON.
 const bytesOf = text =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), letter => letter.charCodeAt(0))
 const textOf = bytes =>
@@ -101,9 +103,11 @@ const answerOf = ({ id, type, response }) => {
   return JSON.stringify({ id, rawId: id, type, response: answer, clientExtensionResults: {} })
 }
 
-// Forms that a passkey answers: the credential is asked for when they are sent, or as soon as one is picked from the autofill.
+// A form with `data-passkey` requests a credential when it is sent, or when the user picks a passkey from
+// autofill.
 const passkeys = globalThis.PublicKeyCredential
-// The server offers a passkey after a password only where this device has them.
+// After a password, the server offers to add a passkey only if this cookie shows that the device supports
+// them.
 passkeys?.isUserVerifyingPlatformAuthenticatorAvailable?.().then(isThere => {
   document.cookie = `passkeys=1; path=/; max-age=${isThere ? 34560000 : 0}; samesite=lax`
 })
@@ -112,7 +116,7 @@ if (passkeys)
     const { passkey: act, options, autofill } = form.dataset
     const publicKey = parseOptions(options)
     const part = name => form.querySelector(`[data-passkey-${name}]`)
-    // The box of the terms stands once, for the form with the password too, which has it without a script.
+    // The page has one checkbox for the terms. It is in the password form until the passkey form is sent.
     const terms = document.getElementById('accept')
     let asking
     const ask = async mediation => {
@@ -145,7 +149,7 @@ if (passkeys)
         .catch(() => {})
   }
 
-// A chosen language shows the page again, with the organization that was typed.
+// Keeps the typed organization when the user chooses another language.
 const choosing = document.querySelector('.languages')
 choosing?.addEventListener('submit', () => {
   const [{ page }, typed] = [choosing.elements, document.querySelector('input[name=organization]')]
@@ -158,21 +162,21 @@ choosing?.addEventListener('submit', () => {
 for (const form of document.forms) {
   form.addEventListener('submit', event => {
     if (form.ariaBusy === 'true') event.preventDefault()
-    // A download leaves the page as it is, to be asked for again.
+    // After a download the page stays open, so its form may be sent again.
     form.ariaBusy = String(!('again' in form.dataset))
   })
 }
 
-// A page that comes back from the history is ready to be sent again.
+// A page that returns from the back-forward cache may be sent again.
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted) for (const form of document.forms) form.ariaBusy = null
 })
 
-// The answer to a client, which the form posts once.
+// Sends the form with the answer for a client without a click.
 document.querySelector('form[data-send]')?.requestSubmit()
 
-// A large photo is made small and square here, which also turns it as its metadata says; the server alone would
-// refuse it.
+// Crops the photo to a square of at most 512 pixels and applies the orientation in its metadata. Without this
+// step the server would refuse a large photo.
 for (const form of document.querySelectorAll('[data-picture]')) {
   const input = form.querySelector('[type=file]')
   input.addEventListener('change', async () => {

@@ -309,7 +309,7 @@ const stateful = [
   // Each thread has its own modules.
   'tokens/signing-worker.ts',
   'storage/sqlite/checkpoint-worker.ts',
-  // Stored results of pure functions of embedded files and colours.
+  // Cached results of pure functions of embedded files and colours.
   'directory/users/common-passwords.ts',
   'pages/accent.ts',
   'pages/assets.ts',
@@ -343,7 +343,8 @@ test('the signature algorithms are listed once, and once in each package that im
 
 test('no function is longer than 80 lines, except the schema', () => {
   const indentOf = (line: string) => line.length - line.trimStart().length
-  // Biome indents a body deeper than the line that opens it: the body ends where the indent comes back.
+  // Biome indents a body deeper than its first line, so the body ends at the next line that is not indented
+  // deeper.
   const lengthFrom = (lines: string[], start: number): number => {
     const indent = indentOf(lines[start] ?? '')
     const end = lines.findIndex((line, i) => i > start && line !== '' && indentOf(line) <= indent)

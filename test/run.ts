@@ -6,7 +6,7 @@ import { hasPostgres } from './support/postgres.ts'
 
 /**
  * Runs the whole suite. Builds the executable that some tests start, runs all tests, and then runs the tests
- * that use a store again on PostgreSQL. The last line is one that any CI can read.
+ * that use a store again on PostgreSQL. The last line counts the passed and failed tests, for any CI system.
  */
 const run = async (
   command: string[],

@@ -25,7 +25,7 @@ export const inTemporaryDir = async <T>(use: (dir: string) => Promise<T>): Promi
     const { code } = error as NodeJS.ErrnoException
     if (dir && code !== 'ENOSPC') throw error
     throw new StorageError(
-      `${parent}: no temporary directory can be created or filled (${code}). Set TMPDIR to a directory that has space, or choose one with --data-dir.`,
+      `${parent}: a temporary directory cannot be created or written (${code}). Set TMPDIR to a writable directory with free space, or choose a data directory with --data-dir.`,
     )
   }
 }
@@ -46,8 +46,8 @@ export const removeLeftovers = (parent = tmpdir()): void => {
 }
 
 /**
- * True for a directory of this user that no process holds. A new directory has no lock file for a moment, so
- * a directory without a lock file counts only after a minute. Symbolic links do not count.
+ * True for a directory of this user that no process has locked. A new directory has no lock file for a
+ * moment, so a directory without one is a leftover only after a minute. A symbolic link is never a leftover.
  */
 const isLeftover = (path: string): boolean => {
   const found = lstatSync(path)

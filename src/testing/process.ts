@@ -10,11 +10,12 @@ export interface ProcessOptions extends GatehouseOptions {
   /** Path of the executable; default: `gatehouse` on the PATH. */
   executable?: string
   /**
-   * Container image to run in place of the executable, such as `gatehouse:0.1.0`. `tls` and `auto_login` need
-   * the executable: the certificate would stay in the container, and other machines may reach a container.
+   * Container image to run in place of the executable, such as `gatehouse:0.1.0`. `tls` needs the executable,
+   * because the certificate would stay in the container. `auto_login` needs the executable too, because other
+   * machines may reach a container.
    */
   image?: string
-  /** Program that runs the image, and its arguments before the image; default: `['docker', 'run']`. */
+  /** Command that runs the image, without the options of this package; default: `['docker', 'run']`. */
   engine?: string[]
 }
 
@@ -32,8 +33,8 @@ interface ReadyLine {
  * Starts a seeded Gatehouse server in its own process or in a container, on a temporary store and a free
  * port. It works in Node, Deno and Bun.
  *
- * This process holds the standard input of the server open. When this process is killed or ends without
- * `close`, that input ends, and the server stops and deletes its store.
+ * This process keeps the standard input of the server open. When this process is killed or ends without
+ * `close`, the input ends. The server then stops and deletes its store.
  *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store
@@ -53,7 +54,8 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
       ? [executable, 'dev', ...argumentsOf(options)]
       : await containerCommand(image, options)
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] })
-  // A server that does not start closes the pipe. The caller then gets the server's message, not EPIPE.
+  // A server that fails to start closes the pipe. The error EPIPE is ignored, so that the caller gets the
+  // message of the server.
   child.stdin.on('error', () => {})
   if (seed) child.stdin.write(`${JSON.stringify(seed)}\n...\n`)
   const ready = await readyLine(child, program)
@@ -93,13 +95,15 @@ const argumentsOf = ({ seed, port = 0, url, internal_url, tls, auto_login }: Gat
  */
 const containerCommand = async (image: string, options: ProcessOptions): Promise<string[]> => {
   if (options.tls)
-    throw new Error('tls: the certificate stays in the container; start the executable instead')
+    throw new Error(
+      'tls: not available with an image, because the certificate stays in the container. Start the executable instead.',
+    )
   const { engine = ['docker', 'run'] } = options
   const port = options.port || (await freePort())
   const url = options.url ?? `http://localhost:${port}`
   return [
     ...engine,
-    // The seed is passed on standard input, and the server ends with it.
+    // The server reads the seed from standard input. It stops when the input ends.
     ...['--rm', '--interactive', '--publish', `127.0.0.1:${port}:${port}`, image],
     ...['dev', '--dev-host', '0.0.0.0', ...argumentsOf({ ...options, port, url })],
   ]
@@ -117,7 +121,7 @@ const freePort = (): Promise<number> =>
 
 /**
  * Resolves to the ready line of the server. Rejects with the server's output when the process ends before it
- * has written this line. Later output is read and dropped, so that its pipes never fill.
+ * has written this line. Later output is read and dropped, so that the pipes of the process never fill.
  */
 const readyLine = (child: ChildProcessWithoutNullStreams, program: string): Promise<ReadyLine> =>
   new Promise((resolve, reject) => {

@@ -34,7 +34,7 @@ export interface StartOptions {
   internal_url?: string | undefined
   /** Accepts an issuer whose host is not this machine. */
   public_issuer?: boolean | undefined
-  /** Further hosts that the server answers to, besides its own and loopback. */
+  /** Further hosts for which the server accepts requests, besides its own host and loopback. */
   dev_hosts?: readonly string[] | undefined
   /** True when the controls may be called from other machines. */
   remote_controls?: boolean | undefined
@@ -103,8 +103,8 @@ const startIn = async (data_dir: string, options: StartOptions): Promise<Started
     ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
     : undefined
 
-  // The socket is opened before the app exists: the issuer contains the port, and with port 0 only an open
-  // socket tells the port. Requests that come meanwhile wait for the app.
+  // The socket is opened before the app exists, because the issuer contains the port, and port 0 gets a
+  // number only when the socket is opened. Requests that arrive before the app exists wait.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
   const [listener, unlock] = lockAround(data_dir, () =>
     listen(given, {
@@ -178,7 +178,7 @@ const prepare = async (data_dir: string, options: StartOptions) => {
   const exposed = isExposed({ ...config, dev_hosts: options.dev_hosts })
   if (exposed && options.auto_login)
     throw new ConfigError(
-      '--auto-login asks for no password, so it needs a server that only this machine can reach.',
+      '--auto-login signs users in without a password, so it is refused when other machines can reach the server.',
     )
   const credentials = devCredentials(readDevFile(data_dir), exposed, options.config ?? {})
   const isDefault = options.seed === undefined && credentials.password === DEV_PASSWORD
@@ -257,7 +257,7 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
   // public issuer.
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
-      `${config.url} is not this machine: development mode is for tests. Add --public-issuer if only you can reach it (containers).`,
+      `The host of the issuer ${config.url} is not this machine, and development mode is only for tests. Add --public-issuer if only you can reach the server, for example in a container.`,
     )
   return config
 }

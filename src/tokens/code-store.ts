@@ -35,8 +35,8 @@ export const findCode = (
 }
 
 /**
- * Makes a code unusable before it expires, by a row without content: most codes have no row that could be
- * deleted.
+ * Makes a code unusable before it expires. Stores a row without content, because most codes have no row that
+ * could be deleted.
  */
 export const burnCode = async (
   tx: Transaction,

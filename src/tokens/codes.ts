@@ -52,7 +52,7 @@ export interface AuthorizationCode
   session_id: SessionId
   login_id: LoginId
   client_id: string
-  /** The login's count of revocations when the code was issued. */
+  /** Number of times that codes of the login had been revoked when this code was issued. */
   revocations: number
   redirect_hash: Buffer
   resources: string
@@ -89,14 +89,14 @@ export const isRevoked = (
     ([client, count]) => (client === '' || client === client_id) && count > revocations,
   )
 
-/** Returns the SHA-256 of the URI, 32 bytes, as codes carry it. */
+/** Returns the SHA-256 of the URI (32 bytes), which a code contains instead of the URI. */
 export const redirectHash = (redirect_uri: string): Buffer => hash('sha256', redirect_uri, 'buffer')
 
 /**
- * Returns a new authorization code, valid for one minute and one use. The code contains its own data,
- * encrypted and authenticated for the client, in base64url, so an authorization with an existing login writes
- * nothing. A code that would be too long for a URL is a random one instead, and the caller stores the content
- * (`stored`).
+ * Returns a new authorization code, valid for one minute and one use. The code contains its own data in
+ * base64url, encrypted and authenticated for the client. An authorization with an existing login therefore
+ * writes nothing. If the code would be too long for a URL, a random code is returned, and the caller stores
+ * the content (`stored`).
  */
 export const composeCode = (
   context: Core,
@@ -131,7 +131,7 @@ export const composeCode = (
 
 /**
  * Opens a code that was issued to this client. Returns undefined for any other text. Another encoding of the
- * same bytes is also refused, so that a used code cannot return in another spelling.
+ * same bytes is also refused, so that a used code has no second spelling.
  */
 export const openCode = (context: Core, sealed: string, client_id: string): AuthorizationCode | undefined => {
   const bytes = Buffer.from(sealed, 'base64url')

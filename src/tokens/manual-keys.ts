@@ -70,8 +70,8 @@ export const activateKey = async (base: Core, kid: string): Promise<void> => {
 }
 
 /**
- * Removes a key from the key set: tokens that it signed are refused. The signing key cannot be removed,
- * because an older key would sign again, or no key at all.
+ * Removes a key from the key set, so that tokens signed with the key are refused. The signing key cannot be
+ * removed, because the server would then sign with an older key or have no key.
  *
  * @throws AppError 404 when there is no such key, 409 while it signs
  */

@@ -6,7 +6,8 @@ import type { SigningJob, SigningResult } from './signing-worker.ts'
 import { workerSource } from './worker-source.ts' with { type: 'macro' }
 
 /**
- * Maximum number of thread starts in a process, so that a thread that keeps dying is not restarted forever.
+ * Maximum number of thread starts in a process, so that a thread that fails again and again is not restarted
+ * forever.
  */
 const MAX_STARTS = 5
 
@@ -18,10 +19,10 @@ interface Pending {
 
 /**
  * Signs with RSA and the larger curves on a separate thread. A signature takes 0.4 to 1.2 ms, too long for
- * the event loop. In the runtime's thread pool it would wait for password hashes. The first such signature
- * starts the thread; a process has only one. The calling thread signs while the thread starts, and after the
- * thread has died. It also signs on a machine with one core, where a second thread would only compete with
- * the event loop.
+ * the event loop. In the runtime's thread pool a signature would wait for password hashes. The first such
+ * signature starts the thread, and a process has only one such thread. The calling thread signs while the
+ * signing thread starts, and after the signing thread has failed. The calling thread also signs on a machine
+ * with one core, where a second thread would only compete with the event loop.
  */
 export const openThread = ({ cores }: { cores: number }) => {
   const pending = new Map<number, Pending>()

@@ -25,9 +25,9 @@ import {
   wakeWebhooks,
 } from './store.ts'
 
-/** Maximum number of events of one read, which bounds the memory of a webhook that catches up. */
+/** Maximum number of events in one read. It limits the memory for a webhook with many pending events. */
 const BATCH = 200
-/** Range of `seq` that one query scans; a scan holds the event loop for about 1 ms. */
+/** Range of `seq` that one query scans. A scan blocks the event loop for about 1 ms. */
 const WINDOW = 1_000
 /**
  * Milliseconds after which a webhook ends its turn even if it has more events, so that it does not delay
@@ -39,13 +39,13 @@ const LEASE = 2 * MINUTE
 /** Milliseconds between two polls for new events: four reads a second cost little. */
 const POLL = 250
 /**
- * Milliseconds after which a webhook takes a turn even if no new event has woken it. The loss of a wake-up
- * thus only delays events.
+ * Milliseconds after which a webhook takes a turn even if no new event has woken it. A lost wake-up therefore
+ * delays events but drops none.
  */
 const IDLE = 10 * MINUTE
 /**
- * Milliseconds of failing attempts after which a webhook is disabled: long enough for a receiver that is down
- * overnight. A webhook that is enabled again gets the events that it missed and that the database still has.
+ * Milliseconds of failed attempts after which a webhook is disabled. A day is longer than an overnight outage
+ * of a receiver. After the webhook is enabled again, it gets the missed events that the database still has.
  */
 const GIVEN_UP = DAY
 /**
@@ -97,7 +97,7 @@ const retryAfter = (text: string | null, now: number): number => {
   return Number.isFinite(wait) ? Math.min(Math.max(wait, 0), DAY) : 0
 }
 
-/** Records that a webhook was switched off, and tells the administrators of webhooks by mail. */
+/** Records that a webhook was switched off, and queues a mail to users who may change webhooks. */
 const switchOff = async (
   context: Context,
   tx: Transaction,
@@ -169,8 +169,8 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
 
 /**
  * Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. An
- * event waits for the earlier ones, so receivers can rely on the order. The audit log is the outbox: an event
- * is not stored twice, and a write costs nothing more.
+ * event waits for the earlier ones, so receivers can rely on the order. The audit log is the outbox, so no
+ * event is stored twice, and webhooks add no cost to a write.
  */
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
   const end = performance.now() + TURN

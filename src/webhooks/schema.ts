@@ -24,15 +24,15 @@ import type { DeliveryRow, Webhook } from './store.ts'
 // An event contains personal data, so `http/outbound.ts` sends it over plain http only where the operator
 // allows that.
 const URI =
-  'An absolute https URL, or http with host and port in outbound_allow, without fragment or credentials, of at most 2048 characters.'
+  'An absolute https URL of at most 2048 characters, without fragment or credentials. An http URL is allowed only when outbound_allow has its host and port.'
 
 /** Returns an expression that tests event types for a pattern in which `*` stands for any text. */
 export const globOf = (pattern: string): RegExp =>
   new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
 
 /**
- * A pattern has at most two `*`, so that matching stays fast. A pattern that matches no type is a typing
- * mistake.
+ * A pattern has at most two `*`, so that matching stays fast. A pattern that matches no type is refused as a
+ * typing mistake.
  */
 export const pattern = z
   .string()
@@ -50,11 +50,11 @@ export const writable = {
     'Whether the webhook gets the events of all organizations; allowed only in the default organization.',
   ),
   enabled: flag.describe(
-    'Whether events are delivered. The events of a disabled webhook wait, as long as the audit log keeps them.',
+    'Whether events are delivered. A webhook that is enabled again gets the events that it missed, if the audit log still has them.',
   ),
 }
 
-// The kind of signature cannot be changed, because the secret is made for it.
+// The kind of signature cannot be changed, because the receiver verifies with a key of this kind.
 const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. A change is refused.')
 
 const shop = { name: 'Shop', url: 'https://shop.example.com/events', events: ['user.*', 'session.revoked'] }
@@ -174,7 +174,7 @@ export const RotateWebhookSecret = z
   .strictObject({
     overlap: integer(0, (7 * DAY) / SECOND)
       .default(DAY / SECOND)
-      .describe('Seconds for which the old secret signs too.'),
+      .describe('Seconds for which the old secret also signs.'),
   })
   .meta({ id: 'RotateWebhookSecret', description: 'The rotation of a secret.', example: { overlap: 3600 } })
 

@@ -11,7 +11,7 @@ import type { DeliveryRow, Webhook } from './store.ts'
 const TIMEOUT = 15 * SECOND
 /** Maximum bytes of an answer: receivers answer with a few words, or with an error page. */
 const ANSWER = 64 * 1024
-/** Characters of an answer that the log keeps: the beginning of an error page says what is wrong. */
+/** Maximum characters of an answer in the log. The beginning of an error page usually names the error. */
 const SHOWN = 2048
 
 /**

@@ -191,8 +191,8 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
   })
 
 /**
- * Replaces the secret. For `overlap` seconds the old secret signs too, so that no event is refused before the
- * receiver knows the new one. The returned secret is text; null for Ed25519.
+ * Replaces the secret. For `overlap` seconds the old secret also signs, so that a receiver that still has the
+ * old secret refuses no event. The returned secret is text; null for Ed25519.
  */
 export const rotateWebhookSecret = (
   context: Core,
@@ -238,8 +238,8 @@ export const replayWebhook = (context: Core, id: string, from: number, by: Chang
   })
 
 /**
- * Sends one event now, even if the webhook is disabled or got it before. The outcome changes only the log, so
- * that a test neither disables the webhook nor skips an event.
+ * Sends one event now, even if the webhook is disabled or already got the event. The outcome changes only the
+ * log, so that a test neither disables the webhook nor skips an event.
  *
  * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of another organization
  */

@@ -141,7 +141,10 @@ export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): 
   if (woken.length > 0) tx.changed('webhook_turns')
 }
 
-/** Returns the due webhooks, the longest waiting first, without those of the organizations `busy`. */
+/**
+ * Returns the due webhooks, the longest waiting first. Leaves out the webhooks of the organizations in
+ * `busy`.
+ */
 export const listDueWebhooks = (
   q: Queries,
   now: number,

@@ -14,7 +14,10 @@ await addClient(app, 'spa', { type: 'public', token_endpoint_auth_method: 'none'
 const MANY = 1_300
 let users = 0
 
-/** Returns the browser of a new user who has many sessions: of the login there, or of an ended one. */
+/**
+ * Returns the browser of a new user with many sessions. The sessions belong to the login in that browser, or
+ * to a login that has ended.
+ */
 const withSessions = async (of: 'own' | 'ended' = 'own') => {
   const user = await addUser(app, `user${++users}`)
   const browser = openBrowser(app)
@@ -64,7 +67,7 @@ const changePassword = async (browser: Browser) => {
   return browser.submit(page, { current_password: PASSWORD, password, password_repeat: password })
 }
 
-/** Each way has at least two writes of 500 sessions before its own write. */
+/** Each way makes at least two writes that end 500 sessions before its own write. */
 test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unknown>]>([
   [
     'sign-out',
@@ -115,12 +118,13 @@ test('sessions that begin meanwhile do not delay a change of the password, and e
       if (count > 1 && count < 9 && (await activeOf(user)) > 0) await begin(600)
     },
   )
-  // One write records the correct password, two end 1,000 sessions, and the last one ends all others.
+  // The first write records the correct password. Two writes end 500 sessions each, and the last write ends
+  // the others.
   expect(writes).toBe(4)
   expect(await activeOf(user)).toBe(0)
 })
 
-/** Returns the browser of a new user who is signed in there and in 120 other browsers. */
+/** Signs a new user in in 121 browsers and returns one of them. */
 const withLogins = async () => {
   const user = await addUser(app, `user${++users}`)
   const browser = openBrowser(app)

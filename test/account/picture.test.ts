@@ -28,7 +28,7 @@ const upload = async (browser: Browser, file: Buffer, more: Record<string, strin
   data.set('picture', new File([new Uint8Array(file)], 'photo', { type: 'image/png' }))
   for (const [name, value] of Object.entries(more)) data.set(name, value)
   const request = new Request('http://localhost:8080/account/picture', { method: 'POST', body: data })
-  // The content type names the boundary of the body, and the body can be read only once.
+  // The content type names the boundary in the body, so both come from the same request.
   const type = request.headers.get('content-type') ?? ''
   return browser.post('/account/picture', new Uint8Array(await request.arrayBuffer()), {
     'content-type': type,

@@ -75,7 +75,7 @@ describe('PEO-18 the only way in', () => {
     }
     expect(await factors(user)).toHaveLength(1)
     expect((await app.admin('DELETE', `/users/${user.id}/factors?only_way_in=true`)).status).toBe(204)
-    // A user with a password loses no way in.
+    // A user with a password can still sign in, so no confirmation is needed.
     const other = await addUser(app, `person${++made}`)
     const browser = openBrowser(app)
     await enrolPasskey(browser, await openEnrolment(browser, other.username))

@@ -1,4 +1,4 @@
-/** An administrator who loses their rights during a request does not complete it. */
+/** Tests that a request fails when its administrator loses the needed rights before the write. */
 import { beforeEach, expect, test } from 'bun:test'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { captureMail } from '#src/mail/captured.ts'
@@ -14,8 +14,8 @@ let app: TestApp
 type Interruption = () => Promise<unknown>
 const interruptions = new AsyncLocalStorage<Interruption[]>()
 /**
- * Runs `interruption` once, right before the first write of `request`, like a write that is ahead in the
- * queue. Writes by jobs of the server do not start the interruption.
+ * Runs `interruption` once, right before the first write of `request`, as an earlier write in the queue would
+ * run. Writes by jobs of the server do not start the interruption.
  */
 const interrupted = <T>(interruption: Interruption, request: () => Promise<T>): Promise<T> =>
   interruptions.run([interruption], request)

@@ -44,7 +44,7 @@ describe.each(lists)('$path', ({ path, names }) => {
   })
 
   test('an empty filter is refused, and never means "no filter"', async () => {
-    // An empty cursor is malformed; every name contains an empty search.
+    // An empty cursor is refused as malformed. An empty search matches every name.
     for (const name of names.filter(each => each !== 'cursor' && each !== 'search'))
       expect(await statusOf(`${path}?${name}=`)).toEqual([`${path}?${name}=`, 422])
     if (!path.includes('nobody')) expect((await statusOf(`${path}?cursor=`))[1]).toBe(400)

@@ -85,7 +85,10 @@ test('API-29 the OpenAPI document names the age at each marked route', async () 
   expect(ages).toEqual(app.routes.flatMap(route => (route.fresh ? [300] : [])))
 })
 
-/** Withdrawals, which delete nothing that an administrator has made. */
+/**
+ * DELETE routes without step-up. They revoke a session or an invitation, and delete no user, role or other
+ * object.
+ */
 const WITHDRAWALS = ['DELETE /sessions/{session_id}', 'DELETE /invitations/{invitation_id}']
 
 test('API-29 each route that deletes an object or shows a secret is marked', async () => {

@@ -40,7 +40,9 @@ interface Case {
   schema: Json
   /** Well-formed values that stored data or other fields refuse. */
   stored: Json
-  /** The fields of `stored` that are refused; the other fields are the context. */
+  /**
+   * The fields of `stored` that are refused. The other fields are the context that makes these fields wrong.
+   */
   refused: string[]
 }
 

@@ -1,4 +1,4 @@
-/** Tests what a failed check says. */
+/** Tests the text of a failed check. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#src/config.ts'

@@ -11,7 +11,7 @@ test('two servers in one process share no metrics, limits, queues, caches or key
     app.context.store.metrics
       .render()
       .split('\n')
-      // Jobs of a server commit at any time.
+      // Background jobs commit at any time, so these counts differ.
       .filter(line => !/resident|uptime|commits_total\{|commit_queue \d/.test(line))
   const before = counted(other)
   await one.admin('POST', '/organizations', { slug: 'acme', name: 'Acme', display_name: 'Acme' })

@@ -18,7 +18,7 @@ const bob = await addUser(app, 'bob')
 await addClient(app, 'trusted')
 const asking = { consent_required: true, scopes: ['openid', 'profile', 'email', 'files'] }
 let clients = 0
-/** A client without a consent. */
+/** Adds a client to which no user has consented, and returns its id. */
 const newClient = async (more = {}) => {
   const client_id = `shop-${++clients}`
   await addClient(app, client_id, { ...asking, ...more })

@@ -30,7 +30,7 @@ export const request = (client: Json, more: Record<string, string | undefined> =
 
 /** Starts both servers, with a person, a registered client and an API. */
 export const documentWorld = async () => {
-  /** Answers by URL; another URL is 404. */
+  /** The answers by URL. A URL without an answer gets 404. */
   const published = new Map<string, Answer>()
   /** The requested URLs, in order. */
   const asked: string[] = []

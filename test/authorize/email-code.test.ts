@@ -28,7 +28,7 @@ const letters = async () => {
 const openPage = async (browser: Browser, url = authorizeUrl('web')) =>
   browser.get(linkWith(await browser.get(url), '/oauth/email-code'))
 
-/** Asks for a code; returns the page that takes it, and the code of the mail. */
+/** Requests a code. Returns the page on which the code is entered, and the code of the mail. */
 const ask = async (browser: Browser, username: string, url?: string) => {
   const answer = await browser.submit(await openPage(browser, url), { username }, '/oauth/email-code')
   const page = await browser.follow(answer)
@@ -353,7 +353,7 @@ describe('guesses', () => {
       browser.cookies.delete('gatehouse_login_8080')
     }
     for (let count = 0; count < 12; count++) await ask(newBrowser(), user.username)
-    // A browser in which another user of the organization has signed in counts as a stranger's.
+    // A browser in which only another user of the organization has signed in counts as unknown.
     for (const browser of [newBrowser(), foreign])
       expect((await ask(browser, user.username)).letter).toBeUndefined()
     const { page, code } = await ask(own, user.username)
@@ -367,7 +367,7 @@ describe('guesses', () => {
     for (const browser of browsers) {
       await signIn(browser, await browser.get('/account'), user.username)
       browser.cookies.delete('gatehouse_login_8080')
-      // The notice of a new browser.
+      // Takes the notice of a new browser out of the outbox.
       await letters()
       for (const name of [user.username, user.username, user.username, user.email])
         if ((await ask(browser, name)).letter) sent++

@@ -215,7 +215,7 @@ test('twenty factors are the maximum', async () => {
   const full = await browser.follow(await browser.get('/account/security/add'))
   expect(full.heading).toBe('Security')
   expect(full.html).not.toContain('/account/security/add')
-  expect(full.html).toContain('Your account has the most it can hold')
+  expect(full.html).toContain('Your account has the maximum number of these')
   expect(answerOf(await browser.get(authorizeUrl('web', { acr_values: 'phr' }))).error).toBe(
     'unmet_authentication_requirements',
   )

@@ -98,7 +98,7 @@ describe('PEO-15 the offer of a passkey', () => {
     const step = await logIn(browser, username)
     app.clock.advance(30 * SECOND)
     const typed = { code: codeOf(app, key), remember: '1' }
-    // The offer follows the factor; the test leaves it open.
+    // The offer of a passkey follows the second factor. The test does not answer the offer.
     const offer = await browser.follow(await browser.submit(step, typed, '/oauth/second-factor'))
     expect(offer.heading).toBe(OFFER)
     browser.cookies.delete('gatehouse_login_8080')

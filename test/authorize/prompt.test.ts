@@ -97,7 +97,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
       settings: { password_policy: { max_age_days: null }, session_ttl: null },
     })
     expect(await none(old)).toBeUndefined()
-    // That login began under the default of 24 hours.
+    // The login of `browser` began with the default session_ttl of 24 hours.
     expect(await none(browser)).toBe('login_required')
   })
 

@@ -1,4 +1,4 @@
-/** The test login of an application shows what a real login gets. */
+/** Tests that the test login of an application shows the values that a real login gets. */
 import { beforeEach, expect, test } from 'bun:test'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -68,7 +68,7 @@ const tokenOf = (token: string) => {
   return { alg, typ, claims: withoutLogin(claimsOf(token)) }
 }
 
-/** The tokens of a login in a browser. */
+/** Returns the tokens of a real login in a browser. */
 const logIn = async (asked: Asked) => {
   const { code } = await logInTo(openBrowser(app), 'shop', 'ada', { scope: undefined, nonce: 'n', ...asked })
   const { body } = await redeem(app, shop, code ?? '')
@@ -104,7 +104,7 @@ test.each(requests)('TST-01 shows the claims of a real login: %p', async asked =
 })
 
 test('TST-01 makes no token, session, event or other row', async () => {
-  // The first start generates the RS256 key meanwhile, and stores it.
+  // Waits for the RS256 key, which a first start generates and stores in the background.
   await app.context.keys.published()
   await app.events()
   const dump = () =>

@@ -6,7 +6,7 @@ import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const ROUNDS = 3
-/** Ratio of CPU time per operation above which an operation of a build counts as more expensive. */
+/** Maximum ratio of CPU times per operation. Above this ratio, an operation counts as more expensive. */
 export const TOLERANCE = 1.05
 
 /** Returns the executable of a checkout, or the path itself when it is no directory. */

@@ -29,7 +29,7 @@ const kept = join(directory, 'kept')
 
 /** Builds a program as Gatehouse is built. */
 const build = async (name: string, source: string): Promise<string> => {
-  // Below the repository, where the bundler finds the libraries.
+  // The source file is below the repository, where the bundler finds the libraries.
   const [entry, executable] = [join(ROOT, `dist/bench-${name}.ts`), join(directory, name)]
   await Bun.write(entry, source)
   await $`${process.execPath} build --compile --bytecode --format=esm --minify --outfile ${executable} ${entry}`.quiet()
@@ -66,7 +66,7 @@ const ofCommand =
 const own = (...args: string[]): Measure => ofCommand(EXECUTABLE, ...args)
 const serve = ofServer('serve', () => [EXECUTABLE, 'serve'], '/readyz', true)
 const [bare, elysia] = [await build('bare', BARE), await build('elysia', BARE_ELYSIA)]
-// Makes the keys and the data that the commands find.
+// Makes the keys and the data that the measured commands use.
 await ofServer('first start', () => [EXECUTABLE, 'serve'], '/readyz', true)()
 await ofServer('kept', port => [EXECUTABLE, 'dev', '--port', port, '--data-dir', kept], '/readyz')()
 using ready = Bun.serve({ port: 0, fetch: () => new Response() })

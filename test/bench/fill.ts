@@ -215,7 +215,7 @@ const countAll = (db: Database): void => {
 
 export const fill = (path: string, users: number, events: number): void => {
   const db = new Database(path)
-  // Turning off the log takes two steps: the first empties it.
+  // The log is turned off in two steps. The first step writes the log into the database.
   db.run('PRAGMA journal_mode = DELETE')
   db.run('PRAGMA journal_mode = OFF')
   db.run('PRAGMA synchronous = OFF')

@@ -69,7 +69,7 @@ export const createAt =
       body: JSON.stringify(body),
     })
 
-/** Creates user and clients through the admin API, and signs the user in. */
+/** Creates the user and the clients through the admin API, and signs the user in. */
 export const prepareGatehouse = async (process: ServerProcess): Promise<Target> => {
   const origin = `http://localhost:${process.port}`
   const admin_token = await adminTokenOf(process)

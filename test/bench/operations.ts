@@ -11,7 +11,7 @@ import {
   VERIFIER,
 } from './target.ts'
 
-/** Runs the operation once over its connection. Each connection has its own. */
+/** Runs the operation once over the connection for which it was prepared. */
 export type Step = () => Promise<void>
 
 export interface Operation {
@@ -25,7 +25,7 @@ export interface Operation {
   connections?: number[]
   /** True for an operation that is also measured on two copies. */
   on_copies?: boolean
-  /** undefined: this server has no such operation. */
+  /** Prepares the operation on a connection. Returns undefined if the server lacks the operation. */
   prepare(target: Target, connection: Connection): Promise<Step | undefined>
 }
 
@@ -176,7 +176,7 @@ export const operations: Operation[] = [
   },
 ]
 
-/** Measures one operation over `connections` of its own; undefined if the server lacks the operation. */
+/** Measures one operation over new connections. Returns undefined if the server lacks the operation. */
 export const measureOperation = async (
   target: Target,
   operation: Operation,

@@ -83,7 +83,7 @@ const CONNECTIONS = [1, 8, 64]
 const slices: Duration = options.quick
   ? { warm_up: 300, slice: 200, slices: 5 }
   : { warm_up: 500, slice: 250, slices: 16 }
-/** The JIT compiler has settled on an operation after about ten thousand runs. */
+/** Long enough for about ten thousand runs, after which the JIT compiler no longer changes the code. */
 const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, slices: 1 }
 const START_ROUNDS = options.quick ? 3 : 9
 
@@ -185,7 +185,7 @@ const printRest = async (ours: Target): Promise<void> => {
   await printDeliveries()
 }
 
-// Exiting through the handlers stops the processes that this run started, such as the database.
+// `process.exit` runs the handlers that stop the processes of this run, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
 /** Measures a server of this build and another server by turns. Returns the rows above the tolerance. */
 const byTurns = (

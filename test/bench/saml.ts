@@ -30,7 +30,7 @@ export const addSamlProvider = async (create: Create): Promise<IdentityProvider>
   return provider
 }
 
-/** Runs a login without cookies: to the provider, back with its signed assertion, to the code. */
+/** Runs a login without cookies: goes to the provider, returns with its signed assertion, and gets a code. */
 export const samlLogin = (
   target: Target,
   provider: IdentityProvider,

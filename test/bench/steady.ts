@@ -9,9 +9,9 @@ import { freshDirectory } from './server-process.ts'
 import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
-/** Largest allowed p99 of writes beside a job, divided by their p99 without a job. */
+/** Maximum p99 of writes while a job runs, divided by their p99 without a job. */
 const LIMIT = 3
-/** Longest allowed hold of the event loop, in ms. */
+/** Maximum milliseconds for which the event loop may be blocked. */
 const HOLD_LIMIT = 50
 /**
  * Number of connections that write, and the pause of each between two writes in ms. Together they need a
@@ -54,7 +54,10 @@ const percentile = (values: number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(Math.floor(values.length * share), values.length - 1)] ??
   Number.NaN
 
-/** Runs `job` beside paced writes and a probe, and returns how long these took in ms. */
+/**
+ * Runs `job` during paced writes and a probe. Returns the seconds of the job, and the milliseconds of each
+ * write and of each probe.
+ */
 const beside = async (writes: Step[], probe: Step, job: () => Promise<unknown>): Promise<Times> => {
   const times: Times = { seconds: 0, writes: [], probes: [] }
   let over = false
@@ -165,7 +168,7 @@ const storm = async (target: Target, ms: number): Promise<void> => {
   await Promise.all(Array.from({ length: BROWSERS }, logIn))
 }
 
-/** Asks the admin API for a change. */
+/** Requests a change from the admin API. */
 const change =
   ({ process, admin_token }: Target) =>
   async (method: string, path: string): Promise<void> => {
@@ -215,7 +218,7 @@ const jobsOf = (target: Target, { applied, expired, quiet }: SteadySizes): Job[]
   ]
 }
 
-/** Measures writes and the event loop beside the server's own work, one job after the other. */
+/** Measures writes and the event loop while the server does its own work, one job after the other. */
 export const runSteady = async (sizes: SteadySizes): Promise<void> => {
   const directory = await freshDirectory()
   await (await startGatehouse(directory)).stop()

@@ -80,7 +80,8 @@ const attribute = (tag: string, name: string): string | undefined =>
     .replaceAll('&amp;', '&')
 
 /**
- * Fills in, for the user of the benchmark, the first form that posts. Forms for another account are skipped.
+ * Fills in the first form that posts with the values of the benchmark's user. Forms for another account are
+ * skipped.
  */
 export const fillForm = (html: string): Form => {
   const forms = html.match(/<form[^>]*method="post"[\s\S]*?<\/form>/gi) ?? []

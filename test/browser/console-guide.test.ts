@@ -1,4 +1,4 @@
-/** The guide in the console, in a browser. */
+/** Tests the guide in the console, in a browser. */
 import { afterAll, expect } from 'bun:test'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, serveConsole } from '#test/support/console.ts'

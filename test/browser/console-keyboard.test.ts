@@ -1,4 +1,4 @@
-/** Tests the main tasks of the console in a browser, with keys alone. */
+/** Tests the main tasks of the console in a browser, with the keyboard only. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
@@ -11,7 +11,7 @@ import { grantTokens } from '#test/support/tokens.ts'
 const shown = inConsole()
 const { heading, stored } = shown
 
-/** Opens the console at its overview, from which a test goes on by keys alone. */
+/** Opens the console at its overview. From there a test uses only the keyboard. */
 const enter = async () => {
   await enterConsole(shown.page, shown.served.url)
   await heading('Overview')

@@ -1,4 +1,4 @@
-/** The audit log of the console as it is written, in a browser. */
+/** Tests in a browser that the console shows new events of the audit log without a reload. */
 import { expect } from 'bun:test'
 import { endFollowing } from '#src/audit/tails.ts'
 import { axeFindings } from '#test/support/axe.ts'

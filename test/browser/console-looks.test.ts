@@ -1,4 +1,4 @@
-/** The looks of an organization in the console, with their preview, in a browser. */
+/** Tests in a browser how the console changes the looks of an organization and previews them. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { testInChromium } from '#test/support/chromium.ts'

@@ -1,4 +1,4 @@
-/** Tests in a browser how the console creates a user with roles and groups, and helps without mail. */
+/** Tests in a browser how the console creates a user with roles and groups, also without a mail server. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'

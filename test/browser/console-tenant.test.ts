@@ -1,4 +1,4 @@
-/** The console of a tenant's administrator. */
+/** Tests the console of a tenant's administrator in a browser. */
 import { expect } from 'bun:test'
 import type { Response } from 'playwright-core'
 import { create } from '#test/support/callers.ts'
@@ -8,7 +8,7 @@ import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/peo
 
 const at = inConsole()
 
-/** Adds one object of each kind to an organization; names begin with the organization's. */
+/** Adds one object of each kind to an organization. The names of the objects begin with `slug`. */
 const fill = async (slug: string, organization_id: string) => {
   const { app } = at.served
   const name = `${slug}-thing`

@@ -1,4 +1,4 @@
-/** Trials in the console: logins and connections. */
+/** Tests the test logins and connection tests of the console in a browser. */
 import { expect } from 'bun:test'
 import type { Outbound } from '#src/context.ts'
 import { fakeOpenId } from '#src/dev/fake-openid.ts'
@@ -10,7 +10,7 @@ import { enterConsole, inConsole } from '#test/support/console.ts'
 const ISSUER = 'https://upstream.example'
 const upstream = await fakeOpenId({ issuer: ISSUER, alter: () => {}, publish: keys => keys })
 
-/** The provider knows one secret of its client. */
+/** The token endpoint accepts only the client secret `right`. */
 const fetch: Outbound = async (url, init) => {
   if (!String(url).endsWith('/token')) return upstream.fetch(new Request(url, init as RequestInit))
   const secret = Buffer.from(new Headers(init.headers).get('authorization')?.slice(6) ?? '', 'base64')

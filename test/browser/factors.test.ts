@@ -87,7 +87,7 @@ const atClient = async (page: Page): Promise<URLSearchParams> => {
 }
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
-/** Declines the passkey that is offered after a password where the browser has an authenticator. */
+/** Declines the passkey that is offered after a password in a browser with an authenticator. */
 const declineOffer = async (page: Page): Promise<void> => {
   await heading(page, 'Sign in faster next time')
   await page.getByRole('button', { name: 'Not now' }).click()

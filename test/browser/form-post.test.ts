@@ -9,7 +9,7 @@ import { addClient, addUser, PASSWORD } from '#test/support/people.ts'
 
 let received: Request[] = []
 let answering = Promise.resolve()
-/** The client: keeps each request, and shows a page. */
+/** Acts as the client: records each request and shows a page. */
 const site = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,

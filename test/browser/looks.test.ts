@@ -36,8 +36,8 @@ const LOGO = `data:image/svg+xml;base64,${Buffer.from(
 ).toString('base64')}`
 
 /**
- * All constructs by which CSS loads a URL. The last rules load one for each first letter of a field's value,
- * and would so reveal the value.
+ * All constructs by which CSS loads a URL. The last rules load one URL for each first letter of a field's
+ * value, which would reveal the letter.
  */
 const loading = (origin: string) =>
   `@import url(${origin}/import);

@@ -28,7 +28,7 @@ const allow = async (settings: Json) =>
   expect((await served.app.admin('PUT', '/organizations/default', { settings })).status).toBe(200)
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
-/** Waits for a page and asks axe. */
+/** Waits for a page and checks it with axe. */
 const arrives = async (page: Page, name: string) => {
   await heading(page, name)
   expect([name, await axeFindings(page)]).toEqual([name, []])
@@ -105,7 +105,7 @@ for (const [look, options] of LOOKS) {
       await page.goto(`${served.url}/account/security`)
       await arrives(page, 'Security')
       await page.getByRole('button', { name: 'Forget' }).click()
-      // The login was spared the second factor, but needs it now.
+      // The login began without the second factor, but needs it now.
       await heading(page, 'Two-step verification')
       served.clock.skip(30 * SECOND)
       await page.getByLabel('Six-digit code').fill(codeOf(served.app, key))

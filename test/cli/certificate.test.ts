@@ -103,7 +103,7 @@ test('changed files are loaded without a signal', async () => {
   await using server = await serve()
   expect(await shown(server)).toBe('first')
   put(await make('second'))
-  // A client in the middle of its handshake at that moment has to try again.
+  // A client whose handshake is under way when the certificate changes has to try again.
   await until(async () => (await shown(server).catch(() => '')) === 'second')
   await until(() => logged(server).length > 0)
   expect(logged(server)).toMatchObject([{ level: 30 }])

@@ -50,7 +50,7 @@ const created = async (...args: string[]) => {
 }
 const secretOf = (settings: Record<string, string>): string => settings['Client secret']?.split(' ')[0] ?? ''
 const total = async (list: string): Promise<number> => (await server.admin('GET', list)).body.pagination.total
-/** Signs alice in, consents once, and returns the URL to which the browser returns. */
+/** Signs alice in, gives her consent if asked, and returns the URL of the last redirect. */
 const comeBack = async (url: URL, browser = openBrowser(remote(server))): Promise<string> => {
   const page = await signIn(browser, await browser.get(url.pathname + url.search), 'alice')
   const answer = page.location ? page : await browser.submit(page, { decision: 'approve' })

@@ -1,4 +1,4 @@
-/** Executable, running server and schema of different versions. */
+/** Tests an executable, a running server and a schema of different versions. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'

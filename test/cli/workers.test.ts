@@ -113,7 +113,7 @@ testOnPostgres(
     const server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' })
     const before = await workersOf(server)
     const sql = new SQL(url)
-    // The executable takes this database for one of an older version.
+    // To the executable, the database now has the schema of an older version.
     await sql`DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)`
     server.signal('SIGHUP')
     await until(() => server.output().includes('the old ones stay'))

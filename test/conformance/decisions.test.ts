@@ -1,4 +1,4 @@
-/** Tests src/DECISIONS.md: it names files and functions that exist. */
+/** Tests that the files and functions that src/DECISIONS.md names exist. */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 

@@ -7,7 +7,7 @@ import { addClient } from '#test/support/people.ts'
 
 let app: TestApp
 let limits: Record<string, Record<string, Limit>>
-/** The path of one object of each kind, by the same path with `*` for the id. */
+/** The path of one object of each kind. The key is the same path with `*` in place of the id. */
 const objects: Record<string, string> = { '/settings': '/settings' }
 
 beforeEach(async () => {
@@ -33,7 +33,7 @@ const bodyWith = (place: string, value: unknown): unknown => {
   return { [first]: bodyWith(rest.join('.'), value) }
 }
 
-/** Returns the refusals of the field alone: other fields of the body may be absent. */
+/** Returns only the refusals of this field, because the body may lack other required fields. */
 const refusalsOf = async (operation: string, name: string, value: unknown): Promise<string[]> => {
   const [method = '', kind = ''] = operation.split(' ')
   const isProvider = kind.startsWith('/identity-providers') && method === 'POST'

@@ -1,4 +1,4 @@
-/** Looks that are not saved, as the console shows them. */
+/** Tests the preview of looks that are not saved. */
 import { beforeEach, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
 import { captureMail } from '#src/mail/captured.ts'

@@ -15,7 +15,7 @@ const isFresh = (table: string, column: string, row: Row): boolean =>
   (column === 'id' && ['events', 'signing_keys'].includes(table)) ||
   (column === 'value' && row.name === 'instance_key')
 
-/** Returns all rows by table. For the index of the search, the rows are its terms, not its blocks. */
+/** Returns all rows by table. For the search index, the rows are its terms instead of its internal blocks. */
 const contentOf = (db: Database): [name: string, rows: Row[]][] =>
   (db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values().flat() as string[])
     .filter(name => !/^users_search_(?:data|idx|docsize|config)$/.test(name))

@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, FILLING)
 afterAll(() => store.close())
 
-/** Makes the remembered totals of searches old. */
+/** Invalidates the cached totals of searches. */
 const forget = () => store.write(async tx => tx.changed('users'))
 
 test.each(['example ~', 'example qq', 'e ~'])(
@@ -107,6 +107,6 @@ test('a total that two calls ask for is counted once', async () => {
   await forget()
   reads = 0
   await Promise.all([1, 2, 3].map(() => countUsers(counting, { ...filter, search })))
-  // Each call reads its plan.
+  // The calls share one count, but each call makes one read of its own before it.
   expect(reads).toBe(alone + 2)
 })

@@ -8,8 +8,8 @@ beforeEach(async () => {
 })
 
 /**
- * A resource: its path, the member with its id, a valid body, and by place of each text a function that sets
- * the text.
+ * A resource: its path, the member with its id, a valid body, and functions that set its texts, by the place
+ * of the text.
  */
 interface Subject {
   path: string

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A CI job: each suite has a server of its own, on a free port, gone when the suite is over. No container, no waiting.
+# A CI job. Each suite has its own server on a free port; the server stops when the suite ends. The job needs
+# no container and no step that waits for a server.
 set -eu
 cd "$(dirname "$0")"
 

@@ -1,4 +1,4 @@
-/** The GitHub Action and the templates for other systems, run as their runners do. */
+/** Runs the GitHub Action and the templates for other CI systems as their runners do. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import {
@@ -22,7 +22,7 @@ const action = join(import.meta.dir, '../../.github/actions/setup')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** An archive as `bun run package` makes it, not compressed; `fake` stands for the executable. */
+/** Makes an uncompressed archive with the layout of `bun run package`. `fake` replaces the executable. */
 const archive = async (name: string, fake?: string): Promise<{ file: string; sha256: string }> => {
   await gatehouse(['--version'])
   const [file, tree] = [join(folder, `${name}.tar`), join(folder, name)]
@@ -84,7 +84,7 @@ test('the action starts a server that outlives its step, exports its variables a
     .env({ ...env, PATH: `${path}:${process.env.PATH}` })
     .text()
   expect(token.trim().split('.')).toHaveLength(3)
-  // The runner ends the processes of a job.
+  // A real runner ends the processes of a job; here the test ends the server.
   process.kill(Number(readFileSync(join(temp, 'gatehouse/pid'), 'utf8')))
 }, 30_000)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests an API from outside, against a server that lives as long as the test:
+# Tests an API from outside, against a server that runs only during the test:
 #   gatehouse exec -- ./end-to-end.sh bun elysia-api.ts
 set -eu
 

@@ -1,4 +1,4 @@
-/** The test of the connection to an identity provider, before people see it. */
+/** Tests the connection check of an identity provider, which runs before users see the provider. */
 import { beforeEach, expect, test } from 'bun:test'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'

@@ -4,7 +4,10 @@ import { create } from '#test/support/callers.ts'
 import { addClient, authorizeUrl, codeRow } from '#test/support/people.ts'
 import { addProvider, startFederated, type UpstreamUser } from './upstream.ts'
 
-/** Starts a server with three providers: addresses trusted, addresses not trusted, closed to new users. */
+/**
+ * Starts a server with three providers. The e-mail addresses of `trusted` are trusted, those of `asking` are
+ * not, and `closed` accepts no new users.
+ */
 export const startLinking = async (options: Parameters<typeof startFederated>[0] = {}) => {
   const { app, upstream, honest } = await startFederated(options)
   const { client_secret } = await addClient(app, 'app')

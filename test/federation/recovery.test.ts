@@ -51,7 +51,10 @@ test('PEO-30 an account with an address that was typed behind a link does not ge
   expect(await accountsOf(user?.id)).toEqual([])
 })
 
-/** Comes by a provider, resets the password by mail in another browser, and returns the user. */
+/**
+ * Signs a new user in through a provider, resets the password by mail in another browser, and returns the
+ * user.
+ */
 const resetAfter = async (alias: string, claims: { email_verified?: string } = {}) => {
   const who = { ...somebody(), ...claims }
   await goThrough(fresh(), upstream, entry(alias), who)

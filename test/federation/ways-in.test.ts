@@ -135,7 +135,7 @@ describe('starting a login', () => {
     ago(30)
     expect(await ends('&prompt=login')).toBe(302)
     honest()
-    // Some providers never state the time.
+    // Some providers never send the time of authentication.
     upstream.twist = ({ claims }) => void delete claims.auth_time
     expect(await ends('&prompt=login')).toBe(302)
     honest()

@@ -1,4 +1,4 @@
-/** Tests that the guide has exactly these names of the code. */
+/** Tests that the tables of the guide list exactly the names that the code has. */
 import { expect, test } from 'bun:test'
 import { eventTypes } from '#src/audit/types.ts'
 import { controls } from '#src/dev/controls.ts'
@@ -9,7 +9,7 @@ import { guideSections } from '#src/guide/pages.ts'
 import { type Inline, plain } from '#src/guide/tree.ts'
 import { permissions } from '#src/lib/permission.ts'
 
-/** Returns the code spans of each cell, by row, of a page's tables with this heading. */
+/** Returns the code spans of each cell, by row, in the tables of a page that have this heading. */
 const tables = (subject: string, heading: string): string[][][] => {
   const { blocks = [] } =
     guideSections.flatMap(({ pages }) => pages).find(page => page.subject === subject) ?? {}

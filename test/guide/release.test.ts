@@ -1,4 +1,4 @@
-/** Version numbers, release notes and the workflow of a release. */
+/** Tests version numbers, release notes and the workflow of a release. */
 import { expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

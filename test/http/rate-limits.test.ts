@@ -5,7 +5,7 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
 
-/** Tests the function alone, with a frozen clock. */
+/** Returns the rate limits of a server that does nothing else, with a frozen clock. */
 const server = () => {
   let now = 0
   const context = { clock: { now: () => now }, charges: openCharges(1) }

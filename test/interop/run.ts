@@ -28,7 +28,7 @@ const PACKAGES = [
   '@modelcontextprotocol/conformance@0.2.0-alpha.12',
   `${NODE}@22.23.3`,
 ]
-/** Gatehouse contains a copy of this document for the case that it cannot be fetched. */
+/** Gatehouse contains a copy of this document, in case the document cannot be fetched. */
 const DOCUMENT = 'https://claude.ai/oauth/claude-code-client-metadata'
 
 const PASSWORD = 'Correct-Horse-Battery-7'
@@ -179,7 +179,9 @@ const run = async (command: string[], home: string, more?: Record<string, string
 const stored = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' }
 const WHO = /Alice Example is signed in with the scopes/
 
-/** A provider of the TypeScript SDK whose person is Chromium, and a listener for its answers. */
+/**
+ * Returns a provider of the TypeScript SDK that signs in through Chromium, and a listener for the answers.
+ */
 const openProvider = (clientMetadataUrl?: string) => {
   let answer = Promise.withResolvers<URLSearchParams>()
   const listener = Bun.serve({
@@ -228,7 +230,7 @@ const self = { name: 'test', version: '1.0.0' }
 /** The versions of the SDK: `open` connects, `finish` passes the answer of an authorization. */
 const versions = {
   '@modelcontextprotocol/sdk 1.x': {
-    // With a refresh token this client refreshes with the scopes that it has, and gives up.
+    // With a refresh token, this client would refresh with its current scopes and then give up.
     stepsUpAlone: false,
     connect: (mcp_url: string, authProvider: Provider) => {
       const transport = new StreamableHTTPClientTransport(new URL(mcp_url), { authProvider })

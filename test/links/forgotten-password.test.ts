@@ -197,7 +197,7 @@ describe('a forgotten password', () => {
     const step = await browser.follow(await browser.submit(page, choose))
     expect(step.heading).toBe('Two-step verification')
     expect((await browser.get('/account')).heading).toBe('Sign in')
-    // The mailed link alone changes neither the password nor the signed-in sessions.
+    // Until the second factor is proven, the password and the sessions stay unchanged.
     expect(await types()).toEqual([])
     expect((await enrolling.get('/account')).heading).toBe('Your account')
     const meanwhile = elsewhere()

@@ -7,7 +7,10 @@ import { addUser, PASSWORD, signInLink } from '#test/support/people.ts'
 const app = await startApp()
 let made = 0
 
-/** The form behind a link of a user with a second factor: it stays open until the factor is proven. */
+/**
+ * Opens the form behind a link of a user with a second factor. The form may be sent again until the factor is
+ * proven.
+ */
 const openLink = async () => {
   const user = await addUser(app, `person${++made}`)
   const own = openBrowser(app)

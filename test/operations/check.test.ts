@@ -18,7 +18,10 @@ import { addUser } from '#test/support/people.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 
-/** An instance with some history, copied without remains of moved rows. */
+/**
+ * Returns an instance with some history, and a backup of its database. A backup has no old copies of moved
+ * rows.
+ */
 const withHistory = async () => {
   const app = await startApp()
   for (let i = 0; i < 20; i++) await addUser(app, `user-${i}`)
@@ -151,7 +154,7 @@ test('secrets sealed by another key, or moved to another row, are named and neve
       .sort(),
     'secrets: the private key for SAML cannot be opened',
   ])
-  // Stores Alice's secret in Bob's row: it opens only with her id.
+  // Stores Alice's secret in Bob's row. The secret opens only with the id of its own row.
   await context.store.write(async tx => {
     const { factors: t } = tx.tables
     await tx

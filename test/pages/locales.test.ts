@@ -19,7 +19,7 @@ const textsOf = (locale: string): Texts => JSON.parse(files[`${locale}.json`] ??
 const english = textsOf('en')
 const translations = locales.filter(locale => locale !== 'en')
 
-/** Returns the names of the parameters of a text, counts of plurals included, without plural forms. */
+/** Returns the names of the parameters in a text, including the counts that select plural forms. */
 const holesOf = (text: string): string[] =>
   [...new Set([...text.matchAll(/\{(\w+)(?:, plural,|\})/g)].map(([, name = '']) => name))].sort()
 
@@ -158,7 +158,7 @@ test('counts and times follow the conventions of the language', () => {
 })
 
 describe.each(translations)('the pages in %s', locale => {
-  // Returns sentences and labels of several words that are not data of the samples.
+  // English texts of more than two words that must not appear on a translated page.
   const telling = Object.entries(english).filter(
     ([key, text]) => text.split(' ').length > 2 && !text.includes('{') && textsOf(locale)[key] !== text,
   )
@@ -217,7 +217,7 @@ const says = (page: Page, locale: string, heading: MessageKey, ...more: MessageK
   for (const key of more) expect(unescapeHtml(page.html)).toContain(t(key))
 }
 const NEW = 'Another-horse-8'
-/** The day of the clock, by language. */
+/** The date of the test's clock in each language. */
 const today: Record<string, string> = {
   ar: '15 يناير 2026',
   de: '15. Januar 2026',

@@ -1,4 +1,4 @@
-/** Backups of a large database, and of one under concurrent writes. */
+/** Tests backups of a large database, and of a database under concurrent writes. */
 import { Database } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Tests a machine whose clock is set while the server runs, by a preloaded libfaketime. */
+/** Tests a server whose machine clock is changed while it runs. A preloaded libfaketime changes the clock. */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'

@@ -47,7 +47,7 @@ const startCopies = async (): Promise<Copies> => {
 const kids = async (app: TestApp): Promise<string[]> =>
   (await get(app, '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
 
-/** Waits until both copies publish the keys that either generated at its start, and returns them. */
+/** Waits until both copies publish both keys of the first start, and returns the keys. */
 const firstKeys = async ({ one, other }: Copies): Promise<string[]> => {
   for (const app of [one, other]) await until(async () => (await kids(app)).length === 2)
   const keys = await kids(one)

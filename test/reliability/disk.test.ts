@@ -1,4 +1,4 @@
-/** Tests full, faulty and slow disks under a server that gets requests all the time. */
+/** Tests a server with a full, faulty or slow disk while requests arrive all the time. */
 import { Database } from 'bun:sqlite'
 import { afterAll, expect } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -195,7 +195,7 @@ testWithFaults(
       expect(ids.size).toBe(writes.length)
       expect(recorded(dir) - before).toBe(writes.length)
       expect(longest).toBeLessThan(5_000)
-      // The disk can do only half this number of syncs in that time, so several writes shared a sync.
+      // In that time the disk can do only half as many syncs, so several writes shared a sync.
       expect(writes.length).toBeGreaterThan((seconds * 1_000 * 2) / ms)
       figure(
         'R-18',

@@ -38,7 +38,7 @@ const faults = {
 } as const
 
 /**
- * Returns the environment of a process whose files below `dir` meet disk faults, and the switch for the
+ * Returns the environment of a process with disk faults on its files below `dir`, and the switch for the
  * faults.
  */
 export const faultyDisk = async (dir: string) => {

@@ -155,9 +155,9 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/** Name of the running case. A timed-out case stops when the name changes, and leaves the clock alone. */
+/** Name of the running case. A timed-out case stops when the name changes, and moves the clock no more. */
 let current = ''
-/** Each input is answered, with no 5xx, and holds the event loop for less than a second. */
+/** Throws unless the input gets an answer below 500 and blocks the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {
   const { result: answer, spent } = await timed(async () => ask())
   longest = Math.max(longest, spent)
@@ -184,7 +184,7 @@ const rounds = (name: string, round: (fuzz: ReturnType<typeof fuzzer>, i: number
       let half = Number.NaN
       for (let i = 0; i < ROUNDS; i++) {
         if (current !== name) return
-        // Moves the clock so that throttles expire: the code behind them is tested.
+        // Moves the clock so that throttles expire and inputs reach the code behind them.
         if (i % 20 === 0) app.clock.advance(120_000)
         if (i === ROUNDS >> 1) half = resident()
         statuses.add((await round(fuzz, i)).status)

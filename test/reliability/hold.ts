@@ -1,4 +1,4 @@
-/** Maximum milliseconds for which an input may hold the event loop. */
+/** Maximum milliseconds for which an input may block the event loop. */
 export const LONGEST_HOLD = 1_000
 
 interface Timed<T> {

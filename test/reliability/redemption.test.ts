@@ -45,7 +45,8 @@ test(
         Array.from({ length: IN_FLIGHT }, async () => (await redeem(before, client, await authorize())).body),
       )
 
-      // Runs both kinds at once; each round is killed after a different number of answers.
+      // Redeems codes and refresh tokens at once. Each round kills the server after a different number of
+      // answers.
       let left = 1 + ((round * 7) % IN_FLIGHT)
       const orDie = async (ask: () => Promise<{ status: number; body: Json }>) => {
         const answer = await attempt(ask)
@@ -62,7 +63,7 @@ test(
 
       for (const [i, answer] of redeemed.entries()) {
         if (!answer) {
-          // It is open whether the redemption was committed, so at most one more succeeds.
+          // The first redemption may have been committed, so at most one of these succeeds.
           const statuses = [
             await redeem(after, client, codes[i] ?? ''),
             await redeem(after, client, codes[i] ?? ''),

@@ -29,7 +29,8 @@ const verify = spyOn(Bun.password, 'verify')
 afterAll(() => verify.mockRestore())
 
 const app = await startApp({}, { mail: captureMail() })
-// The first start generates the RS256 key meanwhile, and stores it: no request does this work.
+// Waits for the RS256 key, which a first start generates and stores in the background, so that no request
+// waits for this work.
 await app.context.keys.published()
 const { id: elsewhere } = await addOrganization(app, 'elsewhere')
 await addClient(app, 'web')

@@ -86,7 +86,7 @@ const yaml: [name: string, text: string][] = [
 ]
 // The library is loaded with the first file.
 await readYaml('a')
-// The operator's own file is read before the server answers, so it has no limit in time.
+// The settings file is read before the server answers requests, so reading it has no time limit.
 for (const [name, text] of yaml)
   test(`R-22 worst input: YAML, ${name}`, async () => {
     const { result, spent } = await timed(() => readYaml(text))

@@ -1,4 +1,4 @@
-/** The ways to use the package behind one interface: mount a guarded route, send it requests. */
+/** Gives each way to use the package the same interface: mount a guarded route, and send requests to it. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Elysia } from 'elysia'
@@ -28,7 +28,7 @@ export type Mounted = { send(request: Request): Promise<Response>; close(): Prom
 export type Target = {
   name: string
   mount(sdk: Sdk, route: Route): Promise<Mounted>
-  /** Mounts the receiver at `/logout`, and at `/parsed` behind the framework's reader of forms. */
+  /** Mounts the receiver at `/logout`, and at `/parsed` after the framework has parsed the form. */
   mountLogout(sdk: Sdk, receiver: LogoutReceiver): Promise<Mounted>
 }
 

@@ -16,7 +16,10 @@ const users = Array.from({ length: 4 }, (_, i) => ({
   organization_id: i < 3 ? own : other,
 }))
 
-/** The organization's 12,000 sessions are at `app`; those of the other organization are at `shared`. */
+/**
+ * The organization has six of its 12,000 sessions at `shared` and the others at `app`. All 12,000 sessions of
+ * the other organization are at `shared`.
+ */
 const sessions = Array.from({ length: 24_000 }, (_, i): Session => {
   const user = users[i % 2 === 0 ? 3 : i % 500 === 1 ? 1 : 0] ?? { id: 'usr_', organization_id: own }
   return {
@@ -105,7 +108,8 @@ test('pages and totals of sessions are those of all sessions that match', async 
 }, 60_000)
 
 test('other requests run while a page and a total compare many sessions', async () => {
-  // Neither index finds the few: the organization and the client have 12,000 sessions each.
+  // Neither index selects only the six sessions: the organization and the client have about 12,000 sessions
+  // each.
   const filter = { client_id: 'shared', within: own, now }
   const page = await turnsOf(() => listSessions(store, { ...filter, order: 'asc', limit: 100 }))
   expect(page.result).toHaveLength(6)

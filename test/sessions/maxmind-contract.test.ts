@@ -1,7 +1,7 @@
 /**
- * The parts of maxmind that src/sessions/geoip.ts uses: `Reader.decoder`, and of it `decode`, `decodeString`
- * and `decodeArray`. They are private. Gatehouse replaces them because the library does not limit the values
- * of a record: a damaged file with many or long values would hold the event loop.
+ * Tests the private parts of maxmind that src/sessions/geoip.ts uses: `Reader.decoder` and its methods
+ * `decode`, `decodeString` and `decodeArray`. Gatehouse replaces these methods because the library does not
+ * limit the values of a record. A damaged file with many or long values would block the event loop.
  */
 import { expect, test } from 'bun:test'
 import { type CityResponse, Reader } from 'maxmind'

@@ -251,7 +251,7 @@ describe('H-24 an administrator who creates users', () => {
       flood.map(async each => ((await each).status === 503 ? each : new Promise<never>(() => {}))),
     )
     expect([busy.headers.get('retry-after'), busy.body.error]).toEqual(['2', 'temporarily_unavailable'])
-    // The seats stay taken until the login has a seat or is refused.
+    // No hash ends before this point, so the seats stay taken until the login gets a seat or is refused.
     const waiting = () => /^gatehouse_hash_queue (\d+)$/m.exec(app.context.store.metrics.render())?.[1]
     const full = waiting()
     const login = attempt(username, PASSWORD, newAddress())

@@ -1,9 +1,9 @@
 /**
- * Tests the parts of drizzle that src/storage uses and that drizzle does not document: its releases may
- * change them in any minor version. src/storage/{sqlite,postgres}/queries.ts put a session of their own below
- * drizzle's builder, because drizzle's session spends 2 to 4 µs a statement on placeholders and rows;
- * src/storage/statements.ts prepares both once for each statement. The title of each test names the member
- * that it tests, so that a failure after an upgrade shows which member has changed.
+ * Tests the parts of drizzle that src/storage uses but drizzle does not document. Any minor version may
+ * change these parts. src/storage/{sqlite,postgres}/queries.ts put their own session below drizzle's builder,
+ * because drizzle's session spends 2 to 4 µs per statement on placeholders and rows.
+ * src/storage/statements.ts prepares the placeholders and rows once for each statement. The title of each
+ * test names the tested member, so that a failure after an upgrade shows which member has changed.
  */
 import { describe, expect, test } from 'bun:test'
 import { Column, eq, getTableName, is, Param, Placeholder, type Query, SQL, sql } from 'drizzle-orm'

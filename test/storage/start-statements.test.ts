@@ -1,6 +1,6 @@
 /**
- * Tests the statements whose SQL is made at build time (src/storage/sqlite/made-statements.ts). They equal
- * those that drizzle builds, and store and return the same values. Drizzle takes the columns from
+ * Tests that the statements whose SQL is made at build time (src/storage/sqlite/made-statements.ts) equal the
+ * statements that drizzle builds, and store and return the same values. Drizzle takes the columns from
  * src/storage/tables.ts.
  */
 import { expect, test } from 'bun:test'

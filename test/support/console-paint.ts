@@ -1,7 +1,8 @@
 // Measures the first paint of the console in Chromium, from source, with a warm and a cold cache.
 //   bun test/support/console-paint.ts [RUNS]
-// Per run: milliseconds from the address until something is shown, through the redirect of the login, and
-// from the navigation that shows it. Judge them with a quiet machine: the load average is printed.
+// Prints two times in milliseconds per run until the page shows something. The first begins when the address
+// is opened and includes the redirect of the login. The second begins with the last navigation. The load
+// average is printed too, because the times are comparable only on a quiet machine.
 import { loadavg } from 'node:os'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { closeChromium, openPage } from './chromium.ts'

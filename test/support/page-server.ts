@@ -37,7 +37,7 @@ export const servePages = (port = 0) =>
         { ...sample.data, brand: { ...sample.data.brand, theme, sheets, ...colors } },
         { status: sample.status ?? 200, locale },
       )
-      // The page posts itself to a client, which the preview lacks.
+      // The script of this page would post the form to a client, which the preview lacks.
       if (sample.page === 'form-post') page.headers.append('content-security-policy', "script-src 'none'")
       return page
     },

@@ -62,7 +62,7 @@ test('the temporary directory of a start that fails is removed, and a full disk 
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
   for (const [error, said] of [
     [new Error('wrong seed'), 'wrong seed'],
-    [full, `${tmpdir()}: no temporary directory can be created or filled (ENOSPC). Set TMPDIR to`],
+    [full, `${tmpdir()}: a temporary directory cannot be created or written (ENOSPC). Set TMPDIR to`],
   ] as const) {
     await expect(failing(error)).rejects.toThrow(said)
     expect(existsSync(dir)).toBe(false)

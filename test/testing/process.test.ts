@@ -123,7 +123,7 @@ test.each([
     const [pid, url = '', users] = new TextDecoder().decode(value).trim().split(' ')
     expect(users).toBe('carol')
     expect((await readdir(TMPDIR)).filter(name => name.startsWith('gatehouse-dev-'))).toHaveLength(1)
-    // Deno's command is a program that starts Deno itself.
+    // The command `deno` starts Deno in another process, so the test kills the process that printed its id.
     process.kill(Number(pid), 'SIGKILL')
     await child.exited
     await until(async () => !(await readdir(TMPDIR)).some(name => name.startsWith('gatehouse-dev-')))

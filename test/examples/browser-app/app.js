@@ -23,7 +23,7 @@ const logIn = async () => {
   location.assign(`${discovery.authorization_endpoint}?${query}`)
 }
 
-/** The address of the callback has the code; state and issuer have to be those that were asked. */
+/** The URL of the callback contains the code. `state` and `iss` must be the values of the request. */
 const finish = async answer => {
   const { state, verifier } = JSON.parse(sessionStorage.getItem('flow') ?? '{}')
   sessionStorage.removeItem('flow')

@@ -17,7 +17,7 @@ from saml2.server import Server
 from saml2.sigver import verify_redirect_signature
 from saml2.xmldsig import DIGEST_SHA256, SIG_RSA_SHA256
 
-# pysaml2 encrypts with Triple DES unless it is told otherwise, and has no setting for it.
+# pysaml2 encrypts with Triple DES by default and has no setting for the algorithm.
 AES_GCM = "http://www.w3.org/2009/xmlenc11#aes256-gcm"
 entity.pre_encryption_part = partial(sigver.pre_encryption_part, msg_enc=AES_GCM)
 sigver.SecurityContext.encrypt_assertion = partialmethod(sigver.SecurityContext.encrypt_assertion, key_type="aes-256")

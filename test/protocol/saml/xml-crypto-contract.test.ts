@@ -1,8 +1,8 @@
 /**
- * The parts of xml-crypto that src/protocol/saml/signature.ts uses without its `SignedXml`:
- * `ExclusiveCanonicalization.process` with `inclusiveNamespacesPrefixList` and `ancestorNamespaces`. They are
- * exported and not documented. Gatehouse reads the identity of a user from their output, so each byte of the
- * output has to be right. https://www.w3.org/TR/xml-exc-c14n/
+ * Tests the parts of xml-crypto that src/protocol/saml/signature.ts uses without `SignedXml`:
+ * `ExclusiveCanonicalization.process` with `inclusiveNamespacesPrefixList` and `ancestorNamespaces`.
+ * xml-crypto exports these parts but does not document them. Gatehouse reads the identity of a user from
+ * their output, so each byte of the output has to be right. https://www.w3.org/TR/xml-exc-c14n/
  */
 import { expect, test } from 'bun:test'
 import { ExclusiveCanonicalization } from 'xml-crypto'
