@@ -22,7 +22,10 @@ const ErrorAnswer = z
       .array(ErrorDetail)
       .optional()
       .describe('With 422 each refused field; with 409 the field whose value another object already has.'),
-    current: z.record(z.string(), z.unknown()).optional().describe('With 412 the object as it is stored.'),
+    current: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('With 412 the object as it is stored, if the caller may read it.'),
     confirm: z
       .string()
       .optional()

@@ -96,7 +96,8 @@ export const refusals: Record<number, Refusal> = {
   409: { name: 'Conflict', description: 'The change conflicts with stored data.' },
   412: {
     name: 'PreconditionFailed',
-    description: 'The object has changed since it was read; `current` is the object as it is stored.',
+    description:
+      'The object has changed since it was read; `current` is the object as it is stored, if the caller may read it.',
     header: 'etag',
   },
   413: { name: 'PayloadTooLarge', description: 'The body is larger than 1 MiB.' },

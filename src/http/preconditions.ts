@@ -12,14 +12,16 @@ const fieldsOf = (body: z.ZodType): string[] =>
  * Returns the functions that tag the object at the path of a route and compare its tag; undefined for lists
  * and actions. A caller that sends the tag of the object as it was read cannot overwrite a later change by
  * someone else. The tag covers only the fields that a PUT may change. Other changes, such as the time of the
- * last login, do not change the tag.
+ * last login, do not change the tag. Some callers may delete an object but not read it. Their refusal has
+ * neither the object nor its tag.
  */
 export const taggedObject = (
   routes: readonly AdminRoute[],
   { path, method }: AdminRoute,
 ): TaggedObject | undefined => {
   const at = (method: string) => routes.find(each => each.path === path && each.method === method)
-  const [read, body] = [at('GET')?.read, at('PUT')?.body]
+  const [get, body] = [at('GET'), at('PUT')?.body]
+  const read = get?.read
   if (!read || !body || method === 'POST') return undefined
   const fields = fieldsOf(body)
   const tag = (answer: unknown): string => {
@@ -32,10 +34,12 @@ export const taggedObject = (
       const current = await read(q, input)
       const etag = tag(current)
       if (if_match.split(',').some(each => ['*', etag].includes(each.trim()))) return
-      throw new AppError('precondition_failed', 'The object has changed since it was read.', {
-        headers: { etag },
-        current,
-      })
+      const mayRead = input.caller.permissions.has(get.permission)
+      throw new AppError(
+        'precondition_failed',
+        'The object has changed since it was read.',
+        mayRead ? { headers: { etag }, current } : {},
+      )
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Tests If-Match at each object that a PUT changes: RFC 9110 sections 8.8.3 and 13.1.1. */
 import { beforeEach, expect, test } from 'bun:test'
 import { ADMIN_SECRET, type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { callerOf } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
 import { addTenant, inputs, keyOf, pathOf, type Tenant } from '#test/support/routes.ts'
 
@@ -94,4 +95,33 @@ test('API-28 the condition is judged in the write', async () => {
     ['One', 'Other'].map(first_name => call('PUT', path, { first_name }, etag ?? '')),
   )
   expect([one?.status, other?.status].sort()).toEqual([200, 412])
+})
+
+test('API-28 a caller who may not read the object learns nothing of it from a refusal', async () => {
+  const refusalBy = async (scopes: string[], path: string) => {
+    const token = await callerOf(app, tenant.org_id, scopes)
+    const answer = await app.call(`/api/v1/admin${path}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${token}`, 'if-match': '"x"' },
+    })
+    const { error, current } = (await answer.json()) as Json
+    return { status: answer.status, error, current, etag: answer.headers.get('etag') }
+  }
+  const deletions = app.routes.filter(
+    ({ method, path }) =>
+      method === 'DELETE' &&
+      app.routes.some(other => other.method === 'PUT' && other.path === path && other.body),
+  )
+  expect(deletions.length).toBeGreaterThan(5)
+  for (const route of deletions.filter(({ instance_only }) => !instance_only)) {
+    const { permission } = route
+    const path = pathOf(route, tenant)
+    const blind = await refusalBy([permission], path)
+    expect([path, blind]).toEqual([
+      path,
+      { status: 412, error: 'precondition_failed', current: undefined, etag: null },
+    ])
+    const seeing = await refusalBy([permission, permission.replace(/:.*/, ':read')], path)
+    expect([seeing.status, typeof seeing.current]).toEqual([412, 'object'])
+  }
 })

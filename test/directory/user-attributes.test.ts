@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { beginIndex } from '#src/directory/organizations/attribute-store.ts'
+import { insertWaiting } from '#src/directory/users/waiting-store.ts'
 import { purge } from '#src/operations/purge.ts'
 import { exportSeed } from '#src/seed/export.ts'
+import { listPurges } from '#src/storage/purges.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll, refused } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
@@ -173,10 +175,16 @@ describe('values', () => {
     for (const list of [`/users?organization_id=${acme.id}`, `/groups/${group.id}/members`])
       expect((await listAll(app, list))[0].attributes).toEqual(shown)
     expect(refused(await put(ada, { badge: 'B-2' }))).toEqual(['attributes.badge'])
-    expect(refused(await put(ada, { score: 8 }))).toEqual(['attributes.score'])
+    for (const score of [7, 8]) expect(refused(await put(ada, { score }))).toEqual(['attributes.score'])
     expect((await put(ada, {})).body.attributes).toEqual({ badge: 'B-1' })
     expect(await stored(ada)).toEqual({ badge: 'B-1', score: 7 })
     expect((await put(ada, shown)).body.attributes).toEqual(shown)
+    await app.context.store.write(async tx => {
+      await tx.update(tx.tables.users).set({ enabled: false })
+      await insertWaiting(tx, { user_id: ada.id, organization_id: acme.id, created_at: 0 })
+    })
+    const approved = await app.admin('POST', `/registrations/${ada.id}/approve`)
+    expect([approved.status, approved.body.attributes]).toEqual([200, shown])
   })
 })
 
@@ -255,6 +263,21 @@ describe('search', () => {
     ).toBe(422)
     await purge(app.context)
     expect(await found('attribute.department=Sales')).toEqual(['ada'])
+  })
+
+  test('ATT-10 neither a client nor its deletion takes the place of the request for an index', async () => {
+    await add('ada', { department: 'Sales' })
+    const blue = await addOrganization(app, 'blue')
+    const token = await callerOf(app, blue.id, ['clients:create', 'clients:delete'])
+    const status = async () =>
+      (await app.admin('GET', `/users?organization_id=${acme.id}&attribute.department=Sales`)).status
+    await app.context.store.write(tx => beginIndex(tx, acme.id, 0))
+    const [request] = await app.context.store.read(listPurges)
+    const own = { name: 'Own', type: 'confidential', grant_types: [], scopes: [] }
+    const answer = await app.admin('POST', '/clients', { ...own, client_id: request?.id }, token)
+    expect([refused(answer), await status()]).toEqual([['client_id'], 503])
+    await purge(app.context)
+    expect(await status()).toBe(200)
   })
 
   test('ATT-11 of another attribute, or malformed, is refused; a tenant finds its own users alone', async () => {

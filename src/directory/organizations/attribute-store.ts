@@ -56,7 +56,11 @@ export const indexAttributes = async (
   for (let at = 0; at < rows.length; at += ROWS) await tx.insert(t).values(rows.slice(at, at + ROWS))
 }
 
-const REQUEST = 'attributes:'
+/**
+ * Prefix of the ids of requests in `purges`. No client_id contains a space, so a client that is registered or
+ * deleted neither ends the request of an organization nor makes its searches fail.
+ */
+const REQUEST = 'attributes '
 
 /**
  * Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. Returns the

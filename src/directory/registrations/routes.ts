@@ -1,4 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
+import { asShown } from '#src/directory/users/attributes.ts'
 import { UserAnswer, userAnswer } from '#src/directory/users/schema.ts'
 import { byCaller } from '#src/directory/users/service.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
@@ -44,7 +46,9 @@ export const registrationRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: UserAnswer,
     errors: [404, 429],
-    handle: async ({ caller, params, client_info }) =>
-      userAnswer(await approveRegistration(context, params.registration_id, byCaller(caller, client_info))),
+    handle: async ({ caller, params, client_info }) => {
+      const user = await approveRegistration(context, params.registration_id, byCaller(caller, client_info))
+      return userAnswer(asShown(await findOrganization(context.store, user.organization_id), user))
+    },
   }),
 ]

@@ -32,7 +32,9 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
 /**
  * Checks new attributes against the definitions of the organization. An unchanged value is always accepted,
  * because the definition may be newer than the value. Attributes that administrators cannot change keep their
- * values when an administrator's change leaves them out, because that change would otherwise remove them.
+ * values when an administrator's change leaves them out, because that change would otherwise remove them. A
+ * value that administrators may not see is refused even when it is the present one: a caller could otherwise
+ * find it by trying.
  *
  * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
  * the user
@@ -46,11 +48,12 @@ export const judgeAttributes = (
   const attributes = { ...given }
   const problems: Detail[] = []
   for (const definition of definitions) {
-    const { name, editable } = definition
+    const { name, editable, visible } = definition
     const [old, value] = [ownAttribute(before, name), ownAttribute(given, name)]
     const isFixed = isCaller && editable === 'nobody'
     if (isFixed && value === undefined && old !== undefined) attributes[name] = old
-    if (value === undefined || Bun.deepEquals(value, old)) continue
+    const isGuess = isFixed && visible === 'nobody'
+    if (value === undefined || (Bun.deepEquals(value, old) && !isGuess)) continue
     const message = isFixed ? 'This attribute cannot be changed.' : attributeProblem(definition, value)
     const code = isFixed ? 'read_only' : 'invalid_type'
     if (message) problems.push({ field: `attributes.${name}`, code, message })
