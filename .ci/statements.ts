@@ -59,7 +59,7 @@ const fieldOf = ({ path, field }: SelectedField): string => {
   return form ? `${path.join('.')}:${form}` : path.join('.')
 }
 
-/** Returns the content of the file. */
+/** Returns the content of the generated file: the statements of a start by name. */
 export const madeStatements = async (): Promise<Record<string, MadeStatement>> => {
   for await (const file of new Glob('**/*.ts').scan(SOURCE)) {
     const path = join(SOURCE, file)

@@ -34,7 +34,7 @@ const commentsOf = (source: string): { line: number; text: string }[] => {
   }))
 }
 
-/** Returns the sentences of a text; a colon ends one too. */
+/** Returns the sentences of a text. A colon also ends a sentence. */
 const sentencesOf = (text: string): string[] =>
   text.replace(/`[^`]*`/g, '`x`').split(/(?<=[.!?:;])\s+(?=[A-Z`])/)
 

@@ -160,8 +160,8 @@ interface RawValue {
 
 /**
  * Adds a value. `name_FILE` is the path of a file that contains the value of a secret: containers mount
- * secrets as files. An unknown (mistyped) name is an error, because its setting would silently keep the
- * default.
+ * secrets as files. An unknown name is an error, because it is probably mistyped, and the intended setting
+ * would silently keep its default.
  */
 const addRaw = (
   given: Map<Name, RawValue>,

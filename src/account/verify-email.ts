@@ -137,8 +137,8 @@ export const postVerifyEmail =
   }
 
 /**
- * Sends the verification mail again, or with `discard` removes the pending address. Beyond the limit no mail
- * is sent. The page then shows the same notice, because the earlier mails still work.
+ * Sends the verification mail again, or with `discard` removes the pending address. No mail is sent when the
+ * limit of mails is reached. The page then shows the same notice, because the earlier mails still work.
  */
 export const postSendVerification =
   (context: Context) =>

@@ -130,7 +130,10 @@ export const permit = ({ permissions }: Viewer, permission: 'profile:read' | 'pr
   if (!permissions.has(permission)) throw new PageError('not_allowed', 403)
 }
 
-/** Returns a CSRF token that names the login shown on the page. A new login cookie makes it invalid. */
+/**
+ * Returns a CSRF token that names the login shown on the page. The token becomes invalid when the browser
+ * gets a new login cookie.
+ */
 export const accountToken = (context: Context, { login_hash, login }: Viewer): string =>
   issueCsrf(context, 'account', login_hash, login.id)
 
@@ -161,15 +164,16 @@ interface FreshForm {
   /** Path of the page that contains the form. */
   page: string
   /**
-   * Path to return to after the confirmation. It is set for a form that is not posted again, because the form
-   * contains secrets or its answer is a file.
+   * Path to return to after the confirmation. Required for a form that must not be stored because it contains
+   * secrets, and for a form that is answered with a file.
    */
   back?: string
 }
 
 /**
- * Maximum characters of a form that is stored until the user has confirmed who they are. The form is stored
- * in the row of the pending request, which each step reads. A user has to fill in a longer form again.
+ * Maximum characters of a form that is stored until the user has confirmed who they are. A longer form is not
+ * stored, because each step reads the row of the pending request, which contains the form. The user has to
+ * fill in a longer form again.
  */
 const MAX_INTENT = 4_096
 

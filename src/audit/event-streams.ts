@@ -8,7 +8,7 @@ import type { EventRow } from './store.ts'
 import { eventsUpTo, settledSeq } from './stream-store.ts'
 import { endFollowing } from './tails.ts'
 
-/** Maximum streams of one caller: a person has a few windows of the console. */
+/** Maximum streams of one caller: a person opens only a few windows of the console. */
 const EACH = 5
 /**
  * Maximum streams of this server: each one holds a connection and checks its caller's permission twice a
@@ -41,7 +41,8 @@ const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).
 
 /**
  * Reads new events once for all open streams, until the last stream closes. After a purge has removed the
- * last events, SQLite assigns their `seq` again. Therefore `seen` is lowered to the last `seq` that exists.
+ * last events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the last `seq`
+ * that exists.
  */
 const readOn = async (context: Core, from: number): Promise<void> => {
   const { tails, store, log } = context

@@ -40,7 +40,8 @@ const placeholders = Array.from({ length: MAX_TOGETHER }, (_, row) =>
 
 const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
   preparedForStart(`insert ${last + 1} events`, (q, { events }) => {
-    // A placeholder within `sql` has no encoder: `metadata` is JSON text already, other columns need none.
+    // A placeholder within `sql` has no encoder and needs none: `metadata` is JSON text already, and all
+    // other columns are stored unchanged.
     const rows = placeholders
       .slice(0, last + 1)
       .map(row => Object.fromEntries(row.map(([column, name]) => [column, sql`${sql.placeholder(name)}`])))

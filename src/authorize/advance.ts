@@ -150,10 +150,9 @@ export const decideAmong = (
 }
 
 /**
- * True when the login is new enough to count as proven in this flow. Its authentication must be recent, or
- * newer than the stored request. A provider with single sign-on may report an older authentication, or no
- * time. Such a login still counts for a user without a factor who must add one and owes no new password.
- * Otherwise this user could not sign in.
+ * True when the login counts as proven in this flow: its authentication is recent, or newer than the stored
+ * request. A login also counts if the user must add a first factor and owes no new password. A provider with
+ * single sign-on may report an old authentication, or no time, and the user could otherwise never sign in.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login
@@ -203,8 +202,8 @@ const issue = async (
       amr: login.amr,
       client_info: call,
     })
-  // An existing login may answer the request at once. Only a code that is too long for a URL is then written,
-  // because a shorter code contains the grant itself.
+  // An existing login may answer the request at once. In that case nothing is written if the code fits into a
+  // URL, because the code then contains the grant itself.
   if (issued?.stored || flow.pending || flow.approved)
     await context.store.write(tx => endFlow(context, tx, call, flow, login, issued?.stored))
   return issued

@@ -7,8 +7,8 @@ import { chooseLogin, openStep } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
 /**
- * Handles the user's decision. The stored request is granted. The posted fields only have to agree with that
- * request (O-65): a changed form grants nothing that the user did not see.
+ * Handles the user's decision. The server grants the stored request, not the posted fields. The posted fields
+ * must agree with the stored request (O-65), so that a changed form grants nothing that the user did not see.
  */
 export const postConsent =
   (context: Context) =>

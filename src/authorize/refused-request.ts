@@ -25,7 +25,8 @@ const pages = {
 
 /**
  * Reasons for answering an authorization request by a page instead of a redirect. The page tells an unknown
- * client from a wrong redirect URI, because client ids are public and a developer has to know which is wrong.
+ * client from a wrong redirect URI. Client ids are public, and a developer has to know which of the two is
+ * wrong.
  */
 type Reason = keyof typeof pages
 

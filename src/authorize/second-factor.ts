@@ -52,8 +52,8 @@ export const postSecondFactor =
           }
         }
         const recovers = using === 'recovery' && mayRecover(flow)
-        // The page offers only factors that reach the level of the login, so a form with a weaker factor was
-        // changed.
+        // The page offers only factors that reach the level of the login, so a form with a weaker factor does
+        // not come from the page.
         if (levelOf(proof.acr) < login.level && !recovers) throw new PageError('bad_request', 400)
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const then = recovers ? recoveredBy(flow, login.user_id) : flow

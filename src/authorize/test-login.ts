@@ -28,7 +28,7 @@ import { profileAttributes } from '#src/protocol/oidc/claims.ts'
 import { type TokenForm, unsignedToken } from '#src/tokens/issue.ts'
 import { apisOf } from './flow.ts'
 
-/** Claims that come from a login, and so are not known before it. */
+/** Claims whose values are unknown before a login. */
 const OF_LOGIN = ['jti', 'sid', 'auth_time', 'acr', 'amr', 'nonce', 'at_hash']
 type Claims = Record<string, unknown>
 

@@ -49,7 +49,7 @@ export const openMasterKey = (config: Config, make = false): MasterKey => {
 /**
  * Creates a master key file atomically and syncs it to the disk; keeps an existing file.
  *
- * @throws StorageError when it cannot be written
+ * @throws StorageError when the file cannot be written
  */
 export const makeMasterKey = (file: string): void => {
   if (existsSync(file)) return

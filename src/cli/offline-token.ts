@@ -20,9 +20,9 @@ export interface PrintedToken {
 }
 
 /**
- * Issues a token without a server. With `file`, the data directory is that of a development server, which
- * issues any token. A production instance issues only a token of an existing user. Each of its tokens thus
- * has an event, and a session that can be revoked.
+ * Issues a token without a server. With `file`, the data directory belongs to a development server, and any
+ * token is issued. A production instance issues only a token of an existing user, so each token has an event,
+ * and a session that can be revoked.
  */
 export const issueOffline = async (
   config: Config,

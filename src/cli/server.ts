@@ -60,8 +60,8 @@ export const serveAlone = async (
   // needs no rehearsal.
   if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
-  // The socket is opened before the app exists, because the issuer contains the port. With port 0 only an
-  // open socket tells the port. Requests that come meanwhile wait for the app.
+  // The socket is opened before the app exists, because the issuer contains the port. With port 0 the port is
+  // unknown until the socket is open. Requests that arrive before the app exists wait for it.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
   // Only SQLite needs a lock, because several servers may share a PostgreSQL database.

@@ -30,7 +30,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Question that asks the person to authenticate again. Declining it lets the call fail. */
+/** Question that asks the person to authenticate again. If the person declines, the call fails. */
 export interface Renewal {
   reason: 'step_up' | 'ended'
   max_age: number

@@ -62,7 +62,7 @@ const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
   ]
 }
 
-/** Returns a comment that lists the objects which the entry refers to. */
+/** Returns a YAML comment that lists the objects to which the entry refers. */
 const needsOf = (entry: Values): string => {
   const all = namedBy(entry).flatMap(([section, names]) => {
     const own = new Set(names.filter(name => name && !BUILT_IN.includes(String(name))))

@@ -6,8 +6,8 @@ const { nav } = words
 type Member = readonly [href: string, label: string]
 
 /**
- * Related lists that need the same permission. The menu shows the first list of each family, and links on its
- * screen lead to the other lists. The menu thus stays short.
+ * Related lists that need the same permission. The menu stays short, because it shows only the first list of
+ * each family. Links on the screen of that list lead to the other lists.
  */
 const families: readonly (readonly Member[])[] = [
   [

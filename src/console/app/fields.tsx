@@ -7,7 +7,7 @@ import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
 /**
- * Shows the API's refusals of a field. Refusals of its parts, such as the items of a list, are shown unless
+ * Shows the API's refusals of a field. Also shows refusals of its parts, such as the items of a list, unless
  * `isWhole` is set.
  */
 export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean }) => (

@@ -60,8 +60,8 @@ export const useStream = <T>(path: string | undefined, onOpen: () => void): Foll
       setProblem(undefined)
       onOpen()
       for await (const { event, data } of messagesOf(answer)) {
-        // The token was refused, or dropped because the console was idle. The next attempt asks the person to
-        // sign in again.
+        // The token was refused, or the console dropped it after a time without use. The next attempt asks
+        // the person to sign in again.
         if (event === 'error' || accessToken() === '') return
         const item = JSON.parse(data) as T
         setRead(({ items, count }) => ({ items: [item, ...items].slice(0, KEPT), count: count + 1 }))

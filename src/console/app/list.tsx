@@ -32,8 +32,8 @@ export const EmptyCard = (props: {
 )
 
 /**
- * Shows a short list on a card with a title. A list without rows takes one line. Unless `aside` leads to the
- * whole list, a button reads the next page.
+ * Shows a short list on a card with a title. A list without rows takes one line. The button for the next page
+ * is left out when `aside` links to the whole list.
  */
 export const ShortList = <T,>(props: {
   title: string

@@ -55,8 +55,8 @@ const named = (kind: Kind, found: Found[], typed: string): Found | undefined => 
 }
 
 /**
- * Lets the person choose an object by its id or its name, for which there are suggestions. `onId` gets the
- * id, or the typed text when no single object has this name.
+ * Lets the person choose an object by id or name, and suggests names. `onId` gets the id of the object. If no
+ * single object has the typed name, `onId` gets the typed text.
  */
 export const NameFilter = (props: {
   kind: Kind

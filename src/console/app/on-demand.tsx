@@ -7,9 +7,9 @@ import { Failure, Loading } from './parts.tsx'
 export type Screen = (props: { id: string }) => JSX.Element
 
 /**
- * Returns a screen whose script is loaded when it is first shown, so that the first screen loads little. The
- * names of scripts change with the version of the server. When a script is missing, the button to try again
- * therefore loads the whole page.
+ * Returns a screen whose script is loaded when the screen is first shown, so that the start of the console
+ * loads little. The names of scripts change with the version of the server. When a script is missing, the
+ * button to try again therefore loads the whole page.
  */
 export const onDemand = (load: () => Promise<Screen>): Screen => {
   let loaded: Screen | undefined

@@ -12,8 +12,8 @@ let hasSeveral = false
  */
 export const OrganizationField = (props: { hint?: string; id?: string; onValue(id: string): void }) => {
   const { onValue, ...more } = props
-  // In a form (`hint`) the field has another name than in a filter. The name is also the id of the input, and
-  // a form may open over a filter.
+  // In a form (`hint`) the field needs another name than in a filter: the name is also the id of the input,
+  // and a form may open over a filter.
   const path = mayOnServer('organizations:read') ? '/organizations?limit=2' : undefined
   const { data } = useObject<PageOf<unknown>>(path)
   if (data) hasSeveral = data.data.length > 1

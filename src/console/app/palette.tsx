@@ -113,7 +113,10 @@ const nothing: Results = { of: '', items: [] }
 const Panel = (props: { opening: number }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [text, setText] = useState('')
-  /** Results of the latest finished search; `found.of` is its text. They stay while the next search runs. */
+  /**
+   * Results of the latest finished search; `found.of` is its text. The results stay while the next search
+   * runs.
+   */
   const [found, setFound] = useState(nothing)
   const [at, setAt] = useState(0)
   const term = useSettled(text.trim().toLowerCase(), 150)

@@ -219,7 +219,7 @@ export const Value = ({ text }: { text: string }) => (
   </span>
 )
 
-/** Makes text that scrolls reachable by keyboard. */
+/** Makes scrollable text reachable by keyboard. */
 const focusable = { tabIndex: 0 }
 
 /** Shows a call as a shell command, collapsed until a click. */

@@ -123,7 +123,7 @@ export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 export const startRouter = (): void => {
   if (location.hash !== '') arrival = 'link'
   addEventListener('popstate', () => {
-    // A change of the fragment alone keeps the path and starts no visit.
+    // When only the fragment changes, the path stays the same and no visit starts.
     if (here() !== path.value) {
       if (unsaved.size > 0) {
         // The browser already shows the address of the other screen. The address of this screen is put back
