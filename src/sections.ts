@@ -72,13 +72,13 @@ const operationalRoutes = (context: Context, metrics: () => Promise<string>) => 
       new Response('User-agent: *\nDisallow: /\n', {
         headers: { 'content-type': 'text/plain; charset=utf-8' },
       }),
-    // Liveness does not depend on the database, because a restart of the server ends no outage of the
+    // Liveness does not depend on the database, because restarting the server does not end an outage of the
     // database.
     'GET /healthz': () => json({ status: 'ok' }),
     'GET /readyz': async () =>
       (await context.store.ready())
         ? json({ status: 'ready' })
-        : // The same `Retry-After` as that of a failed read or write (`unavailable` in storage/errors.ts).
+        : // The same `Retry-After` as after a failed read or write (`unavailable` in storage/errors.ts).
           json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
     'GET /metrics': async ({ request }) => {
       const page = await metricsPage(context, request, metrics)

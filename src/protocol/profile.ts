@@ -7,8 +7,8 @@ export interface AssertedProfile {
   readonly email?: string | undefined
   /**
    * True when the provider says that the address is verified. Account linking may still distrust the address.
-   * SAML has no such statement: an address from SAML counts as verified, unless a mapping names an attribute
-   * whose value decides.
+   * SAML has no such statement. An address from SAML counts as verified, unless the provider's mapping names
+   * an attribute for `email_verified`. This attribute then says whether the address is verified.
    */
   readonly email_verified: boolean
   readonly username?: string | undefined

@@ -9,8 +9,8 @@ import {
 } from './errors.ts'
 
 /**
- * Requirements of a route beyond a valid token. An empty `anyRole` refuses every token, because a computed
- * list that came out empty must not open the route.
+ * Requirements of a route beyond a valid token. An empty `anyRole` refuses every token: a list that an
+ * application computes may be empty by mistake, and must not open the route then.
  */
 export type Rules = {
   /** All of these roles are required, otherwise 403. */
@@ -160,8 +160,8 @@ export function answerTo(error: AccessError, issuer: string, resource?: Resource
 }
 
 /**
- * Builds the challenge. Characters that RFC 6750 section 3 does not allow become `?`, because the names of
- * claims and scopes come from settings.
+ * Builds the challenge. The names of claims and scopes come from settings and may contain any character.
+ * Characters that RFC 6750 section 3 does not allow become `?`.
  */
 const bearer = (parameters: Record<string, string>) =>
   `Bearer ${Object.entries(parameters)

@@ -29,7 +29,7 @@ export const BAD_TOKENS = {
 /** Name of an invalid token, such as `expired`. */
 export type BadToken = keyof typeof BAD_TOKENS
 
-/** A valid token before signing, from which an invalid one is derived. */
+/** Header, claims and keys of a valid token, from which `badToken` makes an invalid token. */
 export type Genuine = {
   header: Header
   claims: Payload
@@ -56,8 +56,8 @@ const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
     sign({ ...header, kid: `unknown-${crypto.randomUUID()}` }, claims),
   'alg-none': async ({ header, claims }) => `${encode({ ...header, alg: 'none' })}.${encode(claims)}.`,
   /**
-   * Uses the public key as the HMAC secret. A verifier that accepts the token is open to the algorithm
-   * confusion of https://www.rfc-editor.org/rfc/rfc8725#section-2.1
+   * Uses the public key as the HMAC secret. A verifier that accepts the token is vulnerable to algorithm
+   * confusion: https://www.rfc-editor.org/rfc/rfc8725#section-2.1
    */
   'hs256-with-public-key': async ({ header, claims, publicKey }) => {
     const hmac = { name: 'HMAC', hash: 'SHA-256' }

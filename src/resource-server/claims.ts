@@ -52,7 +52,10 @@ export type ClaimPolicy = {
   requiredClaims: readonly string[]
 }
 
-/** Claims that show an ID token when `typ` is not `at+jwt` (OpenID Connect Core sections 2 and 3.1.3.6). */
+/**
+ * Claims of ID tokens only (OpenID Connect Core sections 2 and 3.1.3.6). A token with one of them and without
+ * the `typ` `at+jwt` is an ID token.
+ */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'auth_time']
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
@@ -143,15 +146,15 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Refuses an ID token, which has the issuer, the audience and perhaps the key of access tokens. The check is
- * needed when `typ` is not `at+jwt`: then only claims tell an ID token from an access token.
+ * Refuses an ID token. Its issuer and audience, and perhaps its key, are those of an access token. When `typ`
+ * is not `at+jwt`, only other claims distinguish an ID token from an access token.
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
-  if (idToken.length > 0) throw new TokenTypeError(`it carries ${idToken.join(', ')} as ID tokens do`)
+  if (idToken.length > 0) throw new TokenTypeError(`it contains ${idToken.join(', ')}, as ID tokens do`)
   const absent = ['scope', 'jti'].filter(claim => typeof raw[claim] !== 'string')
   if (absent.length > 0)
-    throw new TokenTypeError(`its header does not say at+jwt and ${absent.join(', ')} is missing`)
+    throw new TokenTypeError(`its header has no typ at+jwt, and ${absent.join(', ')} is missing`)
 }
 
 function requireRealm(orgId: string | undefined, realm: string) {
@@ -197,8 +200,8 @@ function optionalString(raw: Payload, claim: string): string | undefined {
 }
 
 /**
- * Returns a claim that is an array of strings; an empty array without the claim. A string is refused, because
- * its `includes` would find a role inside the name of another role.
+ * Returns a claim that is an array of strings, or an empty array when the claim is absent. A string is
+ * refused, because its `includes` would find a role inside the name of another role.
  */
 function stringList(raw: Payload, claim: string): readonly string[] {
   const value = raw[claim] ?? []

@@ -66,18 +66,19 @@ export class TokenRequestError extends Error {
 }
 
 /**
- * Minimum milliseconds between the renewal of a token and its expiry, so that a token outlives the request
- * that carries it. A token that lives for less than two minutes is renewed closer to its expiry.
+ * Minimum milliseconds between the renewal of a token and its expiry, so that a token does not expire during
+ * the request in which it is sent. A token that is valid for less than two minutes is renewed closer to its
+ * expiry.
  */
 const RENEW_BEFORE = 60_000
 /**
- * Maximum random share that is added to the time between renewal and expiry, so that many instances do not
- * renew simultaneously.
+ * The time between renewal and expiry is prolonged by a random share of at most this value, so that many
+ * instances do not renew simultaneously.
  */
 const JITTER = 0.1
 /**
- * Milliseconds between two attempts to renew a token, so that not every call asks an endpoint that fails. The
- * current token remains in use.
+ * Milliseconds between two attempts to renew a token, so that a failing endpoint does not get a request for
+ * each call. The current token remains in use.
  */
 const RETRY_AFTER = 10_000
 
@@ -180,7 +181,7 @@ async function requestToken(
   // Without expires_in the lifetime is unknown, so the token is used once and not cached.
   const life = typeof expires_in === 'number' && expires_in > 0 ? expires_in * 1000 : 0
   const lead = Math.max(RENEW_BEFORE, life / 10) * (1 + JITTER * Math.random())
-  // A token that lives for less than two minutes is renewed at half of its life, not at each call.
+  // A token that is valid for less than two minutes is renewed after half of its lifetime, not at each call.
   return {
     token: access_token,
     expiresAt: askedAt + life,

@@ -15,8 +15,8 @@ export type ErrorCode =
   | 'insufficient_scope'
 
 /**
- * Base class of the refusals of a request. `description` may be sent to the caller, because it contains
- * nothing of the token; `message` adds found and expected values and belongs in your log.
+ * Base class of the refusals of a request. `description` may be sent to the caller, because it contains no
+ * part of the token. `message` adds found and expected values and belongs in your log.
  */
 export class AccessError extends Error {
   readonly code: ErrorCode
@@ -65,8 +65,8 @@ export class AlgorithmNotAllowedError extends AccessError {
 }
 
 /**
- * The issuer publishes no key with the `kid` of the token, or the key cannot be used. Or the token has no
- * `kid`, and no key or several keys match its algorithm.
+ * The issuer publishes no usable key with the `kid` of the token. A token without `kid` gets this error
+ * unless exactly one published key matches its algorithm.
  */
 export class UnknownKeyError extends AccessError {
   constructor(detail: string, cause?: unknown) {

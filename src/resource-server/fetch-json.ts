@@ -7,9 +7,9 @@ const MAX_BYTES = 1024 * 1024
 export const MAX_FORM = 16_384
 
 /**
- * Sends a request without following redirects, which could take a secret to another server, and reads at most
- * 1 MiB. The timeout in milliseconds includes the body. `body` is undefined when the answer is not JSON or is
- * too long. Errors of `fetch` are thrown unchanged.
+ * Sends a request and reads at most 1 MiB. Redirects are not followed, because a followed redirect could send
+ * a secret to another server. The timeout in milliseconds includes the body. `body` is undefined when the
+ * answer is not JSON or is too long. Errors of `fetch` are thrown unchanged.
  */
 export async function fetchJson(
   fetch: Fetch,
@@ -20,8 +20,8 @@ export async function fetchJson(
   const response = await fetch(url, {
     ...init,
     headers: { accept: 'application/json', ...init.headers },
-    // `error` is not used, because Cloudflare Workers do not support it. With `manual` the answer keeps the
-    // status of the redirect, which the callers refuse.
+    // `error` is not used, because Cloudflare Workers do not support it. With `manual` the answer has the
+    // status of the redirect, and the callers refuse that status.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeout),
   })

@@ -5,7 +5,7 @@ import type { ResolvedOptions } from './options.ts'
 
 /**
  * Maximum characters of a token, the same as on the server (oauth/bearer.ts). A longer token is refused
- * without parsing it.
+ * before it is parsed.
  */
 const MAX_LENGTH = 8192
 
@@ -24,7 +24,7 @@ export async function verifyJws(
 ): Promise<Uint8Array> {
   if (!token) throw new TokenMissingError()
   if (token.length > MAX_LENGTH)
-    throw new TokenMalformedError(`it has ${token.length} characters, at most ${MAX_LENGTH} are allowed`)
+    throw new TokenMalformedError(`it has ${token.length} characters; at most ${MAX_LENGTH} are allowed`)
   if (/[^\w.-]/.test(token)) throw new TokenMalformedError('it has characters outside base64url')
   const keyFor = (header: CompactJWSHeaderParameters) => {
     const name = parseKeyName(header)

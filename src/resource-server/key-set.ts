@@ -7,7 +7,7 @@ export type KeySetOptions = {
   url: string
   fetch: Fetch
   now: () => number
-  /** Time for which a fetched set is used. A refresh begins after a share of it (`REFRESH_FROM`). */
+  /** Time for which a fetched set is used. A refresh begins after the share `REFRESH_FROM` of this time. */
   lifetime: number
   /** Additional time for which known keys are used while the issuer is unreachable. Default in options.ts. */
   maxStale: number
@@ -39,8 +39,8 @@ const REFRESH_FROM = 0.8
  */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
- * Limit of refreshes for unknown kids: `burst` at once, then one per `each` milliseconds. A flood of unknown
- * kids thus delays a new key by at most `each`.
+ * Limit of refreshes for unknown kids: `burst` at once, then one every `each` milliseconds. Many tokens with
+ * unknown kids thus delay a new key by at most `each`.
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**
@@ -88,7 +88,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** Returns the request in flight, unless it outlived its timeout, as in a suspended worker. */
+  /** Returns the request in flight, unless it is older than its timeout, as in a suspended worker. */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {

@@ -20,8 +20,8 @@ const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
 export type KeyName = { alg: string; kid: string | undefined }
 
 /**
- * Header parameters that are refused, because they supply the sender's own key or change the rules.
- * https://www.rfc-editor.org/rfc/rfc8725#section-3.10
+ * Header parameters that are refused: `crit` demands extensions, and the others supply a key that the sender
+ * has chosen. https://www.rfc-editor.org/rfc/rfc8725#section-3.10
  */
 const REFUSED = ['crit', 'jku', 'jwk', 'x5u', 'x5c']
 

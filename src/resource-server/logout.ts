@@ -50,7 +50,7 @@ export type LogoutOptions = Pick<
   audience: string | readonly string[]
   /**
    * Ends the sessions. It may be called twice for the same logout, because the server repeats a logout that
-   * was not confirmed. When it throws, the server tries again later.
+   * was not confirmed. When the function throws, the server tries again later.
    */
   onLogout: (claims: LogoutClaims) => unknown
   /** Receives the reason of each refusal, for your log. */
@@ -62,8 +62,8 @@ export type LogoutOptions = Pick<
 /** Receives the logout tokens of one issuer for one application. */
 export type LogoutReceiver = {
   /**
-   * Returns the claims of a logout token. A token that was received before is refused, because someone may
-   * repeat a token that they have recorded.
+   * Returns the claims of a logout token. A token that was received before is refused, because an attacker
+   * may replay a recorded token.
    *
    * @throws LogoutTokenError
    */
@@ -71,7 +71,7 @@ export type LogoutReceiver = {
   /** Answers a request of the server: 200, 400, or 503 when the keys are unavailable. */
   handle(request: Request): Promise<Response>
   /**
-   * Verifies the token of a form, ends the sessions and returns the answer. It serves frameworks that have no
+   * Verifies the token of a form, ends the sessions and returns the answer. Use it in frameworks that have no
    * `Request`.
    *
    * @param form the body as text or as an object of its fields
@@ -129,7 +129,7 @@ const MAX_SEEN = 10_000
 /**
  * Creates a receiver of logout tokens
  * (https://openid.net/specs/openid-connect-backchannel-1_0.html#Validation). Create one at start and share
- * it, because it holds the key set and the tokens that were received.
+ * it, because it caches the key set and remembers the tokens that were received.
  *
  * @param options issuer, audience and `onLogout`; everything else has a default
  * @returns the receiver; no request is sent to the issuer yet
@@ -198,8 +198,8 @@ function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
 }
 
 /**
- * Returns the logout token of a form: a text, or the fields that a framework has parsed. Returns `''` when
- * the form has no token or several.
+ * Returns the logout token of a form. The form is a text, or the object of fields that a framework has
+ * parsed. Returns `''` when the form has no token or several.
  */
 function tokenOf(form: unknown): string {
   const values =

@@ -55,7 +55,7 @@ export type Protection = {
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 
 /**
- * Returns the guard of the resource that the verifier is for.
+ * Returns the guard of the verifier's resource.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  */
@@ -118,10 +118,11 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
 }
 
 /**
- * Returns the path of a request; `''`, which is always guarded, when the Host header makes the URL invalid,
- * or when Bun's router has matched another path. That router compares the path that was sent, and the URL has
- * the normalized path: `/tools/../healthz` matches `/tools/:name`, and its URL has `/healthz`. Dot segments
- * are then in the parameters of the route.
+ * Returns the path of a request. Returns `''`, which is always guarded, in two cases: when the Host header
+ * makes the URL invalid, and when Bun's router has matched another path. The router matches the path that was
+ * sent, but the URL has the normalized path. For example, `/tools/../healthz` matches `/tools/:name/:more`,
+ * and its URL has the path `/healthz`. A parameter of the route is then a dot segment, which the URL does not
+ * contain.
  */
 export function pathOf(request: Request): string {
   const path = URL.canParse(request.url) ? new URL(request.url).pathname : ''
@@ -132,7 +133,7 @@ export function pathOf(request: Request): string {
 
 /**
  * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document.
- * Answers a request without a valid token by a challenge that names the document. An `AccessError` that the
+ * Answers a request without a valid token with a challenge that names the document. An `AccessError` that the
  * handler throws becomes the answer. A wildcard route of Bun's router must not have open paths, because the
  * wildcard also matches dot segments, which the URL of the request does not show.
  *

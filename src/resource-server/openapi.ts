@@ -6,7 +6,7 @@ export const SECURITY_SCHEME = 'gatehouse'
 /**
  * Returns the security scheme of an OpenAPI document.
  *
- * @param issuer the issuer; a verifier has it
+ * @param issuer the issuer of the tokens; a verifier has this property
  *
  * @example
  * components: { securitySchemes: { [SECURITY_SCHEME]: securityScheme(verifier) } }

@@ -6,8 +6,8 @@ import { createKeySet, type KeySet } from './key-set.ts'
 import { type Keys, parseKeys } from './keys.ts'
 
 /**
- * Options of a verifier. `issuer` is required, and either `audience`, or `resource` with `realm`. Durations
- * are in seconds.
+ * Options of a verifier. Two settings are required: `issuer`, and either `audience` or `resource` with
+ * `realm`. Durations are in seconds.
  */
 export type VerifierOptions = {
   /** URL of the server, equal to `iss` of its tokens. */
@@ -31,7 +31,7 @@ export type VerifierOptions = {
   clockTolerance?: number
   /**
    * Time for which a fetched key set is used. After 80 % of this time, the next token causes a refresh in the
-   * background. Default 600, because a new key signs 15 minutes after its publication.
+   * background. Default 600, because a new key signs no token in the first 15 minutes after its publication.
    */
   jwksCacheLifetime?: number
   /**
@@ -105,7 +105,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
     )
     check(options.audience === undefined, 'audience must not be given with resource')
     // An identifier belongs to one API of the instance, but an administrator of any organization may be the
-    // first to register it. `resource` alone therefore does not tell whose token it is.
+    // first to register it. `resource` alone therefore does not determine the organization of a token.
     check(realm !== undefined, 'realm is required with resource')
   }
   check(realm !== '' && realm !== 'org_', 'realm must be the id of an organization')

@@ -11,7 +11,7 @@ export type Algorithm = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512
 export type TestIssuerOptions = {
   /** Default `https://id.example.test`. */
   issuer?: string
-  /** The client the tokens are for. Default `test-client`. */
+  /** Client for which the tokens are issued. Default `test-client`. */
   audience?: string
   /** Algorithm of the keys. Default `ES256`. */
   alg?: Algorithm

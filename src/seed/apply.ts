@@ -36,14 +36,14 @@ export interface SeedOptions {
 
 /** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/** Changes per transaction of a longer file. Other writes then wait (SQLite) or conflict (PostgreSQL). */
+/** Changes per transaction of a longer file. Other writes wait for it (SQLite) or conflict (PostgreSQL). */
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
- * Makes the stored objects match the file, through the services of the admin API. Without `prune` others
- * stay, so a file may hold a part of the instance. Up to 25 entries without `prune` are one transaction.
- * Other files are rehearsed first, then applied in transactions of few changes, with other writes between
- * them. If a concurrent change makes one fail, earlier ones stay, and the error counts their changes.
+ * Makes the stored objects match the file, through the services of the admin API. Without `prune` other
+ * objects stay, and up to 25 entries are one transaction. Any other run is rehearsed first, then applied in
+ * transactions of few changes, with other writes between them. If a concurrent change makes a transaction
+ * fail, the earlier transactions stay committed, and the error counts their changes.
  *
  * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
  * checked. StorageError when another server is still applying a seed
@@ -115,7 +115,7 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // The organization may be new. Its slug is enough, because `outbound_allow` names organizations by slug.
+    // A new organization has no id yet. The slug is enough, because `outbound_allow` names the organization.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -135,7 +135,7 @@ const isKnown = async (q: Queries, user: SeedOf<'users'>): Promise<boolean> => {
   return (await seedKinds.users.find(q, user, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
 
-/** Returns a context whose store is the open transaction, so that services write in it. */
+/** Returns a context whose store is the open transaction, so that services write in this transaction. */
 const withTransaction = (base: Core, tx: Transaction): Core => ({
   ...base,
   store: {
@@ -211,7 +211,7 @@ const applyEntry = async <S extends SeedSection>(
     await kind.create(work, value, organization_id)
     return { action: 'create', section, name }
   }
-  // Roles, sessions and events belong to one organization, so no object moves to another.
+  // Roles, sessions and events belong to one organization, so an object cannot move to another organization.
   if (
     'organization' in value &&
     given.has('organization') &&
@@ -280,7 +280,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // The rows are read late: the pruning of organizations also deletes users, groups and other rows.
+    // Read only now, because the pruning of organizations has already deleted users, groups and other rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

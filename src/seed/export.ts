@@ -112,7 +112,10 @@ const readAll = async (
   }
 }
 
-/** Returns the fields that differ from their defaults, so that a reviewer reads only what was chosen. */
+/**
+ * Returns the fields that differ from their defaults, so that a reviewer reads only the values that somebody
+ * has chosen.
+ */
 const withoutDefaults = (section: SeedSection, row: Row): Row => {
   const shape = shapeOf(section, row)
   return Object.fromEntries(

@@ -20,7 +20,7 @@ export const readSeedText = (file: string): string => {
   try {
     return readBounded(file, MAX_SEED_BYTES)
   } catch (error) {
-    // `readBounded` throws YamlError only for a larger file.
+    // `readBounded` throws YamlError only for a file that is too large.
     if (error instanceof YamlError) throw tooLargeSeed(file)
     throw new ConfigError(`${file}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }

@@ -81,8 +81,8 @@ type Fields = Record<string, unknown>
 /** Finds, creates, changes and removes entries of one section, through the services of the admin API. */
 export interface SeedKind<S extends SeedSection, Row> {
   /**
-   * Finds the stored object of an entry by the id, so that a new name is an update. Without an id in the
-   * file, finds the object by name.
+   * Finds the stored object of an entry by its id, so that a changed name updates the object. An entry
+   * without an id is found by its name.
    */
   find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
   /** Returns the fields that are compared before and after an update. */
@@ -261,7 +261,8 @@ const webhooks: SeedKind<'webhooks', Webhook> = {
   update: async ({ context }, row, { secret: _, ...given }, value) => {
     await updateWebhook(context, row.id, given, by)
     const secret = secretOfSeed(value)
-    // The old secret also signs for a day, so that the receiver can change over.
+    // For a day, events are also signed with the old secret, so that the receiver has time to change its
+    // secret.
     if (secret && !secret.equals(openWebhookSecret(context, row)))
       await rotateWebhookSecret(context, row.id, { overlap: DAY / SECOND, secret }, by)
   },

@@ -35,7 +35,7 @@ export class SeedError extends Error {
     )
     const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`
     const kept =
-      applied > 0 ? `its first ${applied} changes were applied, the others were not` : 'nothing was applied'
+      applied > 0 ? `its first ${applied} changes were applied, but not the others` : 'nothing was applied'
     super(`${file} has ${count}; ${kept}.\n${lines.join('\n')}`)
     this.mistakes = mistakes
     this.kept = kept
@@ -189,7 +189,7 @@ interface JsonSchema {
 
 /**
  * Lists the fields that the published schema allows at a path. In a union these are the fields of the member
- * with the `type` that the file has.
+ * whose `type` the file names.
  */
 const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
   const root = seedJsonSchema() as JsonSchema

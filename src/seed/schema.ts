@@ -42,8 +42,8 @@ const organization = z
   .meta({ description: 'Slug of an organization in this file or on the server.' })
 
 /**
- * A string, or the name of an environment variable that holds it, so that the file need not contain the
- * secret.
+ * A string, or the name of an environment variable that contains the string. The file thus need not contain
+ * the secret.
  */
 const secret = (about: string) =>
   z
@@ -118,7 +118,7 @@ const User = z
       .optional()
       .describe(`${PHOTO} Null removes the picture; an export contains it with \`--pictures\`.`),
     invite: z.literal('mail', 'The only value is mail.').optional().meta({
-      description: 'Instead of password; for new users only: mails a link to choose one.',
+      description: 'For new users only, instead of password: the user gets a link by mail to choose one.',
     }),
   })
   .refine(({ password, password_hash }) => !password || !password_hash, {
@@ -171,7 +171,7 @@ const Webhook = z
   })
   .refine(({ signature, secret }) => secret === undefined || secretOfText(signature, secret) !== undefined, {
     path: ['secret'],
-    message: 'whsec_ and 24 to 64 bytes in base64; for v1a whsk_ and 32 bytes.',
+    message: 'A secret is whsec_ and 24 to 64 bytes in base64. For v1a it is whsk_ and 32 bytes in base64.',
   })
 
 const provider = { id: chosenId<IdentityProviderId>('idp'), organization }

@@ -74,8 +74,8 @@ export const allOrganizations = (q: Queries): Promise<Organization[]> => {
 }
 
 /**
- * Lists all roles except the built-in ones: every organization has those, and they never change. An export
- * thus need not name them, and `--prune` must not delete them.
+ * Lists all roles except the built-in roles. Every organization has the built-in roles, and they never
+ * change. An export thus need not name them, and `--prune` must not delete them.
  */
 export const allRoles = (q: Queries): Promise<Role[]> => {
   const { roles: t } = q.tables

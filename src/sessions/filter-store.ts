@@ -46,17 +46,22 @@ export const isActive = ({ sessions }: Tables, now: number) =>
 export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
-/** Fields whose column has an index. The first ones match few sessions as a rule. */
+/** Fields whose column has an index. The earlier a field, the fewer sessions it usually matches. */
 const indexed = ['session_id', 'login_id', 'user_id', 'client_id', 'organization_id'] as const
 export type Indexed = (typeof indexed)[number]
 
 const columnOf = ({ sessions }: Tables, name: Indexed): Column =>
   name === 'session_id' ? sessions.id : sessions[name]
 
-/** Number of sessions that `sample` skips: skipping 1,000 costs less than reading by the wrong index. */
+/**
+ * Number of sessions that `sample` skips. Skipping 1,000 sessions costs less than a read by the wrong index.
+ */
 const SAMPLE = 1000
 
-/** Returns the session that has SAMPLE newer ones with this value of the field; '' without such a one. */
+/**
+ * Returns the session with exactly SAMPLE newer sessions among those with this value of the field, or '' when
+ * there are too few.
+ */
 const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise<string> => {
   const { sessions } = q.tables
   const [found] = await q
@@ -70,8 +75,8 @@ const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise
 }
 
 /**
- * Returns the field whose index finds the fewest sessions. A client of another organization may have more
- * sessions than the organization, and the organization more than one of its clients.
+ * Returns the field whose index finds the fewest sessions. With a client and an organization either may have
+ * fewer sessions: a client may have users of several organizations, and an organization has several clients.
  */
 export const narrowest = async (q: Queries, filter: SessionFilter): Promise<Indexed | undefined> => {
   const [first, second] = indexed.filter(name => filter[name] !== undefined)
@@ -81,9 +86,9 @@ export const narrowest = async (q: Queries, filter: SessionFilter): Promise<Inde
 }
 
 /**
- * Returns the condition of one field. An undefined value adds no condition. An empty text, as a form may send
- * it, matches no row: without a condition a revocation would sign everyone out. `coalesce` keeps the query
- * planner from choosing the index of a field other than `by`.
+ * Returns the condition of one field. An undefined value adds no condition. An empty text, which a form may
+ * send, adds a condition that matches no row: without a condition a revocation would sign everyone out.
+ * `coalesce` keeps the query planner from choosing the index of a field other than `by`.
  */
 const equal = (
   tables: Tables,
@@ -96,11 +101,14 @@ const equal = (
   return name === by ? eq(column, value) : sql`coalesce(${column}, ${column}) = ${value}`
 }
 
-/** Condition that the index of the field `by` finds. */
+/** Condition for the sessions that the index of the field `by` finds. */
 export const foundBy = (tables: Tables, filter: SessionFilter, by: Indexed | undefined): SQL | undefined =>
   and(isNull(tables.sessions.ended_at), by && equal(tables, filter, by, by))
 
-/** True when the condition of the filter compares sessions that the index of the field `by` finds. */
+/**
+ * True when the filter has conditions besides `by`. Each session that the index of `by` finds is then
+ * compared with these conditions.
+ */
 export const isCompared = (filter: SessionFilter, by: Indexed | undefined): boolean =>
   Object.entries(filter).some(([name, value]) => value !== undefined && name !== by)
 

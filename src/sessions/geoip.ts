@@ -43,8 +43,8 @@ const MAX_NAME_LENGTH = 128
 
 /**
  * Reads a file in MaxMind's format and tries sample addresses. A file is refused when the record of a sample
- * is damaged, or when samples have records and no such record names a city or country. A look-up never throws
- * and decodes a bounded number of values, whatever the file contains.
+ * is damaged, or when samples have records but none of the records names a city or country. A look-up never
+ * throws and decodes a bounded number of values, whatever the file contains.
  *
  * @throws Error when the file is refused or cannot be read. A message of this module continues "the file …".
  */

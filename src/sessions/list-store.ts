@@ -49,7 +49,9 @@ const asFilter = ({ within, now: _, ...filter }: ListFilter): SessionFilter => (
   organization_id: filter.organization_id ?? within,
 })
 
-/** Condition for the organization that does not use its index. */
+/**
+ * Condition for the sessions of the organization. The condition does not use the index of `organization_id`.
+ */
 const unindexedIn = ({ tables: { sessions } }: Queries, id: OrganizationId): SQL =>
   sql`coalesce(${sessions.organization_id}, ${sessions.organization_id}) = ${id}`
 
@@ -58,7 +60,7 @@ const listed = (q: Queries, list: ListFilter, by: Indexed | undefined): SQL | un
   const { sessions } = q.tables
   return and(
     matching(q.tables, asFilter(list), by),
-    // `organization_id` may be another one, which matches nothing.
+    // `organization_id` may differ from `within`; then no session matches.
     within && list.organization_id && unindexedIn(q, within),
     isActive(q.tables, now),
     notPurged(q, sessions.user_id, sessions.organization_id),
@@ -85,7 +87,7 @@ interface Start {
 
 /**
  * Calls `read` with the condition of a slice of the matching sessions, until it returns true or no slice is
- * left. All sessions are one slice when an index finds all that match.
+ * left. When an index finds exactly the matching sessions, they are one slice.
  */
 const readSlices = async (
   store: Store,
@@ -131,7 +133,7 @@ export const listSessions = async (
 
 /**
  * Counts active sessions. With a filter the number is exact up to `most`, and `most` + 1 beyond it. Without a
- * filter it comes from the counters.
+ * filter the number comes from the counters.
  */
 export const countSessions = async (store: Store, list: ListFilter, most: number): Promise<number> => {
   const { within, now, ...filter } = list

@@ -41,7 +41,7 @@ const columnsOf = ({ logins, users, organizations }: Tables) => ({
 const isCurrent = ({ logins }: Tables) =>
   and(eq(logins.browser_hash, placeholder('browser_hash')), gt(logins.expires_at, placeholder('now')))
 
-/** Order of a browser's logins. The first answers an authorization request (protocol/oauth/next-step.ts). */
+/** The latest login first, because an authorization request uses the first (protocol/oauth/next-step.ts). */
 const latestFirst = ({ logins }: Tables) => [desc(logins.signed_in_at), desc(logins.id)]
 
 const selectLogins = prepared((q, tables) =>
@@ -90,9 +90,9 @@ export type LoginAtClient = Login & {
 }
 
 /**
- * Returns the unexpired logins of a browser, as `findLogins` does, with factors and with consents. These are
- * the consents to `client_id` that were given at `since` (ms) or later. One statement reads all three,
- * because on PostgreSQL each statement is a round trip.
+ * Returns the unexpired logins of a browser, as `findLogins` does, with the user's factors and consent to
+ * `client_id`. A consent that was given before `since` (ms) is left out. One statement reads logins, factors
+ * and consents, because on PostgreSQL each statement is a round trip.
  */
 export const findLoginsAtClient = async (
   q: Queries,
@@ -136,9 +136,9 @@ const selectSubject = prepared((q, { logins, users, organizations, authorization
 
 /**
  * Returns the enabled user of a code's login, with the organization's settings. Returns undefined when the
- * login has ended, the user was disabled or the code was revoked. A code lives for 60 seconds, in which each
- * of these may happen. Returns `burnt` when the code was made unusable. One statement reads user and code, so
- * that an exchange of a code needs one query less.
+ * login has ended, the user was disabled or the code was revoked. Each of these may happen in the 60 seconds
+ * for which a code is valid. Returns `burnt` when the code was made unusable. One statement reads the user
+ * and the code, which saves a query at each exchange of a code.
  *
  * @param sent the code as the client sent it
  */
@@ -170,12 +170,13 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
 }
 
 /**
- * Maximum logins of a user, the latest ones. A program that signs in without cookies adds a login each time,
- * and pages, a sign-out everywhere and the download of own data read all of them.
+ * Maximum logins of a user; the latest logins are kept. A program that signs in without cookies adds a login
+ * each time. Several operations read all logins of a user, such as pages, a sign-out everywhere and the
+ * download of the user's data.
  */
 const MAX_LOGINS = 500
 
-/** Stores a new login and keeps the latest `MAX_LOGINS` of the user. Sessions of the others continue. */
+/** Stores a new login and keeps the latest `MAX_LOGINS` of the user. Sessions of removed logins continue. */
 export const insertLogin = async (tx: Transaction, login: NewLoginRow): Promise<void> => {
   const { logins } = tx.tables
   await tx.insert(logins).values(login)
@@ -261,8 +262,8 @@ export const endUserLogins = async (
 }
 
 /**
- * Revokes the user's unredeemed codes, limited by the filters that are present; codes of `except_login_id`
- * stay.
+ * Revokes the user's unredeemed codes, limited by the filters that are present; codes of the login
+ * `except_login_id` stay valid.
  */
 export const revokeCodes = async (
   tx: Transaction,

@@ -24,7 +24,7 @@ interface NewLogin {
 
 /**
  * Starts a login of an authenticated user in a browser. If the user already has a login in this browser, that
- * login is renewed. A later logout thus finds every session that came from it.
+ * login is renewed. A later logout thus finds every session that came from this login.
  */
 export const startLogin = async (
   context: Core,

@@ -25,11 +25,11 @@ const TOKEN_LIFETIME = 120
  */
 const KEPT = 6 * DAY
 /**
- * Pauses between attempts in milliseconds. A person waits for the logout, so the first retries are quick. The
- * later ones reach a restarted application.
+ * Pauses between attempts in milliseconds. A person waits for the logout, so the first retries are quick.
+ * Later retries reach an application that was down for some time.
  */
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
-/** Maximum bytes of an application's answer, which is read only to end the call. */
+/** Maximum bytes of an application's answer. The body is read to complete the call, and is not used. */
 const ANSWER = 16 * 1024
 
 interface Outcome {

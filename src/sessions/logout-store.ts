@@ -59,8 +59,8 @@ const selectHead = prepared((q, { logouts }) =>
 )
 
 /**
- * Returns the number of the oldest waiting logout of a client. Only this logout is sent and the others wait,
- * so that an application that is down gets one call at a time.
+ * Returns the `number` of the oldest waiting logout of a client. Only this logout is sent and the others
+ * wait, so that an application that is down gets one call at a time.
  */
 const headOf = async (q: Queries, client_id: string): Promise<number | undefined> =>
   (await selectHead(q, { client_id }))[0]?.number
@@ -140,7 +140,7 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Makes each logout due now whose next attempt is between `now` and `until`. */
+/** Makes each logout whose next attempt is between `now` and `until` due at `now`. */
 export const releaseLogouts = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { logouts } = tx.tables
   const { next_attempt_at: next } = logouts

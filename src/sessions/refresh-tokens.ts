@@ -25,10 +25,7 @@ const compose = (context: Core, session_id: SessionId, secret: Uint8Array): Secr
   return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
-/**
- * Returns the session of a current or used token, which has a valid tag; undefined for a text without a valid
- * tag.
- */
+/** Returns the session of a token, current or used. Returns undefined for a text without a valid tag. */
 const sessionOf = (context: Core, token: string): SessionId | undefined => {
   if (token.length !== LENGTH) return undefined
   const bytes = Buffer.from(token, 'base64url')
@@ -47,7 +44,8 @@ export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGran
 
 /**
  * Returns the grant of a token in any state: the caller checks for used tokens, ended or expired sessions and
- * disabled users. Returns undefined for a text that is no token, or whose session is deleted.
+ * disabled users. Returns undefined for a text that is not a refresh token, and for a token whose session was
+ * deleted.
  */
 export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
@@ -67,8 +65,8 @@ const successorOf = (context: Core, token: string, session_id: SessionId): Secre
 }
 
 /**
- * Returns the successor of a used token while the successor itself is unused. A used successor shows that the
- * client received it, so an older token may come from somebody else.
+ * Returns the successor of a used token if the successor itself is unused. A used successor shows that the
+ * client has received it. A request with an older token may then come from an attacker.
  */
 export const findUnusedSuccessor = (
   context: Core,
@@ -80,8 +78,9 @@ export const findUnusedSuccessor = (
 }
 
 /**
- * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor; undefined
- * when the token was used before, also by a concurrent request, or when the session has ended.
+ * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor. Returns
+ * undefined when the token was used before, for example by a concurrent request, or when the session has
+ * ended.
  */
 export const rotateRefreshToken = async (
   context: Core,

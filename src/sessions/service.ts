@@ -18,7 +18,7 @@ import {
   type Session,
 } from './store.ts'
 
-/** Actor, client and reason recorded in `session.revoked`. */
+/** Actor, client info and reason that `session.revoked` records. */
 export interface RevokedBy {
   actor: Actor
   client_info: ClientInfo
@@ -87,10 +87,11 @@ export const revokeSessionsAlone = async (
 const PORTION = 500
 
 /**
- * Revokes sessions that match the filter, in writes between which other requests run, until one write can
- * revoke the others. It is called before a write that has to revoke all sessions together with another
- * change: programs can begin thousands of sessions of one user. Logins, codes and links are kept. Sessions
- * that begin meanwhile are left to that write, which could otherwise be delayed for ever by beginning more.
+ * Revokes sessions that match the filter until the remaining sessions fit into one write. It makes several
+ * writes, and other requests run between them. It is called before a write that has to revoke all sessions
+ * together with another change, because a program can begin thousands of sessions of one user. Logins, codes
+ * and links are kept. Sessions that begin meanwhile are left to the later write. Otherwise a program that
+ * keeps beginning sessions could delay that write for ever.
  */
 export const revokeMost = async (context: Core, filter: SessionFilter, by: RevokedBy): Promise<void> => {
   const { store, clock } = context

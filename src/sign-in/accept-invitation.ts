@@ -74,7 +74,7 @@ export const refuse = (error: unknown): never => {
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
 /**
- * Charges the hash of a password. The link stays valid when the address is refused, so its form may be sent
+ * Charges the hash of a password. The link stays valid when the form is refused, so the form may be sent
  * often.
  */
 const chargeHash = async (
@@ -103,7 +103,7 @@ export const createInvited = async (
     ...values,
     id: user_id,
     organization_id: organization.id,
-    // An administrator's invitation is an approval already; only a registration waits.
+    // An administrator's invitation is already an approval; only a registration waits for approval.
     enabled: !(invitation.is_registration && needsApproval(organization)),
     // The link of a mail reached the person at this address, which verifies the address.
     email_verified: invitation.delivery === 'mail',
@@ -153,7 +153,10 @@ export const completeUser = async (
   })
 }
 
-/** Uses up the invitation in the write that stores its user, and adds the user to its groups. */
+/**
+ * Uses up the invitation in the write that stores its user, and adds the user to the groups of the
+ * invitation.
+ */
 export const useUp = async (
   context: Context,
   tx: Transaction,

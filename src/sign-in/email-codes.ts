@@ -14,23 +14,24 @@ import { checkThrottle, countFailure, type Limit } from './throttle.ts'
 
 /** Digits of a code. Six are common and quickly typed; a code allows five tries, which bounds the guesses. */
 const DIGITS = 6
-/** Milliseconds for which a code is valid: NIST SP 800-63B allows ten minutes for a code out of band. */
+/** Milliseconds for which a code is valid: NIST SP 800-63B allows ten minutes for an out-of-band code. */
 export const CODE_LIFETIME = 10 * MINUTE
 
 /**
  * Limit of codes for one mailbox, counted over all organizations: a mailbox that gets more is probably being
- * flooded. Codes that the user's known browsers ask for are counted separately, by organization, so strangers
+ * flooded. Codes that the user's known browsers request are counted separately, by organization, so strangers
  * cannot use up the limit of these browsers.
  */
 const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
 
 /**
- * Hashes a code with a key: without a key, the six digits could be found by trial in a copy of the database.
+ * Hashes a code with a key. Without the key, somebody with a copy of the database could find the six digits
+ * by trial.
  */
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
   master.hmac('email-codes').update(`${request_hash}\0${user_id}\0${code}`).digest('base64url')
 
-/** True when the organization offers codes by mail to this user, who may have switched them off. */
+/** True when the organization offers codes by mail to this user. The user's own setting is not considered. */
 export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean> => {
   const organization = await readOrganization(q, user.organization_id)
   const policy = organization ? settingsOf(organization).email_code : 'off'

@@ -9,8 +9,8 @@ import { findThrottle, removeThrottle, type ThrottleSet } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
- * Maximum attempts per day of each network on an account whose shared budget is spent. The owner thus gets in
- * even after mistyping the password. Failures of the network within the shared budget count too.
+ * Maximum attempts per day of each network on an account whose shared budget is spent. The owner can thus
+ * sign in even after mistyping the password. Failures of the network within the shared budget count too.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
@@ -20,9 +20,9 @@ const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /**
- * Maximum number of running attempts plus failures of an account that has fewer than five failures
- * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus sign in under
- * one name at the same time, but a guesser gains nothing by sending many attempts at once.
+ * While an account has fewer than five failures (`ROW.after`), the sum of its failures and running attempts
+ * is at most this number. From the fifth failure on, attempts run one by one. Several people can thus sign in
+ * under one name at the same time, but a guesser gains nothing by sending many attempts at once.
  */
 const CONCURRENT = 20
 /**
@@ -47,8 +47,8 @@ export interface Budget {
   /** Keys that count a failure. */
   failed: ThrottleKey[]
   /**
-   * Keys that count a success too: once the shared budget is spent, a correct password also uses up an
-   * attempt.
+   * Keys that count a success too. After the shared budget is spent, a correct password uses up an attempt as
+   * a wrong one does.
    */
   passed: ThrottleKey[]
 }
@@ -127,7 +127,7 @@ export const countSuccess = async (
   await countFailure(context, tx, passed)
 }
 
-/** Returns all counts of a name, the user and their browsers. */
+/** Returns the keys of all counts of a name, of its user and of the user's browsers. */
 export const countsOf = (counted: Counted): ThrottleSet => {
   const subjects = subjectsOf(counted)
   const devices = counted.user ? [`device:${counted.user.id}:`] : []

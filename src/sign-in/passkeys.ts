@@ -16,9 +16,9 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
   acrValues.filter(value => value !== 'phr' || offersPasskeys(config))
 
 /**
- * Derives the WebAuthn challenge of one purpose and one `subject`. In a login the subject is the flow and its
- * round: the challenge works once, for the holder of the flow's handle. On the page of an invitation or a
- * link, the subject is the CSRF token of the page.
+ * Derives the WebAuthn challenge of one purpose and one `subject`. In a login the subject is the pending
+ * request and its round. The challenge thus works once, and only in the browser that has the handle of the
+ * request. On the page of an invitation or a link, the subject is the CSRF token of the page.
  */
 export const challengeOf = (
   { master }: Core,
@@ -58,8 +58,8 @@ const ALGORITHMS = [-8, -7, -257]
 
 /**
  * Returns the creation options as JSON. With `need` set to `required`, the passkey is discoverable and
- * verifies the user, because the user signs in with it alone. No attestation is requested, because no rule
- * depends on the maker of a passkey.
+ * verifies the user, because the user can sign in with the passkey alone. No attestation is requested,
+ * because no rule depends on the maker of a passkey.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */
 export const creationOptions = (
@@ -135,8 +135,9 @@ const expectation = ({ config }: Core, challenge: string) => ({
 
 /**
  * Returns an attestation object with the format `none` and without its statement. The statement is not read,
- * because no rule depends on the maker of a passkey. The library would verify its certificates, and call the
- * addresses of revocation lists that they name, without a check of the address or a limit.
+ * because no rule depends on the maker of a passkey. To verify the certificates of a statement, the library
+ * would fetch the revocation lists that they name. These calls would have no limit, and no check of the
+ * address.
  */
 const withoutStatement = async (attestationObject: string): Promise<string> => {
   const { decodeAttestationObject, isoBase64URL, isoCBOR } = await import('@simplewebauthn/server/helpers')
@@ -201,8 +202,8 @@ export interface ProvenPasskey {
 }
 
 /**
- * ES256 key that stands in for an unknown passkey, as COSE_Key (RFC 9053 section 7.1.1): the base point of
- * P-256.
+ * ES256 key that is used in place of the key of an unknown passkey. It is the base point of P-256 as a
+ * COSE_Key (RFC 9053 section 7.1.1).
  */
 const DUMMY_KEY = Buffer.from(
   'a5010203262001' +
@@ -214,7 +215,7 @@ const DUMMY_KEY = Buffer.from(
 /**
  * Verifies the passkey's signature over the challenge; undefined when it is invalid. Without a passkey the
  * work is the same, so that response times do not reveal known credential ids. `alone` is true when the
- * passkey is the only factor, and then requires user verification.
+ * passkey is the only factor; user verification is then required.
  */
 export const verifyAssertion = async (
   context: Core,
@@ -227,8 +228,7 @@ export const verifyAssertion = async (
   const result = await verifyAuthenticationResponse({
     ...expectation(context, challenge),
     response: assertion as Parameters<typeof verifyAuthenticationResponse>[0]['response'],
-    // The counter is not checked here but by `usePasskey` inside the write, because two assertions may be
-    // verified at once.
+    // `usePasskey` checks the counter inside the write, because two assertions may be verified at once.
     credential: {
       id: assertion.id,
       publicKey: new Uint8Array(passkey?.public_key ?? DUMMY_KEY),

@@ -55,7 +55,7 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal 
 }
 
 /**
- * Maximum characters that the audit log and a request for mail keep of a typed name. The longest address has
+ * Maximum characters of a typed name that the audit log and a request for mail store. The longest address has
  * 64 characters, an @ and 255 characters (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
  */
 export const MAX_IDENTIFIER = 320
@@ -208,8 +208,9 @@ const allows = ({ config }: Context, { wait, concurrent }: Budget, running: numb
   wait === 0 && running <= shareOf(concurrent, config.workers)
 
 /**
- * Returns whether `budgets`, read after the slot was occupied, still allow the attempt of the slot. Other
- * attempts that have failed since count as running, because the read may not have seen their failures.
+ * Returns whether `budgets`, read after the slot was occupied, still allow the attempt of the slot. An
+ * attempt that failed after the slot was occupied is counted as running, because the read may not have seen
+ * its failure.
  */
 const isWithin = (context: Context, budgets: readonly Budget[], { key, running }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)

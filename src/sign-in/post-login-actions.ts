@@ -90,8 +90,8 @@ const useLink = async (
   const link = await consumeSignInLink(tx, link_hash, context.clock.now())
   if (!link) throw new PageError('link', 410)
   await checkMaker(tx, link, user.id)
-  // Someone else may have signed up with this address through a provider. That person must not keep a way in
-  // beside the owner of the address, who holds the link.
+  // Another person may have signed up with this address through a provider. Only the owner of the address has
+  // the link, so accounts of the other person are unlinked.
   if (link.kind === 'reset_password' && !user.email_verified)
     await unlinkAccounts(context, tx, user, client_info)
   await confirmOwner(context, tx, user, client_info)
@@ -99,8 +99,8 @@ const useLink = async (
 
 /**
  * Adds the passkey that the holder of a link has chosen, ends the user's sessions and logins, and returns new
- * recovery codes. It runs at once instead of as a post-login action: a user without a factor has nothing left
- * to prove.
+ * recovery codes. It runs at once and not as a post-login action, because a user without a factor has nothing
+ * left to prove.
  *
  * @throws PageError 400 `expired` when the user has a factor by now, 410 `link`
  */
@@ -121,8 +121,8 @@ export const replaceByPasskey = async (
 }
 
 /**
- * Clears the failures that throttle the user in this browser: the holder of the link is the owner, whom
- * others must not delay.
+ * Clears the failures that throttle the user in this browser. The holder of the link is the owner of the
+ * account, and failures of other people must not delay the owner.
  */
 const confirmOwner = async (
   context: Context,

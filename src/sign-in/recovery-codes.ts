@@ -33,7 +33,10 @@ const normalize = (typed: string): string | undefined => {
     : undefined
 }
 
-/** Hashes a code with a key: without a key, its 60 bits could be found by trial in a copy of the database. */
+/**
+ * Hashes a code with a key. Without the key, somebody with a copy of the database could find the 60 bits of a
+ * code by trial.
+ */
 const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
   master.hmac('recovery-codes').update(`${user_id}\0${code}`).digest('base64url')
 

@@ -63,7 +63,8 @@ export const signIn = async (
   const value = newSecret()
   const login_hash = hashSecret(value)
   if (old_hash) await moveLogins(tx, old_hash, login_hash)
-  // A login that replaces another, such as after a change of password, is no new login of the person.
+  // A login that replaces another, such as after a change of password, does not count as a new login of the
+  // user.
   if (proven.signed_in_at === undefined) await setLastLogin(tx, user.id, now)
   const login_id = await startLogin(context, tx, {
     browser_hash: login_hash,

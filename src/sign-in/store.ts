@@ -6,7 +6,8 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * A count of failures. It is a row, so that neither a restart nor another copy gives a guesser new attempts.
+ * A count of failures. The count is stored, so that a guesser gets no new attempts after a restart or at
+ * another copy.
  */
 export type Throttle = Tables['throttles']['$inferSelect']
 
@@ -98,10 +99,13 @@ export const isDeviceOf = async (
   key: { device_hash: SecretHash; organization_id: OrganizationId },
 ): Promise<boolean> => (await deviceOfOrganization(q, key)).length > 0
 
-/** Maximum browsers stored per user, the latest ones: a client without cookies adds one with each login. */
+/**
+ * Maximum browsers stored per user; the latest are kept. A client without cookies adds a browser with each
+ * login.
+ */
 const MAX_DEVICES = 50
 
-/** Records a login with the browser. True when the browser is new for the user. */
+/** Records a login of the user in the browser. True when the browser is new for the user. */
 export const touchDevice = async (
   tx: Transaction,
   device: Tables['devices']['$inferSelect'],

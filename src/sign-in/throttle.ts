@@ -19,7 +19,7 @@ export type Limit =
   | { readonly kind: 'window'; readonly count: number; readonly window: number; readonly wait: number }
 
 /**
- * A counter of failures and its rule. The key is stored unhashed, so it contains no secret and no text of
+ * A counter of failures and its rule. The key is stored unhashed, so it must contain no secret and no text of
  * unbounded length.
  */
 export interface ThrottleKey {
@@ -39,8 +39,8 @@ export const ROW = {
   forget_after: DAY,
 } satisfies Limit
 /**
- * Limit of wrong passwords from one network. People in one office may mistype at the same time. A guesser of
- * many accounts gets about ten tries a minute.
+ * Limit of wrong passwords from one network. People in one office may mistype at the same time. An attacker
+ * who guesses passwords of many accounts gets about ten tries a minute.
  */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /**
@@ -82,8 +82,8 @@ export const blockedUntil = cached(
 )
 
 /**
- * Counts one failure against each key. `login-throttle.ts` makes the keys of a login, alike for names with
- * and without a user. Returns the new counts in the order of `keys`.
+ * Counts one failure against each key. `login-throttle.ts` makes the keys of a login. It makes the same kinds
+ * of keys for a name without a user. Returns the new counts in the order of `keys`.
  */
 export const countFailure = async (
   context: Pick<Core, 'clock'>,

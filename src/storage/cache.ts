@@ -11,8 +11,8 @@ interface Entries<V> {
  * (postgres/changes.ts says how late). A load that began before the change is not cached (`generation`), so
  * the cache never keeps an old row. Reads of a result that is being loaded wait for it. The result undefined
  * is not cached, because clients could fill the memory with unknown names. A cache with `limit` results is
- * emptied before the next one. To drop only the least recently used result, the cache would have to note each
- * hit.
+ * emptied before the next result is added. To drop only the least recently used result, the cache would have
+ * to note each hit.
  *
  * `peek` returns a cached result at once, for answers in which awaiting a promise would take most of the
  * time.

@@ -33,8 +33,8 @@ export const touch = (path: string): void => {
 }
 
 /**
- * Checks that there is no log of an earlier database with the name `path`. SQLite finds a log only by its
- * name and would apply it to the new database.
+ * Checks that an earlier database with the name `path` has left no log. SQLite finds a log by its name, and
+ * would apply the old log to the new database.
  *
  * @throws StorageError when there is such a log
  */
@@ -42,7 +42,7 @@ export const requireNoLog = (path: string): void => {
   for (const log of [`${path}-wal`, `${path}-journal`])
     if (statSync(log, { throwIfNoEntry: false })?.size)
       throw new StorageError(
-        `${log} belongs to a database that is missing: move it beside that database first.`,
+        `${log} belongs to a database that is missing. Move this log to the folder of that database first.`,
       )
 }
 

@@ -44,8 +44,8 @@ export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
 }
 
 /**
- * Returns the receiver of a client's logout tokens; undefined when the client gets none. A purge keeps it,
- * because logouts are sent after the deletion of the client.
+ * Returns the receiver of a client's logout tokens; undefined when the client gets none. A purge stores the
+ * receiver, because logouts are sent after the deletion of the client.
  */
 export const logoutTarget = (client: {
   organization_id: OrganizationId

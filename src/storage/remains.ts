@@ -25,8 +25,8 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
         [t.logins, t.logins.id, isOf(t.logins.user_id)],
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
-        // All earlier events by and about a deleted user go, because their addresses and user agents are
-        // personal data. The event `user.deleted` stays, because administrators must be able to see who
+        // All earlier events by and about a deleted user are removed, because their addresses and user agents
+        // are personal data. The event `user.deleted` stays, because administrators must be able to see who
         // deleted an account.
         [t.events, seq, isOf(subject_id)],
         [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],

@@ -152,9 +152,9 @@ export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unl
 }
 
 /**
- * Returns the condition that a column contains the term, in upper or lower case. The condition reads each
- * row, so it is only for objects that administrators make, which are few. The pattern has both cases of each
- * letter, because SQLite's `lower` and LIKE know only ASCII letters.
+ * Returns the condition that a column contains the term, in upper or lower case. The condition is evaluated
+ * for each row, so use it only for objects that administrators make: there are few of them. The pattern has
+ * both cases of each letter, because SQLite's `lower` and LIKE fold only ASCII letters.
  */
 export const containsText = ({ engine }: Queries, column: Column, term: string): SQL => {
   const special = engine === 'postgres' ? /[\\^$.*+?()[\]{}|]/ : /[*?[]/

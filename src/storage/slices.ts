@@ -1,7 +1,7 @@
 import { othersRun } from '#src/lib/turn.ts'
 
 /**
- * Maximum number of rows that one statement compares: a read on SQLite holds the event loop, and 5,000 rows
+ * Maximum number of rows that one statement compares. A read on SQLite blocks the event loop, and 5,000 rows
  * take about 10 ms.
  */
 export const SLICE = 5000

@@ -23,7 +23,7 @@ export type Queries = Pick<
 
 /**
  * Topics of changes. A write names the topics that it changes. After its commit the caches of these topics
- * are dropped, and the deliveries that wait for one of them look for work.
+ * are dropped, and each delivery queue of one of these topics looks for due work.
  */
 export type Topic =
   | 'organizations'
@@ -107,7 +107,7 @@ export interface Store {
   /**
    * On SQLite, waits for a checkpoint of earlier writes, and then for about as long as the last transaction
    * took. On PostgreSQL it returns at once. A job of many large writes waits before each of them, so that
-   * other writes, also those of other processes, run in between.
+   * other writes, including those of other processes, run in between.
    */
   drained(): Promise<void>
   /**

@@ -590,7 +590,7 @@ export const tables = (kit: Kit) => {
       },
       t => [
         // Lists show sessions that have not ended, in the order of creation. A list reads no ended sessions,
-        // because `ended_at` stands before `id` in these indexes.
+        // because `ended_at` precedes `id` in these indexes.
         index('sessions_user').on(t.user_id, t.ended_at, t.id),
         index('sessions_client').on(t.client_id, t.ended_at, t.id),
         index('sessions_organization').on(t.organization_id, t.ended_at, t.id),
@@ -603,8 +603,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * Authorization codes whose content (`sealed`) is too long for a URL, and codes that became unusable
-   * without beginning a session (`sealed` is null). Other codes have no row, because the session that a code
-   * began shows that the code was used.
+   * without beginning a session (`sealed` is null). Other codes have no row: a used code is recognized by the
+   * session that was made with it.
    */
   const authorization_codes = once(() =>
     table(
@@ -659,7 +659,9 @@ export const tables = (kit: Kit) => {
          */
         round: int('round').notNull().default(0),
         enrolled: bool('enrolled').notNull().default(false),
-        /** The user who gave a recovery code in place of a lost passkey, and has to add another passkey. */
+        /**
+         * The user who has used a recovery code in place of a lost passkey, and has to add another passkey.
+         */
         recovered_by: id<UserId>('recovered_by'),
         created_at: created_at(),
         expires_at: ms('expires_at').notNull(),
@@ -717,7 +719,8 @@ export const tables = (kit: Kit) => {
         allow_registration: bool('allow_registration').notNull(),
         trust_email: bool('trust_email').notNull(),
         /**
-         * Ids and not names, because a role that is created again under the same name is a different role.
+         * Ids are stored rather than names, because a role that is created again under the same name is a
+         * different role.
          */
         default_role_ids: json('default_role_ids').$type<RoleId[]>().notNull(),
         attribute_mapping: json('attribute_mapping').$type<Record<string, string>>().notNull(),
@@ -758,8 +761,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Upstream authorization requests: `sent` to the provider, or `answered` while a question to the user is
-   * open.
+   * Upstream authorization requests. `step` is `sent` until the provider has answered, and `answered` while
+   * the user has not yet answered a question of this server.
    */
   const upstream_requests = once(() =>
     table(
@@ -856,8 +859,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Browsers in which a user need not prove the second factor (`settings.remember_browser_days`), each known
-   * by a cookie. A browser of several users has one cookie and a row for each.
+   * Browsers in which a user need not prove the second factor (`settings.remember_browser_days`). Each
+   * browser is identified by a cookie. A browser of several users has one cookie and a row for each user.
    */
   const remembered_browsers = once(() =>
     table(
@@ -882,8 +885,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Outgoing mail. A row has the kind and the data of a mail. The sender looks up the address and makes text,
-   * links and codes, so none is stored. `user_id` is null when the sender finds the recipient by `data`.
+   * Outgoing mail. A row has the kind and the data of a mail. The sender looks up the address and makes the
+   * text, links and codes, so none of these is stored. `user_id` is null when the sender finds the recipient
+   * by `data`.
    */
   const mails = once(() =>
     table(
@@ -946,7 +950,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` up to which
-   * each event was delivered, or skipped because the webhook does not want it.
+   * events were delivered. Events of other types than those of the webhook were skipped.
    */
   const webhooks = once(() =>
     table(
@@ -963,7 +967,7 @@ export const tables = (kit: Kit) => {
         signature: text('signature').$type<'v1' | 'v1a'>().notNull(),
         /** Sealed: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
         secret: bytes('secret').notNull(),
-        /** The secret before the last rotation. It also signs until `previous_until`. */
+        /** The secret before the last rotation. Until `previous_until` events are signed with it too. */
         previous_secret: bytes('previous_secret'),
         previous_until: ms('previous_until'),
         cursor: int('cursor').notNull(),
@@ -975,7 +979,10 @@ export const tables = (kit: Kit) => {
         failing_since: ms('failing_since'),
         failure: text('failure'),
         disabled_reason: text('disabled_reason').$type<'gone' | 'failing'>(),
-        /** True while the webhook has nothing to deliver. A new event that it wants makes it due. */
+        /**
+         * True while the webhook has nothing to deliver. A new event of one of its types makes the webhook
+         * due.
+         */
         idle: bool('idle').notNull(),
         next_attempt_at: ms('next_attempt_at').notNull(),
         created_at: created_at(),
@@ -1058,7 +1065,7 @@ export const tables = (kit: Kit) => {
         is_registration: bool('is_registration').notNull().default(false),
         /**
          * The user who was created together with the invitation, or who accepted an invitation for one
-         * person. While it is null, acceptance creates a user.
+         * person. While `user_id` is null, accepting the invitation creates a user.
          */
         user_id: id<UserId>('user_id').references(() => users().id, cascade),
         /** The address that a mailed link verifies. */
@@ -1072,8 +1079,8 @@ export const tables = (kit: Kit) => {
         /** Language of the mail. */
         locale: text('locale').notNull(),
         /**
-         * The administrator or client who made the invitation and whose permissions limit it; null for the
-         * server itself.
+         * The administrator or client who made the invitation; null for the server itself. The invitation
+         * grants at most the permissions that its creator has.
          */
         created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
         created_at: created_at(),
@@ -1118,7 +1125,7 @@ export const tables = (kit: Kit) => {
           .references(() => users().id, cascade),
         /** HMAC of the code, keyed with the instance key and bound to the request. */
         code_hash: text('code_hash').notNull(),
-        /** The authorization request whose browser asked for the code. */
+        /** The authorization request in which the code was requested. */
         request_hash: text('request_hash').$type<SecretHash>().notNull(),
         tries: int('tries').notNull(),
         expires_at: ms('expires_at').notNull(),
@@ -1242,7 +1249,7 @@ export const tables = (kit: Kit) => {
   /**
    * Counts by hour (UTC, milliseconds) and organization; the organization '' is the instance. A deleted user
    * stays counted. The rows of a deleted organization are removed. On PostgreSQL each connection has rows of
-   * its own (`slot`), so two transactions never change one row; a count is the sum over slots.
+   * its own (`slot`), so two transactions never change the same row. A count is the sum over the slots.
    */
   const statistics = once(() =>
     table(
@@ -1254,8 +1261,9 @@ export const tables = (kit: Kit) => {
         logins: int('logins').notNull(),
         failed_logins: int('failed_logins').notNull(),
         new_users: int('new_users').notNull(),
-        /** Users who were active in this hour, and how many of them were not active earlier on this day. */
+        /** Users who were active in this hour. */
         active_users: int('active_users').notNull(),
+        /** Users who were active in this hour for the first time on this day. */
         daily_users: int('daily_users').notNull(),
         tokens: int('tokens').notNull(),
       },

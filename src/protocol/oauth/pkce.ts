@@ -5,9 +5,9 @@ const challenge = /^[A-Za-z0-9_-]{43}$/
 const verifier = /^[A-Za-z0-9._~-]{43,128}$/
 
 /**
- * Returns the challenge of an authorization request. Every client needs PKCE, also a confidential one,
- * because a stolen code is useless without the verifier. The method is S256, because with `plain` the
- * challenge is the verifier itself. https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
+ * Returns the challenge of an authorization request. Confidential clients need PKCE too, because a stolen
+ * code is useless without the verifier. The method is S256: with `plain` the challenge would be the verifier
+ * itself. https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
  *
  * @throws OAuthError `invalid_request`
  */
@@ -15,7 +15,7 @@ export const readChallenge = (values: ReadonlyMap<string, string>): string => {
   const text = requireParameter(values, 'code_challenge')
   if (requireParameter(values, 'code_challenge_method') !== 'S256')
     throw invalidParameter('code_challenge_method')
-  // SHA-256 has 32 bytes: 43 characters of base64url without padding.
+  // A SHA-256 hash has 32 bytes, which are 43 characters of base64url without padding.
   if (!challenge.test(text)) throw invalidParameter('code_challenge')
   return text
 }

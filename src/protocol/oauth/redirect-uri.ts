@@ -29,14 +29,14 @@ export const checkRegistrable = (
   schemes: 'with_dot' | 'any_scheme' = 'with_dot',
 ): string | undefined => {
   if (uri.length > maxLength) return `must be at most ${maxLength} characters long`
-  if (!/^[\x21-\x7e]+$/.test(uri) || /["<>\\^`{|}]/.test(uri)) return 'must hold URI characters only'
+  if (!/^[\x21-\x7e]+$/.test(uri) || /["<>\\^`{|}]/.test(uri)) return 'must contain only URI characters'
   if (uri.includes('#')) return 'must not have a fragment'
   // Redirect URIs are compared byte by byte, so a wildcard would match nothing.
   if (uri.includes('*')) return 'must not have a wildcard'
   const [, scheme, authority] = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?]*))?/.exec(uri) ?? []
   if (scheme === undefined || !URL.canParse(uri)) return 'must be an absolute URI'
-  // In `https://example.com@evil.example/` a reader takes the user name for the host.
-  if (authority?.includes('@')) return 'must not carry a user name or password'
+  // In `https://example.com@evil.example/` a person may mistake the user name for the host.
+  if (authority?.includes('@')) return 'must not contain a user name or password'
   const isWeb = scheme === 'https' || (scheme === 'http' && loopbackHosts.test(authority ?? ''))
   if (isWeb) return authority ? undefined : 'must name a host'
   if (scheme.includes('.')) return undefined
@@ -48,10 +48,10 @@ const loopbackWithoutPort = /^http:\/\/(?:127\.0\.0\.1|\[::1\])(?=[/?]|$)/
 const leadingPort = /^:([1-9]\d{0,4})/
 
 /**
- * Compares redirect URIs byte by byte. A loopback IP registered without a port matches any port, because a
- * native application learns its port only when it listens
+ * Compares redirect URIs byte by byte. A loopback IP address registered without a port matches any port,
+ * because a native application gets its port only when it starts to listen
  * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3). `localhost` is compared with its port, because that
- * name may lead to another address (section 8.3).
+ * name may resolve to another address (section 8.3).
  */
 export const matches = (registered: string, requested: string): boolean => {
   if (registered === requested) return true
@@ -76,8 +76,8 @@ const withoutPort = (uri: string): string | undefined => {
 export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefined
 
 /**
- * True when the answer to the client may go to the URI. For a dynamic client the port of a loopback URI is
- * ignored: such clients register one port or none, and listen on another.
+ * True when the answer to the client may be sent to the URI. For a dynamic client the port of a loopback URI
+ * is ignored, because such a client may listen on another port than the registered one.
  */
 export const isRedirectOf = (
   client: Origin & { readonly redirect_uris: readonly string[] },
@@ -109,7 +109,7 @@ export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri
 
 /**
  * Returns the web origin of a registered redirect URI. Returns undefined for a private-use scheme and for a
- * loopback IP address without a port, which only native applications use.
+ * loopback IP address without a port: only native applications use these two.
  */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin
@@ -119,8 +119,7 @@ export const isOnDevice = (uri: string): boolean => isLoopback(uri) || usesPriva
 
 /**
  * Returns the host of an http or https URI, with its port if it has one. Returns the scheme of any other URI,
- * such as `com.example.app:`. A host in such a URI is a text that the client has chosen; no name server knows
- * it.
+ * such as `com.example.app:`. The host of such a URI is not a DNS name: the client chooses it freely.
  */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)

@@ -2,8 +2,8 @@ import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /**
- * Scopes that belong to the login and to no API. A token for an API also contains the granted ones that the
- * client may still ask for.
+ * Scopes of the login, which no API defines. A granted scope from this list is also part of a token for an
+ * API, as long as the client may request the scope.
  */
 export const openidScopes: readonly string[] = [
   'openid',

@@ -1,9 +1,8 @@
 /**
- * Authentication context classes, weakest first: `1` one factor (password, link, code by mail or provider),
- * `2` two factors, `phr` phishing-resistant (a passkey, alone or after another factor). A passkey ranks
- * highest, because it needs the device and a biometric or PIN, and cannot be used on another site. The name
- * `phr`:
- * https://openid.net/specs/openid-connect-eap-acr-values-1_0.html
+ * Authentication context classes, weakest first. `1` is one factor: a password, a link or code by mail, or an
+ * upstream provider. `2` is two factors. `phr` is phishing-resistant: a passkey, alone or after another
+ * factor. A passkey ranks highest, because it needs the device and a biometric or PIN, and cannot be used on
+ * another site. The name `phr` is defined in https://openid.net/specs/openid-connect-eap-acr-values-1_0.html
  */
 export const acrValues = ['1', '2', 'phr'] as const
 
@@ -48,10 +47,11 @@ export interface RequiredFactor {
 }
 
 /**
- * Returns what a login still requires. A user with a second factor proves it at every login. A remembered
- * browser replaces the proof, unless the organization requires a passkey or the client's `acr_values` ask for
+ * Returns what a login still requires. A user with a second factor proves it at every login. In a remembered
+ * browser no proof is needed, unless the organization requires a passkey or the client's `acr_values` ask for
  * `2` or `phr`. A user whose factors do not reach the required level enrols a factor that reaches it.
- * Existing factors are proven before a factor is added, unless a recovery code stood in for a lost passkey.
+ * Existing factors are proven before a factor is added, unless the user has used a recovery code in place of
+ * a lost passkey.
  */
 export const requiredFactor = (login: {
   readonly acr: string

@@ -1,13 +1,13 @@
 /**
- * The claims that a client adds to its tokens, by name. Each claim has the path of its value. A claim that
- * also has a scope is left out unless this scope is granted. A path is `user.FIELD`, `user.attributes.NAME…`,
- * `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
+ * The claims that a client adds to its tokens, by name. Each claim has the path of its value. A claim may
+ * also name a scope. Such a claim is added only when this scope is granted. A path is `user.FIELD`,
+ * `user.attributes.NAME…`, `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
  */
 export type ClaimMapping = Readonly<
   Record<string, string | { readonly from: string; readonly scope: string }>
 >
 
-/** The values that paths read. */
+/** The values to which paths refer. */
 export interface MappingSource {
   readonly user?: Readonly<Record<string, unknown>>
   readonly client: { readonly attributes: Readonly<Record<string, unknown>> }
@@ -50,8 +50,8 @@ const reserved = new Set([
 ])
 
 /**
- * Claims that come only from memberships, each with the only path that it may have. Services decide by these
- * claims what a user may do. No attribute may supply them, because users may edit attributes.
+ * Claims that come only from memberships, each with its path. Services base access decisions on these claims.
+ * No attribute may supply them, because users may edit attributes.
  */
 const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
 
@@ -66,7 +66,7 @@ export const mappingProblem = (name: string, from: string): string | undefined =
   return only && from !== only ? `The path of this claim must be ${only}.` : undefined
 }
 
-/** Returns name and path of each claim that the mapping has for these scopes. */
+/** Returns the name and the path of each claim that the mapping adds for these scopes. */
 const given = (mapping: ClaimMapping, scopes: readonly string[]): [name: string, from: string][] =>
   Object.entries(mapping).flatMap(([name, rule]): [string, string][] => {
     if (typeof rule === 'string') return [[name, rule]]
@@ -93,9 +93,9 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
   Buffer.byteLength(JSON.stringify(claims))
 
 /**
- * Returns the mapped claims. A claim is left out when it has no value, or when it would exceed the maximum
- * size together with the claims before it. The token is issued all the same, because one long attribute must
- * not keep its user from signing in. `first` are mapped claims that the token already has: they are not
+ * Returns the mapped claims. A claim is left out when it has no value, or when the claim and the claims
+ * before it would together exceed the maximum size. The token is issued nevertheless, because one long
+ * attribute must not prevent a login. `first` are mapped claims that the token already has: they are not
  * returned again, and they count towards the size.
  */
 export const mappedClaims = (

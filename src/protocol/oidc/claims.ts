@@ -26,8 +26,8 @@ type IssuedAccess = Issued & {
 }
 
 /**
- * Claims of the user that each token has. A name that the user lacks is an empty text, because readers rely
- * on the claims that the specification lists.
+ * Claims about the user in each access token and ID token of a user. A missing name is an empty string,
+ * because applications rely on the presence of these claims.
  */
 const identity = (user: ClaimsUser) => ({
   org_id: bareId(user.organization_id),
@@ -51,9 +51,9 @@ const access = (token: IssuedAccess, sub: string) => ({
 })
 
 /**
- * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). A service reads from
- * them, without a call, who the user is. `sub` is the id of the user in the admin API and the audit log, so
- * it is the same at each client. `roles` are the effective roles, direct and inherited.
+ * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). A service can thus
+ * identify the user without a call to this server. `sub` is the id of the user in the admin API and the audit
+ * log, so it is the same at each client. `roles` are the effective roles, direct and inherited.
  */
 export const accessTokenClaims = (
   token: IssuedAccess & {
@@ -75,9 +75,9 @@ export const accessTokenClaims = (
 })
 
 /**
- * Returns the claims of a client's own access token (client credentials). `sub` is the client_id and `org_id`
- * the client's organization. Claims of users and sessions, including roles, are absent; a client's rights are
- * its scopes.
+ * Returns the claims of a client's own access token (client credentials). `sub` is the client_id, and
+ * `org_id` is the client's organization. There are no claims of users and sessions, such as roles: a client's
+ * rights are its scopes.
  */
 export const clientTokenClaims = (
   token: IssuedAccess & {
@@ -92,8 +92,8 @@ export const clientTokenClaims = (
 
 /**
  * Returns the claims of an ID token for `client_id`. `alg` is the signature algorithm of the ID token;
- * `auth_time` is in seconds. Each ID token has it, because applications need it for step-up, and asking for
- * `max_age` first would cost a login.
+ * `auth_time` is in seconds. It is in each ID token, because applications need it for step-up. Without it, an
+ * application would have to repeat the login with `max_age`.
  */
 export const idTokenClaims = (
   token: Issued & {

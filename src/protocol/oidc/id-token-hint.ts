@@ -6,7 +6,10 @@ type VerifiedJwt = {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
-/** Ids of the user and the session without prefixes, and the client for which the ID token was issued. */
+/**
+ * The id of the user and the id of the session, both without prefix, and the client for which the ID token
+ * was issued.
+ */
 export type IdTokenHint = {
   readonly sub: string
   readonly sid: string | undefined
@@ -23,7 +26,8 @@ export const readIdTokenHint = (
   expected: { readonly issuer: string; readonly client_id?: string | undefined },
 ): IdTokenHint | undefined => {
   const { iss, sub, aud, sid } = payload
-  // An access token may have the same typ, key and audience, but always has a scope.
+  // An access token may have the same typ, key and audience as an ID token, but only an access token has a
+  // scope.
   const isIdToken = isSigningAlg(header.alg) && header.typ !== 'at+jwt' && !('scope' in payload)
   if (!isIdToken || iss !== expected.issuer || typeof sub !== 'string' || typeof aud !== 'string')
     return undefined

@@ -1,6 +1,6 @@
 /**
  * Signature algorithms of the key set: https://www.rfc-editor.org/rfc/rfc7518#section-3.1. HMAC is missing,
- * because each service that verifies a token could then also make one.
+ * because each service that can verify an HMAC could also forge a token.
  */
 export const signingAlgs = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 export type SigningAlg = (typeof signingAlgs)[number]
@@ -8,7 +8,7 @@ export type SigningAlg = (typeof signingAlgs)[number]
 /** True for a supported signature algorithm. */
 export const isSigningAlg = (alg: unknown): alg is SigningAlg => signingAlgs.some(known => known === alg)
 
-/** Curve of each ECDSA algorithm, by its names in JWK and in OpenSSL. */
+/** Each ECDSA algorithm with the JWK name and the OpenSSL name of its curve. */
 export const curves = [
   { alg: 'ES256', crv: 'P-256', openssl: 'prime256v1' },
   { alg: 'ES384', crv: 'P-384', openssl: 'secp384r1' },

@@ -11,7 +11,7 @@ const MORE = 'http://www.w3.org/2001/04/xmldsig-more#'
 
 /**
  * Allowed signature algorithms (https://www.rfc-editor.org/rfc/rfc9231#section-2.3). HMAC is excluded,
- * because a verifier that accepts it may take the public key for the secret. MD5 has collisions, and DSA is
+ * because a verifier could be made to use the public key as the secret. MD5 has collisions, and DSA is
  * obsolete (FIPS 186-5).
  */
 const methods: Record<string, SignatureMethod> = {

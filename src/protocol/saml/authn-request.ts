@@ -38,7 +38,7 @@ const renderAuthnRequest = (request: AuthnRequest): string =>
     },
   })
 
-// Uses the deflate of Bun, because importing node:zlib adds 10 ms to each start.
+// Uses Bun's deflate, because importing node:zlib adds 10 ms to each start.
 const deflate = (text: string): string => Buffer.from(Bun.deflateSync(Buffer.from(text))).toString('base64')
 
 /**

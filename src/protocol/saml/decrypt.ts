@@ -4,9 +4,9 @@ import { SamlError } from './error.ts'
 import { attributeOf, find, textOf } from './xml.ts'
 
 /**
- * Returns the text of an encrypted assertion of known shape. The text is not authenticated, because anyone
- * can encrypt to the public key. All failures of decryption throw the same error, so that a sender learns
- * nothing about the plaintext.
+ * Returns the text of an encrypted assertion whose shape was checked. The text is not authenticated, because
+ * anyone can encrypt with the public key. All failures of decryption throw the same error, so that a sender
+ * learns nothing about the plaintext.
  *
  * @throws SamlError `not_decrypted`, `bad_algorithm`
  */
@@ -15,7 +15,7 @@ export const decrypt = (encrypted: Element, key: KeyObject, allow_cbc: boolean):
   const inside = find(find(data, 'ds:KeyInfo'), 'xenc:EncryptedKey')
   const beside = find(encrypted, 'xenc:EncryptedKey')
   if ((inside === undefined) === (beside === undefined))
-    throw new SamlError('not_decrypted', 'not exactly one key')
+    throw new SamlError('not_decrypted', 'the assertion must have exactly one EncryptedKey')
   const method = find(data, 'xenc:EncryptionMethod')
   const name = attributeOf(method, 'Algorithm') ?? ''
   const cipher = gcm.get(name) ?? (allow_cbc ? cbc.get(name) : undefined)

@@ -18,17 +18,17 @@ export const cbc = new Map<string, Cipher>([
 ])
 
 /**
- * Node uses one OAEP hash for label and mask. It therefore supports `RSA-OAEP-MGF1P` only with SHA-1, and
- * `RSA-OAEP` only with equal hashes.
+ * Node uses the same OAEP hash for the label and the mask. It therefore supports `RSA-OAEP-MGF1P` only with
+ * SHA-1, and `RSA-OAEP` only with equal hashes.
  */
 const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
 const OAEP = `${namespaces.xenc11}rsa-oaep`
 export const SHA1 = `${namespaces.ds}sha1`
 export const MGF1_SHA1 = `${namespaces.xenc11}mgf1sha1`
 /**
- * OAEP hash by the URIs of key transport, digest and mask generation:
- * https://www.w3.org/TR/xmlenc-core1/#sec-RSA-OAEP. RSA PKCS#1 v1.5 is missing, because an attacker who sees
- * which messages are refused could decrypt others (Bleichenbacher's attack).
+ * OAEP hashes by three URIs: of the key transport, the digest and the mask generation function
+ * (https://www.w3.org/TR/xmlenc-core1/#sec-RSA-OAEP). RSA PKCS#1 v1.5 is not allowed, because an attacker who
+ * sees which messages are refused could decrypt other messages (Bleichenbacher's attack).
  */
 export const oaepHashes = new Map([
   [`${OAEP_MGF1P} ${SHA1} ${MGF1_SHA1}`, 'sha1'],
@@ -38,7 +38,7 @@ export const oaepHashes = new Map([
 ])
 
 /**
- * Algorithms that this service provider's metadata offers:
+ * Encryption algorithms that this service provider's metadata lists:
  * https://docs.oasis-open.org/security/saml/Post2.0/sstc-saml-metadata-algsupport.html. XML Encryption
  * requires each implementation to support RSA-OAEP-MGF1P.
  */

@@ -5,7 +5,7 @@ import { readAuthnRequest } from './read-authn-request.ts'
 import { type Expected, readResponse } from './response.ts'
 import { signElement } from './sign.ts'
 
-/** A posted response and the expectations for its validation. */
+/** A posted response, and the values that its validation expects. */
 export interface ResponseInput {
   readonly encoded: string
   /** Keys are PEM, because a KeyObject cannot be sent to a worker. */
@@ -15,7 +15,7 @@ export interface ResponseInput {
 }
 
 /**
- * The jobs of `XmlReader`: all reading of XML, and the signatures of the fake provider. A job throws
+ * The jobs of `XmlReader`. They parse all XML, and sign the messages of the fake provider. A job throws
  * SamlError for a message that it refuses.
  */
 export const jobs = {

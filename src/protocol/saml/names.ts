@@ -1,4 +1,4 @@
-/** Namespaces of the element names in this folder, by the prefixes that these names have. */
+/** Namespaces by the prefixes that the code in this folder uses in element names. */
 export const namespaces = {
   samlp: 'urn:oasis:names:tc:SAML:2.0:protocol',
   saml: 'urn:oasis:names:tc:SAML:2.0:assertion',
@@ -19,6 +19,6 @@ export const ENTITY_FORMAT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:entity'
 export const TRANSIENT_FORMAT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient'
 export const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256'
 export const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256'
-/** The two transforms of a signed element. `EXCLUSIVE` also canonicalizes the SignedInfo of the signature. */
+/** The two transforms of a signed element. `EXCLUSIVE` is also the canonicalization method of SignedInfo. */
 export const ENVELOPED = `${namespaces.ds}enveloped-signature`
 export const EXCLUSIVE = namespaces.ec

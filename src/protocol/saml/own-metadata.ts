@@ -12,7 +12,8 @@ export interface ServiceProvider {
 }
 
 /**
- * Returns the metadata: https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.4
+ * Returns the metadata document: https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf
+ * section 2.4.4
  */
 export const renderMetadata = (sp: ServiceProvider): string => {
   const key = (use: string, methods: readonly string[] = []) => ({

@@ -41,13 +41,13 @@ const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
 const FROM_ATTRIBUTE = 'attribute:'
 
 /**
- * Returns the user profile of an assertion. `mapping` names the attributes of fields. For a field without a
- * mapping, common attribute names are tried, except for `email_verified` and `roles`. The subject is the
+ * Returns the user profile of an assertion. `mapping` names the attribute of each field. A field without a
+ * mapping is read from attributes with common names, except `email_verified` and `roles`. The subject is the
  * NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for the subject, and
  * when the NameID is absent or transient. A transient NameID differs at each login.
  *
- * @throws SamlError `no_subject` without a stable identifier, when the identifier is longer than
- * `MAX_SUBJECT_LENGTH`, and when the NameID is empty or begins with `attribute:`
+ * @throws SamlError `no_subject` when there is no stable identifier, when the identifier is longer than
+ * `MAX_SUBJECT_LENGTH`, or when the NameID is empty or begins with `attribute:`
  */
 export const assertedProfileOf = (
   { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,

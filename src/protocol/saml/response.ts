@@ -4,7 +4,10 @@ import { openResponse, type ResponseTrust } from './signed-response.ts'
 import { parseTime } from './time.ts'
 import { attributeOf, find, findAll, textOf } from './xml.ts'
 
-/** Expectations for a response besides its signatures. Times are in milliseconds. */
+/**
+ * Values that a response must match, and the trust by which its signatures are verified. Times are in
+ * milliseconds.
+ */
 export interface Expected extends ResponseTrust {
   /** Entity ID of the provider. */
   readonly issuer: string
@@ -33,8 +36,8 @@ export interface Assertion {
   /** Latest end of the session (SessionNotOnOrAfter), plus the tolerance. */
   readonly session_ends_at: number | undefined
   /**
-   * Time from which the assertion is refused at any allowed tolerance; its ID is remembered until then
-   * (replay protection).
+   * Time from which the assertion is refused, even with the maximum tolerance. Its ID is remembered until
+   * then (replay protection).
    */
   readonly expires_at: number
 }
@@ -104,8 +107,8 @@ const checkRequest = (in_response_to: string | undefined, request: Expected['req
 }
 
 /**
- * Checks that there is an audience restriction, that each one names this audience and that the conditions
- * hold now. Returns the time at which the conditions end.
+ * Checks that there is an audience restriction, that each restriction names this audience, and that the
+ * current time is within the conditions. Returns the time at which the conditions end.
  */
 const checkConditions = (conditions: Element | undefined, { audience }: Expected, clock: Now): number => {
   const restrictions = findAll(conditions, 'saml:AudienceRestriction')

@@ -1,7 +1,8 @@
 import { SamlError } from './error.ts'
 
 /**
- * Limits of a document, more than ten times what providers send. They keep parsing and canonicalization fast.
+ * Limits of a document. They are more than ten times as high as the counts in providers' documents, and keep
+ * parsing and canonicalization fast.
  */
 export interface Bounds {
   readonly elements: number
@@ -111,7 +112,8 @@ export const scan = (document: string, bounds: Bounds): { xml: string; elements:
 }
 
 /**
- * Returns the text with which `scan` lists an element. `name` is the namespace, a space and the local name.
+ * Returns the entry of an element in the list that `scan` returns. `name` is the namespace, a space and the
+ * local name.
  */
 export const describe = (name: string, attributes: number): string => `${name} ${attributes}`
 

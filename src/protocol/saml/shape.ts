@@ -5,16 +5,16 @@ import { attributeOf, childrenOf, elementName } from './xml.ts'
 /** Maximum characters of a prefix list; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
 /**
- * Content model that allows any foreign elements, except those with the local name of a listed element. In an
- * AttributeValue a NameID is allowed, too.
+ * Content model that allows any foreign elements, except those with the local name of a listed element. An
+ * AttributeValue may contain a NameID too.
  */
 const OPEN = 'open'
 const TEXT = 'text'
 
 /**
- * Allowed content of each element, in the order of the schemas. It is limited to what Gatehouse reads: one
- * assertion, one signature per element, no Advice, ds:Object or encrypted identifiers. Other elements are
- * refused, because an attacker could hide a second, unsigned assertion in them (signature wrapping).
+ * Allowed content of each element, in the order of the schemas. Only content that Gatehouse reads is allowed:
+ * one assertion, and one signature per element. Advice, ds:Object, encrypted identifiers and other elements
+ * are refused, because an attacker could hide a second, unsigned assertion in them (signature wrapping).
  * https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf
  */
 const contents: Record<string, string> = {
@@ -143,8 +143,8 @@ const hasText = (element: Element): boolean =>
 const isId = /^[A-Za-z_][A-Za-z0-9_.-]{0,255}$/
 
 /**
- * Checks identifiers: `ID` in SAML, `Id` in all other elements, no other spelling and no duplicates. The
- * reference of a signature thus leads to one element only.
+ * Checks that identifiers are unique, and that their attribute is `ID` in SAML elements and `Id` in all
+ * others. The reference of a signature thus identifies exactly one element.
  */
 const checkId = (element: Element, ids: Set<string>): void => {
   for (const { name, localName, value } of Array.from(element.attributes)) {

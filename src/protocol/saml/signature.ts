@@ -9,8 +9,8 @@ import { attributeOf, elementName, find, findAll, parseXml, textOf } from './xml
 /** Trusted keys and algorithms of a provider. */
 export interface Trust {
   /**
-   * Keys of the provider's certificates. Keys in a message are ignored, because anyone can sign with a key
-   * and add it.
+   * Keys of the provider's certificates. Keys in a message are ignored, because anyone can sign with their
+   * own key and put it into the message.
    */
   readonly keys: readonly KeyObject[]
   readonly allow_sha1: boolean
@@ -31,13 +31,13 @@ export const openDocument = (document: string): Element => {
 export const isSigned = (element: Element): boolean => find(element, 'ds:Signature') !== undefined
 
 /**
- * Verifies the signature in `element` and returns the element parsed again from the digested octets; no other
- * part of the document is trusted, because an attacker can add to it (signature wrapping). The document must
- * have a known shape. Checks run from cheap to expensive: algorithms, signature of SignedInfo, digest.
- * https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
+ * Verifies the signature in `element`, and returns the element as parsed again from the digested octets. No
+ * other part of the document is trusted, because an attacker can add unsigned elements (signature wrapping).
+ * The shape of the document must have been checked. The checks run from cheap to expensive: algorithms,
+ * signature of SignedInfo, digest. https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *
  * @throws SamlError `no_certificate`, `unsigned`, `bad_algorithm`, `bad_signature`, and `bad_xml` or
- * `bad_shape` for octets that cannot be read again
+ * `bad_shape` for octets that cannot be parsed again
  */
 export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): Element => {
   if (keys.length === 0) throw new SamlError('no_certificate')
@@ -87,8 +87,8 @@ const namespacesAround = (element: Element): { prefix: string; namespaceURI: str
 }
 
 /**
- * Returns the algorithms of a SignedInfo, all of which must be allowed. The only reference of the SignedInfo
- * must point to `element`, which contains the signature.
+ * Returns the algorithms of a SignedInfo. Refuses an algorithm that is not allowed, and a reference that does
+ * not point to `element`, which contains the signature.
  */
 const algorithmsOf = (info: Element, element: Element, allow_sha1: boolean) => {
   const reference = find(info, 'ds:Reference')

@@ -20,7 +20,7 @@ export interface Opened {
   readonly assertion: Element
 }
 
-/** Maximum characters of the encoded response, equal to the maximum bytes of the form that carries it. */
+/** Maximum characters of the encoded response, equal to the maximum bytes of the posted form. */
 const MAX_ENCODED = 256 * 1024
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -28,8 +28,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /**
  * Validates the form field `SAMLResponse` in this order: size; base64; UTF-8; plain well-formed XML; shape,
  * with the places of signatures; signature of the response, if it has one; status; signature of the decrypted
- * assertion. Each check relies on the earlier ones. Signatures must be by pinned keys. The assertion is read
- * from the signed octets, so an unsigned one beside it is never used (signature wrapping).
+ * assertion. Each check relies on the earlier ones. Only signatures by pinned keys are accepted. The
+ * assertion is read from the signed octets, so an unsigned assertion in the same response is never used
+ * (signature wrapping).
  *
  * @throws SamlError
  */

@@ -37,8 +37,9 @@ export const withTimeout = async <T>(
 }
 
 /**
- * Reserves a connection of the pool on which `first` succeeds, and returns it with the result. All `pooled`
- * connections of the pool may be dead. When `pooled` connections were lost, one more is tried, which is new.
+ * Reserves a connection of the pool on which `first` succeeds, and returns it with the result. Tries at most
+ * `pooled` + 1 connections: all `pooled` connections of the pool may be dead, and the pool then opens a new
+ * connection.
  */
 export const reserve = async <T>(
   pool: SQL,
@@ -67,7 +68,8 @@ interface Parsed {
 /**
  * Parses GATEHOUSE_DATABASE_URL.
  *
- * @throws StorageError for a text that is no such URL. Its message does not contain the password
+ * @throws StorageError for a text that is not such a URL. The message of the error does not contain the
+ * password
  */
 export const parseUrl = (text: string): Parsed => {
   const url = URL.canParse(text) ? new URL(text) : undefined

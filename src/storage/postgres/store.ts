@@ -45,8 +45,8 @@ const LOCK_POLL = 50
 
 /**
  * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
- * that scans a table conflicts with every write to it. Without scans the planner uses the indexes that all
- * queries have. JIT is off, because it speeds up only long queries, and the server's queries are short.
+ * that scans a table conflicts with every write to it. Without scans the planner uses an index, and every
+ * query has one. JIT is off, because it speeds up only long queries, and the server's queries are short.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 
@@ -68,7 +68,7 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
 
 /**
  * Opens a PostgreSQL database as store. Unless `migrate` is false, missing tables are created and pending
- * migrations applied. Several copies of the server may share it.
+ * migrations applied. Several copies of the server may share the database.
  *
  * @throws StorageError when the URL is wrong, or the server or the database cannot be used: `refusal` and
  * `migratePostgres` say why
@@ -161,7 +161,7 @@ const lock = async (connection: ReservedSQL, name: string): Promise<boolean> => 
   return row.taken
 }
 
-/** Runs the body under an advisory lock, which ends with the connection. */
+/** Runs the body under an advisory lock. PostgreSQL releases the lock when the connection ends. */
 const exclusively = async <T>(
   pool: SQL,
   pooled: number,

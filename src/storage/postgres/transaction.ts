@@ -10,7 +10,7 @@ export interface TransactionState {
   effects: (() => void)[]
   /** Statements that the body does not wait for. */
   sent: Promise<unknown>[]
-  /** Amounts that the commit adds. */
+  /** Amounts that `writeSums` adds at the end of the transaction. */
   added: Added[]
   savepoints: number
 }
@@ -25,7 +25,7 @@ export const begun = (): TransactionState => ({
   savepoints: 0,
 })
 
-/** Result of `later`, because the body does not wait for the statement. */
+/** Result of `later`. It is resolved already, because the body must not wait for the statement. */
 const SENT = Promise.resolve()
 
 /** Waits for the statements in `sent`. */

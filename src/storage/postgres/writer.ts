@@ -218,7 +218,7 @@ export const postgresWriter = (
       if (!isTaken && !isStorageFailure(cause)) throw error
       const heldUp: boolean = mode === 'alone' && isHeldUp(cause)
       const isLate = performance.now() > end
-      // A write that failed only because of conflicts is given up only after it has run alone.
+      // A write that fails because of conflicts is not given up until it has run alone.
       if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && mode !== 'together')) {
         committed('failed')
         throw unavailable(cause)

@@ -165,7 +165,8 @@ const requireBackup = (path: string): void => {
 
 /**
  * Moves all commits from the log into the database file, so that the log can be removed before a backup
- * replaces the file. Failures are ignored, because a damaged database is given up anyway.
+ * replaces the file. Failures are ignored, because the backup replaces the database even if the database is
+ * damaged.
  */
 const checkpointFully = (path: string): void => {
   try {

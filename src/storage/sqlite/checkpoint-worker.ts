@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite'
 import { fdatasyncSync, openSync } from 'node:fs'
 
-// Runs in a thread with its own connection. The source is passed as text (checkpoint.ts), so this file
-// imports no other file of the project.
+// Runs in a thread with its own connection. The source of this file is passed to the thread as text
+// (checkpoint.ts), so the file must not import other files of the project.
 
 declare const self: Worker
 

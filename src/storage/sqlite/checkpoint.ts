@@ -9,8 +9,8 @@ import { PAGE } from './apply-migrations.ts'
  */
 const LIMIT = 16_384
 /**
- * Number of commits between two checks of the log's length. SQLite before 3.51, as on macOS, runs a
- * checkpoint to answer a check.
+ * Number of commits between two checks of the log's length. Versions of SQLite before 3.51, such as that of
+ * macOS, run a checkpoint to answer a check.
  */
 const CHECK_INTERVAL = 8
 

@@ -17,8 +17,8 @@ const BATCH = 64
 const BEGIN_TIMEOUT = 5_000
 const BEGIN_PAUSE = 1
 /**
- * Shortest and longest pause between two writes of a job that makes many, in ms. Others can write during the
- * pause.
+ * Shortest and longest pause, in ms, between two writes of a job with many writes. Other processes can write
+ * during the pause.
  */
 const SHORTEST_TURN = 5
 const LONGEST_TURN = 100
@@ -135,10 +135,10 @@ const openTransaction = (db: Database, queries: Queries) => {
 }
 
 /**
- * Group commit: one BEGIN IMMEDIATE … COMMIT carries up to `BATCH` queued writes, each in its own savepoint,
- * so they share one wait for the disk. Writers get their results after the COMMIT. A batch begins when it is
- * full, or when one turn of the event loop adds no write. Concurrent requests thus share the batch, and a
- * single request waits some microseconds.
+ * Group commit: one BEGIN IMMEDIATE … COMMIT contains up to `BATCH` queued writes, each in its own savepoint.
+ * The writes thus share one wait for the disk. Writers get their results after the COMMIT. A batch begins
+ * when it is full, or when one turn of the event loop adds no write. Concurrent requests thus share the
+ * batch, and a single request waits some microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)

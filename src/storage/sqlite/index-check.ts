@@ -110,7 +110,7 @@ const sumOf = (db: Database, table: string, { name, isUnique, entry, key, where 
   )
   for (const row of rows.iterate() as Rows) {
     add(sum, row.entry ?? '')
-    // Keys with NULL never equal other keys. Their text contains U+0000, which stands for NULL.
+    // Keys with NULL never equal other keys. Their text contains U+0000, which represents NULL.
     if (isUnique && row.key === before && !row.key?.includes('\0')) repeated++
     before = row.key
   }

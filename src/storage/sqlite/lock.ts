@@ -61,7 +61,7 @@ export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, un
   return [opened, early ?? lockInstance(data_dir)]
 }
 
-/** True when a process, including this one, holds the data directory. */
+/** True when a process, including this one, has locked the data directory. */
 export const isLocked = (data_dir: string): boolean => {
   const db = new Database(join(data_dir, LOCK_FILE), { readwrite: true, create: false })
   try {

@@ -23,7 +23,7 @@ import { sqliteTables } from './tables.ts'
  */
 const MAX_STATEMENTS = 500
 
-/** A compiled statement, as far as queries use it. */
+/** The members of a compiled statement that queries use. */
 export type Prepared = Pick<
   Statement<unknown, SQLQueryBindings[]>,
   'all' | 'values' | 'run' | 'columnNames' | 'finalize'

@@ -19,7 +19,7 @@ import { sqliteQueries } from './queries.ts'
 import { readConnection } from './reads.ts'
 import { copyForRehearsal } from './rehearsal.ts'
 
-/** Thrown to roll back a rehearsal. It carries the result. */
+/** Thrown to roll back a rehearsal; contains the result. */
 class Rehearsed<T> extends Error {
   readonly value: T
   constructor(value: T) {
@@ -28,7 +28,7 @@ class Rehearsed<T> extends Error {
   }
 }
 
-/** Runs a write on a copy in memory and rolls it back, so that it has no effects. */
+/** Runs a write on a copy in memory, rolls the write back and returns its result. */
 const rehearsed = async <T>(
   path: string,
   body: (tx: Transaction) => Promise<T>,
@@ -59,7 +59,7 @@ interface SqliteOptions {
   path: string
   /** With false, pending migrations are not applied; they are an error. */
   migrate?: boolean
-  /** With false, commits do not wait for the disk, for data that need not survive. */
+  /** With false, commits do not wait for the disk: the data need not survive a power failure. */
   durable?: boolean
   /**
    * Database (`imageOf`) that is written into an empty file when `durable` is false; default: a database
@@ -75,7 +75,10 @@ interface SqliteOptions {
  * as the inner pages of indexes, then stay in memory.
  */
 const CACHE = 16_384
-/** Text of the probe. It is larger than a usual write, because a full disk may still take a single page. */
+/**
+ * Text of the probe. It is larger than a usual write, because a full disk may still have room for a single
+ * page.
+ */
 const PROBE = '.'.repeat(65_536)
 /**
  * Interval in ms at which commits of other processes are detected. It is short enough that a change by a

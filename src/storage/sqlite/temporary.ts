@@ -5,7 +5,7 @@ const image = Object.freeze({ gzip: emptyImage() })
 
 /**
  * Writes a prepared database into a missing or empty file, because migrations take 15 ms of CPU time. The
- * write is not atomic, so it is only for files that need not survive.
+ * write is not atomic, so use it only for files that need not survive.
  *
  * @param gzip image of `imageOf`; default: a database without rows
  */

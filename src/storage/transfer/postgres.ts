@@ -57,9 +57,10 @@ export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
 
 /**
  * Runs `body` in a transaction on the database at `url` and commits it. With `migrate`, missing tables are
- * created and pending migrations applied first; without it they are an error.
+ * created and pending migrations applied first. Without `migrate` they are an error.
  *
- * @throws StorageError whose message has no user or password of the URL; an SQLiteError of `body` unchanged
+ * @throws StorageError, whose message contains no user and no password. An SQLiteError of `body` is thrown
+ * unchanged
  */
 export const inPostgres = async <T>(
   url: string,
@@ -93,7 +94,7 @@ export const inPostgres = async <T>(
 
 /**
  * Milliseconds for which a connection may still be listed after its server has stopped, and the pause between
- * two looks. PostgreSQL ends the process of a connection some time after the client has closed it.
+ * two checks. PostgreSQL ends the process of a connection some time after the client has closed it.
  */
 const CLOSING = 1_000
 const CLOSING_PAUSE = 20
