@@ -72,9 +72,10 @@ export const handleCallback = async (
 }
 
 /**
- * Returns the `auth_time` of the login in milliseconds, never later than now. A provider that states no time
- * gives 0, which no `max_age` accepts. When the request required a re-authentication, the value is at least
- * the time of the request. A missing time then counts as now, because some providers never state a time.
+ * Returns the `auth_time` of the login in milliseconds, never later than now. When the provider states no
+ * time, the value is 0, which no `max_age` accepts. When the request required a re-authentication, a missing
+ * time counts as now, because some providers never state a time. The value is then at least the time of the
+ * request.
  */
 const authTimeOf = (
   { clock }: Context,
@@ -217,7 +218,7 @@ const waitingPage = (context: Context, { call }: BrowserSession, { organization 
     { locale: call.locale },
   )
 
-/** Uses up the forms of this flow, so that none of them signs in a second time. */
+/** Uses up the forms of this flow, so that each form works for one login only. */
 const useForm = async (
   tx: Transaction,
   { pending }: StoredFlow,
@@ -231,7 +232,7 @@ const ignoreConflict = (error: unknown): undefined => {
   throw error
 }
 
-/** Links the account and signs in, in one write, after every required factor is proven. */
+/** Links the account and signs the user in, in one write, after every required factor is proven. */
 export const linkAs = (
   context: Context,
   browser: BrowserSession,

@@ -66,7 +66,7 @@ const standard = {
 
 /**
  * Maps claims to a profile. The provider's mapping names the claim of a field. For a field without a mapping,
- * the preset names the claim, or else the standard
+ * the preset names the claim. For a field that is not in the preset either, the claim has the standard name
  * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
  */
 export const mapClaims = (

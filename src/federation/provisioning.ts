@@ -19,8 +19,8 @@ import type { UpstreamProfile } from './profile.ts'
  * password and signs in through the provider. Later logins copy nothing from the profile, because they could
  * undo an administrator's change.
  *
- * An invitation is used up in the same write, and adds its roles and groups. If the invitation already has a
- * user, the account is linked to that user instead.
+ * An invitation is used up in the same write, and its roles and groups are given to the user. If the
+ * invitation already has a user, the account is linked to that user instead.
  *
  * If the organization demands approval of registrations, a user without an invitation is disabled and waits
  * for approval. A provider that anyone can use must not bypass the approval.

@@ -6,7 +6,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type UpstreamRequestRow = Tables['upstream_requests']['$inferSelect']
 
-/** Inserts the row unless the state exists already: the same request may arrive twice at the same time. */
+/** Inserts the row if no row has this state, because the same request may arrive twice at the same time. */
 export const insertUpstreamRequest = async (tx: Transaction, upstream: UpstreamRequestRow): Promise<void> => {
   await tx.insert(tx.tables.upstream_requests).values(upstream).onConflictDoNothing()
 }

@@ -100,7 +100,9 @@ interface CallbackState {
   provider: Pick<IdentityProvider, 'id'>
 }
 
-/** Ends the upstream request that this browser started with this provider, and returns it once. */
+/**
+ * Deletes and returns the upstream request that this browser started at this provider. Only one call gets it.
+ */
 export const endUpstreamRequest = async (
   context: Context,
   { state, browser_hash, provider }: CallbackState,

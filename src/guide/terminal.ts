@@ -9,7 +9,7 @@ interface Style {
 }
 
 const GAP = 2
-/** Minimum characters of the last column, which holds the explanation. */
+/** Minimum characters of the last column, which contains the explanation. */
 const MIN_WIDTH = 32
 
 /**
@@ -85,8 +85,8 @@ const table = (head: string[], rows: string[][], { width, bold }: Style): string
   while (count > rows.length / 2 && !isFit(count)) count--
   const inColumns = new Set(fitting.slice(0, count))
   const widths = count > rows.length / 2 ? columns([head, ...inColumns], width) : undefined
-  // A stacked row has its first cell on a line of its own. Each further cell stands after the name of its
-  // column, except the last cell, which has no name.
+  // A stacked row has its first cell on a line of its own. Each further cell follows the name of its column,
+  // except the last cell, which is shown without a name.
   const stacked = ([first = '', ...rest]: string[]): string[] => [
     bold(first),
     ...rest

@@ -34,8 +34,8 @@ export interface Call extends ClientInfo {
 const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
 /**
- * Property of a request that holds its call. A WeakMap would be slower, and would add work to each garbage
- * collection.
+ * Name of the property by which a request refers to its call. A WeakMap would be slower, and would add work
+ * to each garbage collection.
  */
 const CALL = Symbol('call')
 

@@ -84,7 +84,7 @@ const ORGANIZATION_FACTOR = 10
  * about 25 MB in each process. Beyond the maximum, the least recently used bucket is dropped, so its owner
  * gets a full one. An attacker with tens of thousands of networks thus gets full buckets again and again, and
  * can work from their reserves alone. The bucket of an organization is in another map and is not refilled in
- * this way, but it bounds only the work beyond the reserves. Passwords also need a seat in the hash queue
+ * this way. But it limits only the work beyond the reserves. Passwords also need a seat in the hash queue
  * (`fairQueue`), which bounds them for any number of networks.
  */
 const MAX_BUCKETS = 50_000
@@ -212,9 +212,9 @@ export const chargeDocument = (
   )
 
 /**
- * Charges the fetch of a client's key set to the origin of the key set. Fetches for clients whose metadata
- * document has the same origin (`isOwn`) have a budget of their own, which documents of other origins cannot
- * use up.
+ * Charges the fetch of a client's key set to the origin of the key set. A fetch is charged to a separate
+ * budget when the client's metadata document has the same origin (`isOwn`). Clients with documents of other
+ * origins cannot use up that budget.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`
  */

@@ -10,8 +10,8 @@ import { charge } from './rate-limits.ts'
 const MAX_LENGTH = 200
 
 /**
- * Truncates a text to 200 characters and escapes everything except visible ASCII characters, so that a
- * stranger's text cannot look like log lines. A lone surrogate counts as U+FFFD.
+ * Escapes all characters of a text except visible ASCII, so that a stranger's text cannot look like a log
+ * line. Truncates the result to 200 characters. A lone surrogate is escaped as U+FFFD.
  */
 export const printable = (text: string): string =>
   text

@@ -6,7 +6,7 @@ export interface ClientInfo {
   readonly user_agent: string
   /** Language of mail to the user, as a BCP 47 tag. */
   readonly locale?: string
-  /** IANA time zone for times in mail to the user, as the browser names it. */
+  /** IANA time zone that the browser stated, for times in mail to the user. */
   readonly time_zone?: string | undefined
   /** Name of the OAuth client whose authorization request led to the event. */
   readonly application?: string | undefined

@@ -31,7 +31,7 @@ export const sealCursor = (key: Buffer, keyset: Keyset, binding: string): string
 /**
  * Returns the keyset of a cursor.
  *
- * @throws AppError 400 `invalid_request` unless the cursor was sealed with this key for the same query
+ * @throws AppError 400 `invalid_request` for a cursor that was not sealed with this key for the same query
  */
 export const openCursor = (key: Buffer, cursor: string, binding: string): Keyset => {
   const sealed = Buffer.from(cursor, 'base64url')

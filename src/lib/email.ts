@@ -11,8 +11,8 @@ const MAX_DOMAIN_LENGTH = 506
 
 /**
  * Returns a host name in the form in which host names are compared: lower case, non-ASCII labels as `xn--`
- * (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for a text that is no domain name of at
- * least two labels, and for a name that NFKC would change.
+ * (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for a text that is not a domain name of
+ * at least two labels, and for a name that NFKC would change.
  */
 export const canonicalDomain = (text: string): string | undefined => {
   if (

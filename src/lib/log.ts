@@ -4,12 +4,12 @@ const levels = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, silent: Nu
 export type LogLevel = keyof typeof levels
 
 /**
- * Writes one line. The fields keep their order, and `text` becomes the last one, `msg`. Without a text `msg`
- * is the message of `err`.
+ * Writes one line. The fields keep their order. `text` is written last, as the field `msg`. Without `text`,
+ * `msg` is the message of `err`.
  */
 type Write = (fields: Readonly<Record<string, unknown>>, text?: string) => void
 
-/** The log of a server. It gets named fields only, and an error as `err`. */
+/** The log of a server. Callers pass named fields; the field `err` is an error. */
 export interface Logger {
   readonly info: Write
   readonly warn: Write

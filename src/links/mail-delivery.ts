@@ -111,8 +111,8 @@ const deliverInvitation = async (
 }
 
 /**
- * Lifetime of a registration link. It is longer than that of a reset link, because the person may read mail
- * on another day and the link opens no account.
+ * Lifetime of a registration link. It is longer than that of a reset link, because the link opens no account.
+ * The person may read the mail on another day.
  */
 const REGISTER_WITHIN = DAY
 
@@ -208,8 +208,8 @@ const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
 }
 
 /**
- * Renders a queued mail and hands it to the mail server. The link of the mail is created here, so that the
- * lifetime of the link begins now and only the mail contains the link.
+ * Renders a queued mail and hands it to the mail server. The link of the mail is created here. The lifetime
+ * of the link thus begins now, and only the mail contains the link.
  */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail

@@ -58,7 +58,7 @@ const isZone = (zone: string): boolean => {
 const placeOf = (place: string | undefined, ip_address: string): string =>
   place ? `${place} (${ip_address})` : ip_address
 
-/** Returns browser, place and application of the request that caused a mail, as the mail shows them. */
+/** Returns the browser, place and application of the request that caused a mail, as texts for the mail. */
 export const originDetails = async (
   context: Context,
   locale: string,

@@ -26,8 +26,8 @@ export const smtpOptions = (smtp_url: string) => ({
 })
 
 /**
- * Returns the transport to the configured mail server; undefined unless server and sender are set. The first
- * mail loads the library. mail/outbox.ts decides when a failed mail is tried again.
+ * Returns the transport to the configured mail server; undefined when the server or the sender is not set.
+ * The first mail loads the library. mail/outbox.ts decides when a failed mail is tried again.
  */
 export const smtpTransport = ({
   smtp_url,

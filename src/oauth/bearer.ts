@@ -16,9 +16,9 @@ export interface LiveToken extends AccessToken {
 /**
  * Returns a valid access token with its user. The session is looked up at each call, because a signature does
  * not show that the session was revoked since. Returns undefined when the signature, issuer or expiry is
- * wrong, when `audience` is `own` and the token is for an API, or when its session was revoked. Also returns
- * undefined when its organization was deleted, or its user was deleted, is disabled or is not admitted by the
- * client.
+ * wrong, and when `audience` is `own` and the token is for an API. Also returns undefined when the session
+ * was revoked, when the organization was deleted, and when the user was deleted, is disabled or is not
+ * admitted by the client.
  */
 export const findLiveToken = async (
   context: Context,

@@ -20,8 +20,8 @@ interface ClientRequest {
   /** The request that an assertion is for; undefined at endpoints that accept no assertion. */
   readonly asked?: AssertedFor | undefined
   /**
-   * `either` accepts a secret in the header or the body, whatever method is registered. Many libraries always
-   * use HTTP Basic for introspection and revocation.
+   * `either` accepts a secret in the header or the body. The registered method does not matter, because many
+   * libraries always use HTTP Basic for introspection and revocation.
    */
   readonly place?: 'registered' | 'either'
 }

@@ -36,7 +36,7 @@ const BATCH = 512
  * request.
  */
 const SEND_INTERVAL = SECOND
-/** Milliseconds for the answer of the collector, as for other outbound calls. */
+/** Milliseconds for the answer of the collector, the same as for other outbound calls. */
 const TIMEOUT = 5 * SECOND
 /**
  * Longest pause in milliseconds between two attempts while the collector does not answer. With this limit,
@@ -126,7 +126,7 @@ const openPost = (config: ExporterConfig, patience: number) => {
       if (!answer.ok) return { refused: spans.length }
       return { refused: Number(JSON.parse(text || '{}').partialSuccess?.rejectedSpans ?? 0) }
     } catch (error) {
-      // An aborted request has a numeric code, which says nothing in a log.
+      // The code of an aborted request is a number, which would be meaningless in a log.
       const { code, name } = error as { code?: unknown; name: string }
       return { pause: undefined, reason: typeof code === 'string' ? code : name }
     }

@@ -57,7 +57,7 @@ export const observe = (metrics: Metrics, path: string, status: number, ms: numb
   metrics.count(ANSWERS, classes[Math.floor(status / 100)] ?? '')
 }
 
-/** True for a loopback address or name, as settings, URLs and `Host` spell it. */
+/** True for a loopback address or name, with or without brackets and a port. */
 export const isLocalHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)(?::\d+)?$/i.test(host)
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']

@@ -10,8 +10,8 @@ import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * A user counts as this number of rows in a batch. Removing a user takes many times the work of another row,
- * because the user is in the search index and in many other tables.
+ * A user counts as this number of rows in a batch. To remove a user takes many times as long as to remove
+ * another row, because the search index and many other tables refer to the user.
  */
 const USER = 25
 

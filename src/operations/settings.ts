@@ -54,8 +54,8 @@ export const readSettings = async (q: Queries): Promise<ServerSettings> => ({
 })
 
 /**
- * Changes only the given settings, so a caller who does not know a new setting does not reset it. One event
- * names the changed settings; a call that changes nothing records no event.
+ * Changes only the given settings. A client that was written for an older version thus leaves newer settings
+ * unchanged. One event names the changed settings. A call that changes nothing records no event.
  */
 const update = (
   context: Context,

@@ -17,8 +17,8 @@ const SESSION_KEPT = DAY + 10 * MINUTE
 const DEVICE_KEPT = 400 * DAY
 
 /**
- * Milliseconds for which expired mail is kept. Mail delivery removes and logs it earlier, unless mail was
- * turned off.
+ * Milliseconds for which expired mail is kept. While the server sends mail, the delivery logs and removes
+ * expired mail earlier.
  */
 const MAIL_KEPT = DAY
 
@@ -29,8 +29,8 @@ const MAIL_KEPT = DAY
 const LOGOUT_KEPT = DAY
 
 /**
- * Milliseconds after `expires_at` for which administrators still see an invitation. The audit log keeps its
- * events.
+ * Milliseconds after `expires_at` for which administrators still see an invitation. The audit log keeps the
+ * events of the invitation.
  */
 const INVITATION_KEPT = 90 * DAY
 

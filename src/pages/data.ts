@@ -89,8 +89,8 @@ export interface LoginPage extends Common {
 }
 
 /**
- * Asks a user who is signed in to authenticate again. Posts `password`; `has_password` is false for a user
- * without one.
+ * Asks a signed-in user to authenticate again. Posts `password`; `has_password` is false for a user without
+ * one.
  */
 export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'> {
   user: PageUser
@@ -536,13 +536,16 @@ export interface AccountSecurityPage extends AccountFrame {
   now: number
   /** Absent when the user has the maximum number of factors. */
   add_url?: string
-  /** Browsers in which the user needs no second factor. `forget_action` takes `browser_id`. */
+  /** Browsers in which the user needs no second factor. The form of `forget_action` posts `browser_id`. */
   remembered: { id: string; user_agent: string; location: string; ip_address: string; until: string }[]
   forget_action: string
   remove_action: string
   rename_action: string
   codes_action: string
-  /** False for a user without a password. `change_password_url` then leads to setting the first one. */
+  /**
+   * False for a user without a password. `change_password_url` then leads to a form that sets the first
+   * password.
+   */
   has_password: boolean
   change_password_url: string
   /**
@@ -569,8 +572,8 @@ export interface AccountProfilePage extends AccountFrame {
    */
   fixed_email?: string
   /**
-   * Requests the verification mail. Present while the address is unverified or a new one waits, and mail can
-   * be sent.
+   * Requests the verification mail. Present when the server sends mail, and the address is unverified or a
+   * new address waits for verification.
    */
   verify_action?: string
   /** New address that waits for verification. Posting `discard` cancels the change. */
@@ -628,8 +631,9 @@ interface SessionRow extends Place {
 }
 
 /**
- * Logins and sessions of the user. `login_action` takes `login_id` and signs a browser out. `session_action`
- * takes `session_id` and signs out of one client. `logout_action` signs out this browser.
+ * Logins and sessions of the user. The form of `login_action` posts `login_id` and signs a browser out. The
+ * form of `session_action` posts `session_id` and ends one session. The form of `logout_action` signs this
+ * browser out.
  */
 export interface AccountPage extends AccountFrame {
   user: PageUser & { email_verified: boolean; organization: string; picture?: string }
@@ -655,8 +659,8 @@ export interface AccountPage extends AccountFrame {
   /** Absent for a user who has no password, or may not change the profile. */
   change_password_url?: string
   /**
-   * Linked accounts at upstream providers. `link_action` takes `provider`, `unlink_action` takes `provider`
-   * and `subject`.
+   * Linked accounts at upstream providers. The form of `link_action` posts `provider`. The form of
+   * `unlink_action` posts `provider` and `subject`.
    */
   identities?: {
     link_action: string

@@ -69,9 +69,10 @@ const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client',
 const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
 
 /**
- * Returns the link of an error page. It leads to the account when there is no login to return to, to the page
- * of the form after a refused POST, and to the same URL after a temporary error. There is no link after a
- * wrong request of an application, because only the application can correct the request.
+ * Returns the link of an error page. Without a login to return to, the link leads to the account. After a
+ * refused POST it leads to the page of the form, and after a temporary error to the same URL. Other error
+ * pages have no link. The page of an error in an application's request has no link, because only the
+ * application can correct the request. An exception is a form that a page of this server posted.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }

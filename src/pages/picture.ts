@@ -1,7 +1,8 @@
 import { pictureSize } from './picture-size.ts'
 
 /**
- * Maximum bytes of a logo. Each first visit to a page loads it, and the admin API takes it as text in JSON.
+ * Maximum bytes of a logo. A browser loads the logo at its first visit, and the admin API receives the logo
+ * as text in JSON.
  */
 export const PICTURE_LIMIT = 64 * 1024
 /**
@@ -61,8 +62,8 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
 }
 
 /**
- * Reason for refusing a picture: no data URI of a supported type (`form`), too many bytes (`bytes`), bytes
- * that are no picture of the type (`content`), or too many pixels (`pixels`).
+ * Reason for refusing a picture: not a data URI of a supported type (`form`), too many bytes (`bytes`), bytes
+ * that are not a picture of this type (`content`), or too many pixels (`pixels`).
  */
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 

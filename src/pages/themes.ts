@@ -44,8 +44,8 @@ const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
 /**
  * Reads a file of the folder; undefined when there is no such file. Anyone may request these files.
  *
- * @throws Error for an unreadable file, a link that leads out of the folder to other files of the machine,
- * anything that is not a regular file, and a file of more than `limit` bytes
+ * @throws Error for a file that cannot be read or has more than `limit` bytes, for anything but a regular
+ * file, and for a symbolic link to a file outside the folder
  */
 const readWithin = (folder: string, path: string, limit: number): Uint8Array<ArrayBuffer> | undefined => {
   let file: number

@@ -44,8 +44,8 @@ export const viewTools = (locale: string, t: Translate) => ({
 })
 
 /**
- * Returns one or two capital letters or digits for the avatar of a user, a client or an organization. A name
- * without letters and digits gives `?`.
+ * Returns one or two capital letters or digits for the avatar of a user, a client or an organization. Returns
+ * `?` for a name without letters and digits.
  */
 export const initials = (name: string): string => {
   const words = name.split(/[\s._-]+/).filter(word => /^[\p{L}\p{N}]/u.test(word))
@@ -94,7 +94,7 @@ const icons: [RegExp, string][] = [
 
 const scopeIcon = (name: string): string => icons.find(([pattern]) => pattern.test(name))?.[1] ?? 'check'
 
-// The order matters and the first match wins, because the user agents of most browsers also name the browsers
+// The first match is used. The order matters, because the user agents of most browsers also name the browsers
 // from which they descend.
 const browsers: [RegExp, string][] = [
   [/Edg(e|A|iOS)?\//, 'Edge'],

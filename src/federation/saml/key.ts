@@ -46,8 +46,8 @@ const algorithm = {
 }
 
 /**
- * Generates an RSA key and a self-signed certificate. Imports the library here because it is needed once per
- * instance.
+ * Generates an RSA key and a self-signed certificate. The library is imported here, because only the first
+ * use of SAML in an instance needs it.
  */
 const makeKey = async ({ config, clock, master }: Core): Promise<StoredKey> => {
   await import('reflect-metadata')

@@ -103,8 +103,9 @@ const KNOWN_FOR = 10 * MINUTE
 const FAILED_FOR = 15 * SECOND
 
 /**
- * Returns the provider's metadata and the client registered there. The result is cached for ten minutes, and
- * a failure for 15 s. A change of the provider makes both invalid.
+ * Returns the provider's metadata, and the client that is registered at the provider. The result is cached
+ * for ten minutes, and a failure for 15 s. A change of the provider's settings makes the cached value
+ * invalid.
  */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const { upstreams, clock } = context
@@ -124,7 +125,9 @@ export const configurationOf = (context: Context, provider: OidcProvider): Promi
   return configuration
 }
 
-/** Reads the metadata of the provider and returns the client registered there. */
+/**
+ * Reads the metadata of the provider. Returns the metadata and the client that is registered at the provider.
+ */
 export const discover = async (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const organization = await organizationOf(context, provider)
   const { issuer, client_id } = provider.settings

@@ -105,7 +105,7 @@ export const requireApi = async (
  * Returns the API and the scopes of a user's token. A token for an API gets the granted scopes that the
  * client and the user may still have. A token that is not for an API gets all granted scopes.
  *
- * @throws OAuthError `invalid_target`, also when the API was deleted and created again after the
+ * @throws OAuthError `invalid_target`. It is also thrown when the API was deleted and created again after the
  * authorization, because the user agreed to the scopes of the deleted API
  */
 export const targetOf = (

@@ -49,8 +49,8 @@ const strip = ({ kty, kid, use, alg, crv, x, y, n, e }: JWK): JWK =>
  * Reads a key set. Keys of unsupported algorithms and RSA keys that are too long are left out.
  * https://www.rfc-editor.org/rfc/rfc7517#section-5
  *
- * @throws OAuthError `invalid_client_metadata` for a value that is no key set, for more than `MAX_KEYS` keys,
- * and for a set with a private or symmetric key
+ * @throws OAuthError `invalid_client_metadata` for a value that is not a key set, for more than `MAX_KEYS`
+ * keys, and for a set with a private or symmetric key
  */
 export const readKeySet = (value: unknown): JSONWebKeySet => {
   const keys: unknown = Reflect.get(Object(value), 'keys')
