@@ -276,7 +276,7 @@ const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, gi
 
 /**
  * Returns the environment without Gatehouse's settings, for child programs, the PostgreSQL driver and TLS
- * libraries. They read variables of their own and must not get Gatehouse's secrets.
+ * libraries. These programs read variables of their own and must not get Gatehouse's secrets.
  */
 export const environmentOfOthers = (): Environment =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))

@@ -15,7 +15,10 @@ import { openForm, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/applications'
 
-/** Lists the applications that the user may start, and those that have a consent or session of the user. */
+/**
+ * Lists the applications that the user may start, and those to which the user has consented or at which the
+ * user has a session.
+ */
 export const getApplications =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -12,8 +12,8 @@ import { accountToken, viewerOf } from './viewer.ts'
 
 /**
  * Continues a form once, after its user has confirmed who they are. The form gets a new CSRF token: the old
- * one was checked when the form was posted, and is not stored. The form continues only in the browser that
- * posted it, and only as the same user.
+ * token was checked when the form was posted, and is not stored. The form continues only in the same browser
+ * and for the same user.
  *
  * @param forms the handlers by path
  */

@@ -45,8 +45,8 @@ export const toProvider = async (
 }
 
 /**
- * Returns the stored request that led to the registration. Without that request, such as in another browser,
- * it returns a new request for the account page.
+ * Returns the stored request that led to the registration. In another browser, and when there is no such
+ * request, the function returns a new request for the account page.
  */
 export const flowAfter = async (
   context: Context,

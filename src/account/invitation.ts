@@ -173,7 +173,10 @@ const errorsOf = async (
   return errors
 }
 
-/** Handles the form with the person's fields, then the form with a credential, which creates the user. */
+/**
+ * Handles two forms: the form with the person's fields, then the form with a credential. The second form
+ * creates the user.
+ */
 export const postInvitation =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

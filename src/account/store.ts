@@ -32,9 +32,9 @@ type Place = { timestamp: number; seq: number }
 const latestFirst = (a: Place, b: Place): number => b.timestamp - a.timestamp || b.seq - a.seq
 
 /**
- * Returns the places of the latest events whose `column` is the user, at most `MAX_EVENTS`. Each statement
- * reads the index of the column in the order of the index, so its work does not grow with the events of the
- * user.
+ * Returns time and `seq` of the latest events that have the user in `column`, at most `MAX_EVENTS`. Each
+ * statement reads a part of the index of the column, in the order of the index. The work of a statement thus
+ * does not grow with the number of the user's events.
  */
 const placesOf = async (
   store: Store,
@@ -63,8 +63,8 @@ const placesOf = async (
 }
 
 /**
- * Calls `use` with the events that the user caused or that concern the user, latest first, at most 10,000, in
- * portions between which other requests run.
+ * Calls `use` with the events that the user caused or that concern the user, latest first, at most 10,000.
+ * The events come in portions, and other requests run between two portions.
  */
 export const readOwnEvents = async (
   store: Store,

@@ -11,8 +11,8 @@ import { endFollowing } from './tails.ts'
 /** Maximum streams of one caller: a person opens only a few windows of the console. */
 const EACH = 5
 /**
- * Maximum streams of this server: each one holds a connection and checks its caller's permission twice a
- * second.
+ * Maximum streams of this server. Each stream keeps a connection open and checks its caller's permission
+ * twice a second.
  */
 const ALL = 200
 /**
@@ -77,8 +77,8 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
 /**
  * Opens a stream of the events that are written from now on:
  * https://html.spec.whatwg.org/multipage/server-sent-events.html.
- * A stream that joins other streams may begin with events of the last `LOOK` ms. When the caller's token,
- * session or permission ends, the stream sends the refusal as an event `error` and ends.
+ * If other streams are open already, the new stream may begin with events of the last `LOOK` ms. When the
+ * caller's token, session or permission ends, the stream sends the refusal as an event `error` and ends.
  *
  * @throws AppError 429 for too many streams
  */

@@ -148,8 +148,9 @@ interface Start {
 }
 
 /**
- * Calls `read` with the condition of a slice of the matching events, until it returns true or no slice is
- * left. Other requests run between two slices. All events are one slice when the index finds all that match.
+ * Calls `read` with the condition of each slice of the matching events, until `read` returns true or no slice
+ * is left. Other requests run between two slices. All events are one slice when the index finds all that
+ * match.
  */
 const readSlices = async (
   store: Store,

@@ -126,7 +126,10 @@ const rowOf = ({ master }: Core, event: NewEvent, now: number) => {
   return { ...row, mac: macOf(master, row) }
 }
 
-/** Writes an event in the transaction of the change that the event records, so the store has both or none. */
+/**
+ * Writes an event in the transaction of the change that the event records, so that the change is never stored
+ * without the event.
+ */
 export const record = (context: Core, tx: Transaction, event: NewEvent): Promise<void> =>
   recordAll(context, tx, [event])
 

@@ -50,7 +50,8 @@ const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
 )
 
 /**
- * Stores up to three events in their order, in one statement. Triggers of the schema refuse to change them.
+ * Stores up to three events in their order, in one statement. Triggers of the schema refuse later changes of
+ * events.
  */
 export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Promise<unknown> => {
   const insert = inserts[rows.length - 1]

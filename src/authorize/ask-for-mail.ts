@@ -39,10 +39,11 @@ export const knownOwner = (
 
 /**
  * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. The answer does not
- * tell whether `recipient` has reached its limit, so that a stranger learns nothing about requests of others.
+ * reveal whether `recipient` has reached its limit, so that a stranger learns nothing about requests of
+ * others.
  *
- * @param owner the recipient, if one of the recipient's known browsers asks; `PER_ADDRESS` then refuses
- *   nothing
+ * @param owner the recipient, if one of the recipient's known browsers asks; `PER_ADDRESS` then does not
+ * apply
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of the network or the organization is spent
  */

@@ -35,9 +35,9 @@ interface Outcome {
 interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
   /**
-   * Verifies that the proof still holds, and uses up a proof that works once. Runs in the write that begins
-   * the login or stores the first factor. Changes to the account belong in `action`, which waits for the
-   * second factor.
+   * Verifies that the proof is still valid, and uses up a proof that works once. Runs in the write that
+   * begins the login or stores the first factor. Changes to the account belong in `action`, which waits for
+   * the second factor.
    */
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction

@@ -161,10 +161,10 @@ const mayChangeProfile = async (store: Store, user_id: UserId): Promise<boolean>
 const OFFER_AGAIN = 30 * DAY
 
 /**
- * True when server and browser support passkeys, and a passkey may be offered to the user. The user typed a
- * password, has proven the second factor if there is one, has no passkey, may add a factor and has not
- * declined lately. False in flows that confirm the user or add a factor. False in development mode, so that
- * tests see the same pages in every browser.
+ * True when server and browser support passkeys, and a passkey may be offered to the user. The user must have
+ * typed a password, and must have proven the second factor if there is one. The user must have no passkey,
+ * must be allowed to add a factor, and must not have declined the offer lately. False in flows that confirm
+ * the user or add a factor. False in development mode, so that tests see the same pages in every browser.
  */
 const isOfferDue = (
   { config, store, clock, loginPage }: Context,
@@ -227,9 +227,9 @@ export const owedBy = (
   })
 
 /**
- * Returns the days for which this browser may be remembered in this flow. Undefined when the organization
- * remembers no browsers. Undefined also for requests that always need the second factor. These ask for a
- * permission beyond `profile:*`, change the account, or come from the console.
+ * Returns the days for which this browser may be remembered in this flow; undefined when the organization
+ * remembers no browsers. Also undefined for requests that always need the second factor: requests for a
+ * permission beyond `profile:*`, for a change of the account, or from the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =

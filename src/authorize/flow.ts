@@ -60,11 +60,11 @@ export interface Flow {
 export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: string }
 
 /**
- * Loads client and organization of a request as they are now. Changes since the request was stored thus
- * count.
+ * Loads client and organization of a request as they are now, so that changes made since the request was
+ * stored take effect.
  *
  * @throws PageError 400: `unknown_client` or `bad_redirect` when client or redirect URI are no longer
- *   registered; `expired` when the client may no longer make this request or the organization was deleted
+ * registered; `expired` when the client may no longer make this request or the organization was deleted
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
@@ -283,14 +283,14 @@ export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
   pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 
 /**
- * True when the user authenticated in this flow. The stored request says so; the logins of the browser may
- * come from another tab.
+ * True when the user authenticated in this flow. The stored request decides this, because the logins of the
+ * browser may come from another tab.
  */
 export const isProven = ({ pending }: Flow): boolean =>
   Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected
 
 /**
- * Returns the text from which the challenges and new secrets of this flow are derived. The text changes each
- * time that one of them is used, so that an answer cannot be replayed.
+ * Returns the text from which the challenges and new secrets of this flow are derived. The text changes when
+ * a challenge or secret is used, so that an answer cannot be replayed.
  */
 export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

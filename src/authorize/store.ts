@@ -88,8 +88,8 @@ export const updatePending = async (
 }
 
 /**
- * Drops what the flow has chosen and proven, and its challenges. The user chooses again: among the logins of
- * this browser (`choose`), or by signing in.
+ * Drops the chosen login, the proofs and the challenges of the flow. The user chooses again: among the logins
+ * of this browser (`choose`), or by signing in.
  */
 export const chooseAgain = async (
   tx: Transaction,
@@ -152,8 +152,8 @@ export const consumePending = async (tx: Transaction, request_hash: SecretHash):
 const POST_KEPT_FOR = 5 * MINUTE
 
 /**
- * Stores the body of a cross-site POST until a GET on this origin replays it. `kind` separates the endpoints;
- * a second POST with the same handle replaces the first.
+ * Stores the body of a cross-site POST until a GET on this origin replays it. `kind` names the endpoint that
+ * replays the body. A second POST with the same handle replaces the first.
  */
 export const insertStoredPost = async (
   tx: Transaction,

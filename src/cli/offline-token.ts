@@ -58,7 +58,7 @@ const mintOffline = async (
 const PLAIN_NAME = /^[\w.@+-]{1,64}$/
 
 /**
- * Validates the options. The schema is loaded only for a call with more than plain names, because loading zod
+ * Validates the options. The schema is loaded only when an option is not a plain name, because loading zod
  * takes as much CPU time as starting the runtime.
  */
 const validated = async ({ organization = 'default', claims = {}, ...input }: MintInput): Promise<Mint> => {
@@ -76,8 +76,8 @@ const validated = async ({ organization = 'default', claims = {}, ...input }: Mi
 }
 
 /**
- * Issues a token of a production instance. Its claims come from stored data only, so the token gives no more
- * than a login would.
+ * Issues a token of a production instance. Its claims come from stored data only, so the token has no more
+ * rights than a login would give.
  */
 const issueReal = async (context: Issuer, options: TokenOptions): Promise<PrintedToken> => {
   for (const name of ['role', 'claim', 'bad'] as const)

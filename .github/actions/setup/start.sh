@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Unpacks ARCHIVE, starts a development server that lives as long as the job, and exports its variables.
+# Unpacks ARCHIVE, starts a development server that runs until the end of the job, and exports its variables.
 set -euo pipefail
 folder=$RUNNER_TEMP/gatehouse
 mkdir -p "$folder"

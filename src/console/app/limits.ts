@@ -15,7 +15,10 @@ export const consoleLimits = () => ({
   signingAlgs: [...signingAlgs],
 })
 
-/** Returns the server program of the guide's page "connect", which uses `login.mjs`. This is a Bun macro. */
+/**
+ * Returns the server program on the page "connect" of the guide. The program uses `login.mjs`. This function
+ * is a Bun macro.
+ */
 export const serverProgram = (): string => {
   const guide = readFileSync(join(import.meta.dir, '../../../templates/guide/connect.md'), 'utf8')
   const [program] = /^import \{ createServer.*?(?=\n```)/ms.exec(guide) ?? []

@@ -31,8 +31,8 @@ export const NewDialog = <T,>(props: {
   /** Text of the button; the title by default. */
   action?: string
   /**
-   * Id of the organization that is proposed as the owner of the new object; '' for the caller's own. Without
-   * it, the form has no field for the organization.
+   * Id of the organization that is proposed as the owner of the new object; '' for the caller's own
+   * organization. Without `owner` the form has no field for the organization.
    */
   owner?: string
   children: ComponentChildren

@@ -138,8 +138,8 @@ const Panel = (props: { opening: number }) => {
     isMeant(each, typed),
   )
   /**
-   * Ranks an exact title first, then screens and actions, then objects. In each of these two groups, titles
-   * that begin with the text come first.
+   * Ranks an exact title first, then screens and actions, then objects. Within screens and actions, and
+   * within objects, titles that begin with the text come first.
    */
   const rank = (each: Found): number => {
     const title = each.title.toLowerCase()

@@ -7,7 +7,10 @@ import { joined, words } from './words.ts'
 
 type Role = (typeof RoleAnswer)['_output']
 
-/** Reads the roles of an organization page by page, narrowed by a search, unless `isRead` is false. */
+/**
+ * Reads the roles of an organization page by page, narrowed by a search. Reads nothing when `isRead` is
+ * false.
+ */
 export const useRoles = (organization_id: string | undefined, isRead = true) => {
   const [search, setSearch] = useState('')
   const wanted = useSettled(search.trim())
