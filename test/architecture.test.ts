@@ -263,7 +263,7 @@ test('each table is written by the one file that owns it', () => {
       .map(([name, file]) => `${name}: ${file}`)
       .sort(),
   )
-  // Each file in `machinery` must still write tables by variable; otherwise its row is stale.
+  // Each file in `machinery` must still write tables by variable; otherwise the file must leave the list.
   const general = writers.filter(([, written]) => written.includes('*')).map(([file]) => file)
   expect(general).toEqual(Object.keys(machinery))
 })

@@ -15,7 +15,7 @@ export interface ProcessOptions extends GatehouseOptions {
    * machines may reach a container.
    */
   image?: string
-  /** Command that runs the image, without the options of this package; default: `['docker', 'run']`. */
+  /** Command that starts a container; options and image are appended. Default: `['docker', 'run']`. */
   engine?: string[]
 }
 
@@ -153,8 +153,8 @@ const readyLine = (child: ChildProcessWithoutNullStreams, program: string): Prom
   })
 
 /**
- * Lets this process end although the server runs, so that a test without `close` does not wait for ever. The
- * server then stops, because its standard input ends.
+ * Lets this process end while the server runs, so that a test that never calls `close` still ends. The server
+ * then stops, because its standard input ends.
  */
 const release = (child: ChildProcessWithoutNullStreams): void => {
   child.unref()

@@ -246,7 +246,8 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
     ...cheapHashes,
     port,
     data_dir,
-    // The database and the master key of the settings may belong to a production server.
+    // The database and the master key in the settings may belong to a production server, so they are not
+    // used.
     database_url: undefined,
     master_key: undefined,
     host: options.host ?? '127.0.0.1',
@@ -268,7 +269,7 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
 const checkDataDir = (data_dir: string): void => {
   if (existsSync(join(data_dir, 'gatehouse.db')) && !existsSync(join(data_dir, DEV_FILE)))
     throw new ConfigError(
-      `${data_dir} contains an instance that is not a development server's: choose another directory.`,
+      `${data_dir} contains the data of a server that is not a development server. Choose another directory.`,
     )
 }
 

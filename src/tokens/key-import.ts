@@ -26,9 +26,9 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
 }
 
 /**
- * Imports a private key (PEM) as the next key of its algorithm. The key is published now. It signs after the
- * same time as a rotated key, so that caches have read it by then. If the algorithm has no key yet, the
- * imported key signs at once. Returns the id of the key.
+ * Imports a private key (PEM) as the next key of its algorithm. The key is published now and begins to sign
+ * 15 minutes later, like a rotated key, so that caches have read the key by then. If the algorithm has no
+ * key, the imported key signs at once. Returns the id of the key.
  *
  * @throws Error when the key cannot be read, is of an unsupported kind, does not fit the `wanted` algorithm
  * or is already stored. Also throws while the next key of the algorithm does not sign yet

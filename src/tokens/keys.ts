@@ -25,7 +25,7 @@ interface KeyRing {
   published: PublishedKeys
 }
 
-/** Token types that `open` accepts. It refuses logout tokens, because only clients read them. */
+/** Token types that `open` accepts. Logout tokens are refused, because only clients read them. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /**
  * Maximum number of verified tokens whose hashes are kept in memory. They are kept because clients present
@@ -39,7 +39,7 @@ const makeRing = (keys: Key[], now: number): KeyRing => {
   const moments = keys.flatMap(({ active_at, expires_at }) => [active_at, expires_at ?? active_at])
   const known = keys.filter(({ expires_at }) => expires_at === null || expires_at > now)
   const signing = new Map<SigningAlg, Key>()
-  // The first key signs even when the clock has stepped back before its `active_at`.
+  // The first key signs even when the clock was set back to a time before its `active_at`.
   for (const key of known) if (key.active_at <= now || !signing.has(key.alg)) signing.set(key.alg, key)
   const body = JSON.stringify({
     keys: known.map(({ id, alg, public_jwk }) => ({ ...public_jwk, kid: id, alg, use: 'sig' })).reverse(),
@@ -77,9 +77,9 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 }
 
 /**
- * Returns the keys in memory. They are reloaded after a commit that changes keys, and after a commit with
- * unknown topics, which another process made. A published key begins to sign at its `active_at`, without a
- * commit.
+ * Returns the keys in memory. They are reloaded after a commit that changes keys, and after a commit by
+ * another process if it is unknown which topics changed. A published key begins to sign at its `active_at`,
+ * without a commit.
  */
 const openKeyRing = (base: Core) => {
   const { store, clock } = base

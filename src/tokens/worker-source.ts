@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Returns the source text of the signing thread. As a macro it embeds the text in the executable. */
+/**
+ * Returns the source text of the signing thread. The bundler calls it as a macro, which embeds the text in
+ * the executable.
+ */
 export const workerSource = (): string => readFileSync(join(import.meta.dir, 'signing-worker.ts'), 'utf8')

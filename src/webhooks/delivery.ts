@@ -71,8 +71,8 @@ interface Wanted {
 }
 
 /**
- * Returns the enabled webhooks by organization, with webhooks for all organizations under ''. Cached until a
- * commit changes webhooks.
+ * Returns the enabled webhooks by organization. Webhooks for all organizations have the key ''. The result is
+ * cached until a commit changes webhooks.
  */
 const wantedEvents = cached('webhooks', async q => {
   const known = new Map<string, Wanted['types']>()
@@ -114,8 +114,8 @@ const switchOff = async (
     metadata: { name, reason, failure },
   })
   tx.changed('webhooks')
-  // The id replaces a name of more than 64 characters, or with characters other than letters, digits, spaces,
-  // `_` and `-`. Mail programs would turn an address in a name into a link.
+  // A name is shown only if it consists of at most 64 letters, digits, spaces, `_` and `-`; otherwise the id
+  // is shown. Mail programs would turn an address in a name into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const user_id of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
     await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})

@@ -25,8 +25,8 @@ export interface Attempt {
 }
 
 /**
- * Returns body and headers of the message of an event; `now` is in ms. The signature covers id and time, by
- * which a receiver refuses a replay:
+ * Returns body and headers of the message of an event; `now` is in ms. The signature covers the id and the
+ * time, so that a receiver can refuse a replay:
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export const messageOf = (

@@ -124,7 +124,7 @@ export const troubledWebhooks = async (q: Queries, limit: number): Promise<strin
 /** Maximum ids in one statement: PostgreSQL and SQLite limit the number of parameters. */
 const IDS = 500
 
-/** Makes the enabled idle webhooks among `ids` due. */
+/** Makes enabled idle webhooks due, if `ids` names them. */
 export const wakeWebhooks = async (tx: Transaction, now: number, ids: WebhookId[]): Promise<void> => {
   for (let start = 0; start < ids.length; start += IDS) await wakeAll(tx, now, ids.slice(start, start + IDS))
 }

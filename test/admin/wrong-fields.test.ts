@@ -172,7 +172,7 @@ const cases: Record<string, Case> = {
   },
 }
 
-/** Routes whose fields are judged by the schema alone. */
+/** Routes whose fields are checked only by the schema. */
 const WITHOUT_REVIEW = [
   'PUT /settings',
   'POST /webhooks/:webhook_id/deliveries',

@@ -39,7 +39,7 @@ export const startRemembering = async () => {
     browser.follow(await browser.submit(page, { code: code(key), ...more }, '/oauth/second-factor'))
   const signOut = (browser: Browser) => browser.cookies.delete('gatehouse_login_8080')
 
-  /** A user, and a browser that is remembered for them and signed out. */
+  /** Returns a user, and a signed-out browser that is remembered for this user. */
   const remembered = async (more: Json = {}, who?: Awaited<ReturnType<typeof newUser>>) => {
     const { user, key, codes } = who ?? (await newUser(more))
     const browser = openBrowser(app)

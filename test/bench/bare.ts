@@ -137,7 +137,10 @@ export const openWrites = (db: Database, { mac, run, end } = NOTHING_ADDED) => {
   }
 }
 
-/** Makes both signing keys, and returns a function that signs a JWT with the given one, by default ES256. */
+/**
+ * Makes both signing keys. Returns a function that signs a JWT with the key of the given algorithm, by
+ * default ES256.
+ */
 export const openSigner = () => {
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey

@@ -5,7 +5,7 @@ export interface Answer {
   body: string
 }
 
-/** A keep-alive connection that carries one request at a time. */
+/** A keep-alive connection that sends one request at a time. */
 export interface Connection {
   send(request: string): Promise<Answer>
   close(): void

@@ -15,7 +15,7 @@ const ISSUER = 'https://idp.example/metadata'
 
 type Create = (path: string, body: Record<string, unknown>) => Promise<unknown>
 
-/** Registers an identity provider whose key the benchmark holds. */
+/** Registers an identity provider for which the benchmark has the private key. */
 export const addSamlProvider = async (create: Create): Promise<IdentityProvider> => {
   const pair = newPair()
   const provider = makeIdentityProvider(await certify(pair), pair)

@@ -20,7 +20,7 @@ export interface Target {
   process: ServerProcess
   /** Processes that do the work when `process` is a balancer. */
   copies?: ServerProcess[]
-  /** Processes of its database, if it has any. */
+  /** Returns the ids of the database processes, if there are any. */
   database?(): number[]
   /** Totals since the start: commits, and transactions that were retried. */
   commits?(): Promise<{ done: number; retried: number }>

@@ -11,7 +11,7 @@ const { stored } = at
 const rows = () => at.page.locator('.rows > li, tbody > tr')
 const organization = () => at.page.getByRole('combobox', { name: 'Organization' })
 
-/** Adds an organization, and after it more than the admin API lists on one page. */
+/** Adds an organization, and then more organizations than the admin API lists on one page. */
 const addAcme = async () => {
   const { app } = at.served
   const acme = await addOrganization(app, 'acme', { name: 'Acme Laboratories' })

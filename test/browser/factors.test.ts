@@ -102,7 +102,7 @@ const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator ap
   await page.getByRole('link', { name: kind }).click()
 }
 
-/** Continues from the page of the recovery codes, which asks for a tick. */
+/** Ticks the box on the page of the recovery codes, and continues. */
 const acceptRecoveryCodes = async (page: Page) => {
   await page.getByLabel('I have saved these codes').check()
   await page.getByRole('button', { name: 'Continue' }).click()

@@ -1,4 +1,4 @@
-/** Tests codes by mail, remembered browsers and turned photos as people meet them. */
+/** Tests codes by mail, remembered browsers and rotated photos in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { SECOND } from '#src/lib/duration.ts'

@@ -50,7 +50,7 @@ test('a start on a full disk says where and exits with 78, wherever space runs o
 }, 30_000)
 
 test('with a full disk every command says so, and works again once there is space', async () => {
-  // Each command has its own disk, because the next command could use space in the files that a refused one
+  // Each command has its own disk, because a command could use the space in files that a refused command
   // leaves.
   const elsewhere = join(folder, 'elsewhere.db')
   const register = ['client', 'create', 'app', '--kind', 'service']

@@ -1,4 +1,4 @@
-/** Delivers the pending messages of a database; the test kills this process meanwhile. */
+/** Delivers the pending messages of a database. The test kills this process during the delivery. */
 import { deliverLogouts } from '#src/sessions/logout-delivery.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { startApp } from '#test/support/app.ts'

@@ -67,7 +67,7 @@ const resources: [string, Json, Json, string][] = [
 const runs: (() => Promise<void>)[] = []
 /**
  * Declares a test whose body runs only once. The last test of this file needs the events of all bodies, so it
- * runs those that have not run yet.
+ * runs the bodies that have not run yet.
  */
 const operation = (title: string, body: () => Promise<void>) => {
   let running: Promise<void> | undefined

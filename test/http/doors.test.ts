@@ -36,7 +36,7 @@ const deviceOf = async (tenant: Tenant): Promise<string> => {
 }
 
 const pages = new Map<string, Promise<{ browser: Browser; page: Page }>>()
-/** Opens the login page once for each address, tenant and device, and returns it with its browser. */
+/** Opens the login page once for each address, tenant and device, and returns the page with its browser. */
 const loginPage = (ip: string, tenant: Tenant, device?: string) => {
   const open = async () => {
     const browser = openBrowser(app, { ip })

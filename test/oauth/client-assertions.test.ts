@@ -1,4 +1,7 @@
-/** Tests clients that prove a key of their metadata document with an assertion (`private_key_jwt`). */
+/**
+ * Tests clients that prove possession of a key of their metadata document with an assertion
+ * (`private_key_jwt`).
+ */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'

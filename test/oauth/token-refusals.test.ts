@@ -217,7 +217,7 @@ describe('O-36 guessing', () => {
       ).toBe(200)
     }
     expect([(await good()).status, await failures()]).toEqual([200, undefined])
-    // Failures of others at the same address block requests without a secret or with a wrong one.
+    // Failures of other clients at the same address block requests with a missing or wrong secret.
     for (let i = 0; i < 35; i++) await guesses['client secrets']()
     const tokens = await grantTokens(app, client, alice)
     expect((await refresh(app, client, tokens.refresh_token, {}, { ip })).status).toBe(200)

@@ -154,7 +154,7 @@ test('secrets sealed by another key, or moved to another row, are named and neve
       .sort(),
     'secrets: the private key for SAML cannot be opened',
   ])
-  // Stores Alice's secret in Bob's row. The secret opens only with the id of its own row.
+  // Stores Alice's secret in Bob's row. The secret opens only with Alice's user id.
   await context.store.write(async tx => {
     const { factors: t } = tx.tables
     await tx

@@ -218,8 +218,8 @@ test('every table whose rows expire is swept', async () => {
   const { store, clock } = app.context
   const user = await addUser(app, 'alice')
   const expiring = Object.entries(sqliteTables).filter(([, table]) => 'expires_at' in getTableColumns(table))
-  // Two tables are left out: the sweep ends sessions, with an event, before it removes them, and the rotation
-  // removes keys.
+  // Two tables are left out. The sweep ends a session, with an event, before it removes the session. Keys are
+  // removed by the rotation.
   const others = expiring.filter(([name]) => name !== 'sessions' && name !== 'signing_keys')
   const value = (column: Column): unknown => {
     if (column.name === 'expires_at') return clock.now() + 1
@@ -231,7 +231,7 @@ test('every table whose rows expire is swept', async () => {
   }
   for (const [, table] of others) {
     const needed = Object.entries(getTableColumns(table)).filter(
-      // The sweep keeps a logout until it is done.
+      // The sweep removes only logouts that are done.
       ([name, { notNull, hasDefault }]) => (notNull && !hasDefault) || name === 'done_at',
     )
     const row = Object.fromEntries(needed.map(([name, column]) => [name, value(column)]))

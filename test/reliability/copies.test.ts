@@ -1,4 +1,4 @@
-/** Tests two copies of the server on one PostgreSQL database; requests of a client go to either. */
+/** Tests two copies of the server on one PostgreSQL database. Requests of a client go to either copy. */
 import { expect } from 'bun:test'
 import { DAY } from '#src/lib/duration.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'

@@ -188,7 +188,7 @@ describe.each(targets)('$name', ({ start, throws }) => {
   })
 })
 
-/** Sends a path as it is written, which `fetch` would normalize. Returns the answer's first line and body. */
+/** Sends a path unchanged; `fetch` would normalize the path. Returns the answer's first line and body. */
 const askRaw = async (port: number, path: string, host: string) => {
   const socket = connect(port, '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)

@@ -5,7 +5,8 @@
 import { casesFor, runCase } from './contract.ts'
 import { type Sdk, targets } from './targets.ts'
 
-// Not a literal: the bundler must leave it to the runtime, which finds it through the package's exports.
+// The name is not a literal, so that the bundler leaves the import to the runtime. The runtime finds the
+// module through the exports of the package.
 const name = '@gatehouse/resource-server'
 const load = (subpath: string) => import(`${name}${subpath}`)
 const sdk: Sdk = {

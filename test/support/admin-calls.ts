@@ -16,7 +16,7 @@ export const adminCall = async (
     },
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
-  // The callers only open the stream of events, which stays open.
+  // A stream of events does not end, so its body is not read.
   const isStream = answer.headers.get('content-type') === 'text/event-stream'
   if (isStream) await answer.body?.cancel()
   const text = isStream ? '' : await answer.text()

@@ -32,7 +32,10 @@ const frozenClock = (): TestClock => {
 
 export interface TestApp extends App, Awaited<ReturnType<App['all']>> {
   clock: TestClock
-  /** Sends a request to the app as its server would: path or URL, from 127.0.0.1 unless `ip` is set. */
+  /**
+   * Sends a request for a path or URL to the app, as its server would. The client address is 127.0.0.1 by
+   * default.
+   */
   call(path: string, init?: RequestInit & { ip?: string }): Promise<Response>
   /** Calls the admin API with a JSON body; `token` defaults to the first admin client's. */
   admin(

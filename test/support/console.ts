@@ -79,8 +79,8 @@ export const inConsole = (
       opened.page.getByRole('button', { name, exact: typeof name === 'string' }),
     heading: (name: string | RegExp) => opened.page.getByRole('heading', { level: 1, name }).waitFor(),
     /**
-     * Follows a link of the console, which keeps its token, and waits until the screen is loaded. Unsaved
-     * changes are lost.
+     * Follows a link within the console, so that the page keeps its token, and waits until the screen is
+     * loaded. Unsaved changes are lost.
      */
     walk: async (path: string) => {
       const { page } = opened

@@ -4,8 +4,8 @@ import { SMTPServer } from 'smtp-server'
 const LINK = /http:\/\/localhost:\d+\/account\/[\w-]+\?token=[\w-]{43}(?:&request=[\w-]+)?/
 
 /**
- * Starts a real SMTP server. `linkIn` waits for the next mail with this text in its subject and returns its
- * link.
+ * Starts a real SMTP server. `linkIn` waits for the next mail with this text in the subject, and returns the
+ * link in that mail.
  */
 export const startPostOffice = async () => {
   const letters: string[] = []

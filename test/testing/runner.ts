@@ -4,7 +4,8 @@
  */
 import { checkControls } from './cases.ts'
 
-// Not a literal: the bundler must leave it to the runtime, which finds it through the package's exports.
+// The name is not a literal, so that the bundler leaves the import to the runtime. The runtime finds the
+// module through the exports of the package.
 const [name = '', executable] = process.argv.slice(2)
 const { startGatehouse } = await import(name)
 await checkControls(options => startGatehouse({ ...options, executable }))

@@ -38,7 +38,8 @@ export const startReceiver = () => {
 }
 
 /**
- * Throws unless the secret signed the message. The library compares its time with the clock of the system.
+ * Throws unless the secret signed the message. The library compares the time of the message with the clock of
+ * the system.
  */
 export const verifyMessage = (secret: string, { raw, headers, timestamp }: Received): unknown => {
   setSystemTime(timestamp * 1000)

@@ -236,7 +236,7 @@ test('S-30 SessionNotOnOrAfter ends the login before the organization’s limit,
     attributes: { mail: ['brief@example.com'], sn: ['Brief'] },
     session_until: formatTime(until),
   }
-  // The provider's clock tolerance of a minute applies to this time too.
+  // The tolerance of a minute for the provider's clock also applies to SessionNotOnOrAfter.
   const ends_at = until + 60_000
   const own = openBrowser(app)
   const page = await arrive(app, idp, await setOut(app, 'corp', '', own), said)

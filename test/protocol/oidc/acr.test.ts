@@ -62,7 +62,7 @@ describe('the next step of a login', () => {
     ['1', both, 2, 3, 'factor', 3],
     ['2', both, 0, 3, 'factor', 3],
     ['phr', key, 0, 3, 'nothing', 3],
-    // The factor was removed after it was proven; only the next login notices.
+    // The factor was removed after it was proven. The removal affects only the next login.
     ['2', none, 0, 2, 'nothing', 2],
     ['phr', none, 3, 1, 'nothing', 3],
     // An unknown class counts as the weakest.
