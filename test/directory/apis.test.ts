@@ -14,6 +14,11 @@ await addClient(app, 'https://client.example/id')
 await create(app, '/apis', { identifier: 'https://taken.example/', name: 'Taken' })
 const scope = (name: string, role?: string) => ({ name, texts: {}, ...(role && { role }) })
 
+/** A scope of about 1,400 bytes. */
+const large = (name: string) => ({
+  name,
+  texts: Object.fromEntries('abcdefghijk'.split('').map(letter => [`a${letter}`, 'x'.repeat(120)])),
+})
 const languages = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`l${i}`, 'x']))
 
 test.each<[string, object, string]>([
@@ -48,6 +53,7 @@ test.each<[string, object, string]>([
   ['a foreign reader', { served_by: ['acme-shop'] }, 'served_by.0'],
   ['a short life', { access_token_ttl: 59 }, 'access_token_ttl'],
   ['too many scopes', { scopes: Array.from({ length: 101 }, (_, i) => scope(`s${i}`)) }, 'scopes'],
+  ['more than 128 KiB', { scopes: Array.from({ length: 100 }, (_, i) => large(`s${i}`)) }, 'scopes'],
   ['an unknown field', { color: 'red' }, 'color'],
 ])('RES-09 %s is refused and named', async (_, wrong, field) => {
   const input = { identifier: 'https://new.example', name: 'New', ...wrong }

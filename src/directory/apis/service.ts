@@ -32,6 +32,12 @@ export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Ap
 
 const problem = (field: string, code: string, message: string): Detail => ({ field, code, message })
 
+/**
+ * Maximum bytes of scopes and clients as JSON. They are read with their API. A page of 100 APIs thus has at
+ * most 12.5 MiB of them.
+ */
+const PARTS_BYTES = 128 * 1024
+
 type Parts = Partial<Pick<Api, 'scopes' | 'clients' | 'served_by'>>
 
 /**
@@ -44,6 +50,10 @@ const partProblems = async (
   { scopes = [], clients = [], served_by = [] }: Parts,
 ): Promise<Detail[]> => {
   const problems: Detail[] = []
+  if (Buffer.byteLength(JSON.stringify([scopes, clients, served_by])) > PARTS_BYTES)
+    problems.push(
+      problem('scopes', 'too_big', `Scopes and clients take more than ${PARTS_BYTES / 1024} KiB as JSON.`),
+    )
   const names = scopes.map(({ name }) => name)
   if (new Set(names).size < names.length)
     problems.push(problem('scopes', 'repeated', 'Two scopes have the same name.'))

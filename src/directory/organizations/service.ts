@@ -28,6 +28,7 @@ import {
   type UpdateOrganization,
   writable,
 } from './schema.ts'
+import { recordedSettings } from './settings.ts'
 import {
   insertOrganization,
   type Organization,
@@ -263,7 +264,7 @@ export const updateOrganization = async (
       type: 'organization.updated',
       target_id: organization.id,
       organization_id: organization.id,
-      metadata: { fields, ...(fields.includes('settings') && { settings }) },
+      metadata: { fields, ...(fields.includes('settings') && { settings: recordedSettings(settings) }) },
     })
     const isReindexed = !Bun.deepEquals(searchableIn(settings), searchableIn(organization.settings))
     const request_id = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
 import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
@@ -90,3 +91,22 @@ export const settingsOf = ({ settings }: Pick<Tables['organizations']['$inferSel
     blocked_clients: blocked_clients ?? [],
   }
 }
+
+/**
+ * Maximum bytes of a setting in an event, as JSON. The largest settings have 512 KiB. Lists and streams of
+ * events and webhooks read hundreds of events at once.
+ */
+const RECORDED_BYTES = 4096
+
+/**
+ * Returns the settings for the metadata of an event. A larger setting is replaced by its size and hash, so
+ * that a change of it can be seen.
+ */
+export const recordedSettings = (settings: Settings): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => {
+      const json = JSON.stringify(value)
+      const bytes = Buffer.byteLength(json)
+      return [name, bytes > RECORDED_BYTES ? { bytes, sha256: hash('sha256', json) } : value]
+    }),
+  )
