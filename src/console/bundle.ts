@@ -47,8 +47,8 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
 }
 
 /**
- * Runs the bundler in a separate process, because the macro itself runs inside a bundler. The name of a file
- * contains a hash of its content, so that browsers keep the file for good.
+ * Runs the bundler in a separate process, because the macro itself runs inside a bundler. The name of each
+ * file contains a hash of its content, so browsers can cache the file without a limit.
  */
 const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))

@@ -1,5 +1,5 @@
-// Prints the limits of form fields as JSON, for the build of the console. They are read from the OpenAPI
-// document, so that a form has the same limits as the API.
+// Prints the limits of form fields as JSON, for the build of the console. The limits are read from the
+// OpenAPI document, so a form has the same limits as the API.
 import { z } from 'zod'
 import { openApiDocument } from '#src/admin/openapi.ts'
 import { ADMIN_PREFIX, adminRoutes } from '#src/admin/routes.ts'
@@ -32,7 +32,7 @@ interface Operation {
 }
 
 /**
- * Property names that lead from the body to a field. 0 stands for the items of a list, `en` for any key of a
+ * Property names on the way from the body to a field. 0 is any item of a list, and `en` is any key of a
  * record.
  */
 type Path = (string | number)[]
@@ -50,8 +50,8 @@ const resolved = (schema: Schema): Schema =>
 
 /**
  * Returns the fields of a schema that are neither objects nor lists of objects. `isNeeded` is true when the
- * API refuses a body in which the field is missing or empty. If `isWhole` is true, fields that a PUT may omit
- * are needed too, because a form shows each field of its object.
+ * API refuses a body in which the field is missing or empty. With `isWhole`, optional fields are needed too,
+ * because the form of a PUT shows each field of its object.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)
@@ -102,8 +102,8 @@ const limitOf = (body: z.ZodType, [path, schema, isNeeded]: Found): Limit => {
     }
   }
   const message = refusalOf(body, path, schema)
-  // A form shows one message for both length and pattern. If the API has another message for the pattern, the
-  // pattern is left out and only the API checks it.
+  // A form shows the same message for a wrong length and a mismatched pattern. If the API's message for the
+  // pattern differs, the form leaves the pattern out, and only the API checks it.
   const pattern = refusalOf(body, path, {}) === message ? schema.pattern : undefined
   const isText = maxLength !== undefined || pattern !== undefined
   const isNumber = min !== undefined || max !== undefined

@@ -93,12 +93,15 @@ const file = async (name: string, accepted: string): Promise<Response> => {
   })
 }
 
-/** Maximum bytes of a posted preview: two logos and the CSS at their limits, sealed and in base64. */
+/**
+ * Maximum bytes of a posted preview. It has room for two logos and the CSS at their maximum sizes, sealed and
+ * in base64.
+ */
 const LOOKS = 512 * 1024
 
 /**
  * Answers with the login page in the unsaved appearance that the console posts into a frame. Only a frame of
- * this origin gets the page. Another site could otherwise show a login page with a look of its own.
+ * this origin gets the page. Otherwise another site could show a login page in the appearance of its choice.
  */
 const preview = async (context: Context, { request, locale }: Call): Promise<Response> => {
   const { headers } = request

@@ -5,8 +5,8 @@ import { shareOf } from '#src/lib/share.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 
 /**
- * `next_attempt_at` of a message that no timer makes due: it is done, waits for an earlier message to its
- * target, or belongs to a disabled webhook.
+ * `next_attempt_at` of a message that never becomes due by itself. The message is done, waits for an earlier
+ * message to its target, or belongs to a disabled webhook.
  */
 export const NEVER = Number.MAX_SAFE_INTEGER
 
@@ -21,33 +21,36 @@ export interface Message {
 
 /** Messages of one kind in the database, and their delivery. */
 export interface Queue<M extends Message> {
-  /** A write that adds a message changes this topic. */
+  /** Topic of the writes that add messages. */
   topic: Topic
-  /** Maximum concurrent deliveries of this server, and of one organization. */
+  /** Maximum concurrent deliveries of this server. `at_once_each` is the maximum for one organization. */
   at_once: number
   at_once_each: number
-  /** Milliseconds that a sender has for one attempt; afterwards any sender may try again. */
+  /** Milliseconds that a sender has for one attempt. Afterwards another sender may claim the message. */
   lease: number
-  /** Returns messages that are due, the longest waiting first, without those of the organizations `busy`. */
+  /** Returns due messages, the longest waiting first. Leaves out messages of the organizations in `busy`. */
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
-  /** Claims a message by postponing its next attempt to `until`; true for exactly one sender. */
+  /**
+   * Claims a message by postponing its next attempt to `until`. If several senders try, only one gets true.
+   */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
-  /** Makes due each message whose next attempt is between `now` and `until`. */
+  /** Makes each message due whose next attempt is between `now` and `until`. */
   release(tx: Transaction, now: number, until: number): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row before its claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
 }
 
 /**
- * Milliseconds between two polls, which find failed messages that are due again and messages of a sender that
- * died. A commit with a new message starts its delivery at once.
+ * Milliseconds between two polls. A poll finds failed messages that are due again, and messages whose sender
+ * was killed. A new message does not wait for a poll: its commit starts the delivery.
  */
 const POLL = 5 * SECOND
 
 /**
- * Returns the milliseconds to wait before the next attempt (of mail: `PAUSES` in mail/outbox.ts, of logouts:
- * sessions/logout-delivery.ts): `first`, multiplied by `factor` for each of the `attempts`, at most
- * `longest`. This pause is then made up to 20 % shorter or longer, so that retries spread over time.
+ * Returns the milliseconds to wait before the next attempt: `first`, multiplied by `factor` for each of the
+ * `attempts`, at most `longest`. The result is then made up to 20 % shorter or longer, so that retries spread
+ * over time. The values for mail are `PAUSES` in mail/outbox.ts, those for logouts are in
+ * sessions/logout-delivery.ts.
  */
 export const pauseAfter = (
   attempts: number,
@@ -61,9 +64,10 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 }
 
 /**
- * Attempts the due messages, several concurrently, until none is left. One organization whose deliveries all
- * hang delays no other organization. A message stays in the queue until the outcome of its attempt is stored.
- * When the process dies earlier, the message is sent again. `more` resolves when there may be new messages.
+ * Attempts the due messages, several at the same time, until none is left. If all deliveries of an
+ * organization hang, other organizations do not wait for them. A message stays in the queue until the outcome
+ * of its attempt is stored, so it is sent again if the process is killed earlier. `more` resolves when there
+ * may be new messages.
  *
  * @returns the number of attempts
  */
@@ -114,17 +118,17 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // The loop ends after a round in which no delivery ran, began or ended. A delivery that ends frees a
-    // slot, for which another round may find a message.
+    // The loop ends after a round in which no delivery was running and none was started. The end of a
+    // delivery frees a slot, so another round may find a message for it.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
 }
 
 /**
- * Releases the claims of a killed server. On SQLite only one server runs, so at its start all claims are
- * stale. A claim and the pause after a failure look the same, so a pause that ends within one lease is cut
- * short, too. On PostgreSQL claims end with their leases.
+ * Releases the claims of a killed server. On SQLite only one server runs, so all claims are stale when it
+ * starts. A claim looks the same as the pause after a failure, so this also ends pauses that are shorter than
+ * a lease. On PostgreSQL a claim ends with its lease.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,
@@ -168,7 +172,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
     }
     isRunning = false
   }
-  // `setTimeout` starts the round in a task of its own, because the write waits until this listener returns.
+  // The write waits until this listener returns, so `setTimeout` starts the round in a later task.
   context.store.onChange(topics => {
     if (!topics || topics.has(queue.topic)) setTimeout(round)
   })

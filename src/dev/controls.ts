@@ -41,7 +41,7 @@ export interface DevState {
   recorder: Recorder
   /** Captured mails. */
   mail: CapturedMail
-  /** Returns the data as the seed left them. */
+  /** Returns the rows as they were after the seed. */
   snapshot: () => Promise<Snapshot>
   /** Client secrets of the seed, by client id. */
   secrets: ReadonlyMap<string, string>
@@ -49,7 +49,7 @@ export interface DevState {
   password: string
   /** True when other machines may reach the server. It then has no user picker. */
   exposed: boolean
-  /** Client of a minted token when the call names none. */
+  /** Client of a minted token if the call names no client. */
   client_id: string
 }
 
@@ -121,7 +121,7 @@ const userOf = async (state: DevState, { user: name, organization }: z.output<ty
 
 type Control = (state: DevState, call: Call) => Promise<Response> | Response
 
-/** Applies a seed to the running server. Mistakes are reported as for a seed file. */
+/** Applies a seed to the running server. A mistake in the seed gets the same message as in a seed file. */
 const seed = async ({ context }: DevState, input: unknown): Promise<Response> => {
   try {
     return json({ changes: await applySeed(context, readSeed(input), { any_password: true }) })
@@ -134,8 +134,8 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
 }
 
 /**
- * Resets data, clock, faults, records and mail to their state after the seed. The signing keys and the
- * settings of the server stay (`KEPT` in store.ts).
+ * Resets data, clock, faults, records and mail to their state after the seed. Signing keys and settings of
+ * the server are not reset (`KEPT` in store.ts).
  */
 export const resetAll = async ({
   context,

@@ -13,8 +13,8 @@ const known: DevCredentials = {
 }
 
 /**
- * True when other machines can reach the server: it listens beyond loopback, or has a host name that is not
- * loopback.
+ * True when other machines can reach the server. This is the case if it listens on an address other than
+ * loopback, or has a host name other than loopback.
  */
 export const isExposed = (server: {
   readonly url: string
@@ -26,9 +26,9 @@ export const isExposed = (server: {
   )
 
 /**
- * Returns the credentials of a server. A server that only this machine can reach gets the documented ones.
- * Any other server gets random ones, because the documented ones are public. An admin secret in the settings
- * takes the place of a random admin secret. A data directory that is used again keeps its credentials.
+ * Returns the credentials of a server. If only this machine can reach the server, they are the documented
+ * ones. Otherwise they are random, because the documented ones are public; an admin secret in the settings
+ * then replaces the random one. A data directory keeps its credentials when it is used again.
  *
  * @throws ConfigError for a directory with documented credentials, when other machines can reach the server
  */
@@ -42,7 +42,7 @@ export const devCredentials = (
   if (!exposed) return known
   if (before)
     throw new ConfigError(
-      `${before.data_dir} was made for this machine alone, and its passwords are public: choose another directory.`,
+      `${before.data_dir} was made for a server that only this machine can reach, and its passwords are public: choose another directory.`,
     )
   return {
     password: randomBytes(12).toString('base64url'),

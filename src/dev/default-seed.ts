@@ -32,8 +32,8 @@ const browser = {
 }
 
 /**
- * Seed of `gatehouse dev`: users to sign in, clients to call an API, and an administrator. A change needs
- * `bun run seed:generate`, which writes the rows of the prepared database (seed-image.ts).
+ * Seed of `gatehouse dev`: users to sign in, clients to call an API, and an administrator. After a change,
+ * run `bun run seed:generate`, which writes the rows of the prepared database (seed-image.ts).
  */
 export const defaultSeed = {
   users: [

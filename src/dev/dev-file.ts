@@ -25,7 +25,7 @@ export interface DevFile {
   pid: number | null
   /** Bearer token of the controls. */
   control_token: string
-  /** Client of a minted token when a call names none. */
+  /** Client of a minted token if the call names no client. */
   client_id: string
   client_secret: string | null
   /** Slug of the client's organization. */

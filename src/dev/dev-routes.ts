@@ -17,8 +17,8 @@ import { CONTROL_HEADER, type hostCheckOf, isLoopbackAddress } from './host-chec
 import { PICK, pick } from './picker.ts'
 
 /**
- * Answers a request below /dev/ or for the guide. `send` passes a request to the production server, as if it
- * came from outside.
+ * Answers a request below /dev/ or for the guide. `send` passes a request to the production server, which
+ * handles it like a request from the network.
  */
 export type DevRoutes = (
   call: Call,
@@ -43,8 +43,8 @@ export const openDevRoutes = (
   const access = homeAccess(token, options)
   const home = openHome(state, access)
   /**
-   * Passes a request to a fake provider. A server that other machines may reach asks for the control token
-   * first, because a fake provider accepts anyone.
+   * Passes a request to a fake provider. A fake provider accepts anyone, so the control token is required
+   * when other machines may reach the server.
    */
   const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
     const { headers, method } = call.request
@@ -68,7 +68,7 @@ export const openDevRoutes = (
   }
 }
 
-/** Pages that a browser gets at the path of a control, where programs get JSON. */
+/** Paths of controls, each with the page that a browser gets there. Programs get JSON. */
 const pages: Record<string, string> = {
   '/dev/mail': MAILBOX,
   '/dev/requests': LOG,
@@ -83,9 +83,9 @@ const needsToken = () =>
   new AppError('invalid_token', 'The controls need the token that this server printed at its start.')
 
 /**
- * Lets in callers of this machine that have the control token. Another machine gets 404, so that it does not
- * learn of the controls. The token is needed on this machine too, because through a tunnel or a container's
- * network every request seems to come from it.
+ * Admits callers on this machine that have the control token. A caller on another machine gets 404 unless
+ * `remote` is set, so the answer does not reveal the controls. The address does not suffice as a proof:
+ * requests through a tunnel or a container's network seem to come from this machine.
  */
 const controlGuard =
   (isToken: (given: string) => boolean, remote: boolean): Guard =>

@@ -23,21 +23,21 @@ export interface DevelopmentOptions {
   mail: CapturedMail
   /** Client secrets of the seed, by client id. */
   secrets?: ReadonlyMap<string, string>
-  /** True when the controls answer other machines. */
+  /** True when the controls accept requests from other machines. */
   remote: boolean
   /** True when other machines may reach the server. Everything below /dev/ then needs the control token. */
   exposed: boolean
   /** Password of the users of the default seed. */
   password: string
-  /** Further hosts that the server answers to, besides loopback and the hosts in its settings. */
+  /** Further hosts for which the server accepts requests, besides loopback and the hosts in its settings. */
   dev_hosts?: readonly string[] | undefined
 }
 
 /**
- * Wraps the production server with the development controls. No setting turns them on in production, because
- * only `testing/start.ts` calls this function, and it refuses the data directory of a production server. The
- * controls, the pages below /dev/ and the guide are answered here. Other requests are recorded. They go to
- * `next`, unless a fault answers them.
+ * Wraps the production server with the development controls. No setting turns the controls on in production.
+ * Only `testing/start.ts` calls this function, and that file refuses the data directory of a production
+ * server. The controls, the pages below /dev/ and the guide are answered here. Other requests are recorded
+ * and passed to `next`, unless a fault answers them.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
@@ -48,7 +48,7 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
     taking ??= context.store.read(takeSnapshot)
     return taking
   }
-  // The snapshot fails when the server has stopped meanwhile, which is harmless.
+  // The snapshot fails if the server has stopped by then, which is harmless.
   setTimeout(() => snapshot().catch(() => {}), SNAPSHOT_MS).unref()
   const state: DevState = {
     context,
@@ -101,7 +101,7 @@ const OWN_PATHS = /^\/(?:dev\/|guide(?:\/|$))/
 const SNAPSHOT_MS = 200
 
 const FORM = 'application/x-www-form-urlencoded'
-/** Maximum bytes of a recorded form, which is the maximum at the endpoints (http/body.ts). */
+/** Maximum bytes of a recorded form. The endpoints have the same maximum (http/body.ts). */
 const MAX_FORM_BYTES = 64 * 1024
 
 /**
@@ -145,15 +145,15 @@ const recorded = async (
     parameters: Object.fromEntries(parameters),
     status: answer.status,
   })
-  // Only answers to a POST are searched for tokens, because the answer to a CORS preflight has none.
+  // The token is in the answer to the POST. The answer to a CORS preflight (OPTIONS) has none.
   if (!fault && request.method === 'POST' && path === '/oauth/token' && answer.ok)
     recorder.answered(client_id ?? null, parameters.get('grant_type') ?? '', await answer.clone().json())
   return answer
 }
 
 /**
- * Warns once for each host that differs from the issuer's host, because a verifier that is configured with
- * such a host refuses every token.
+ * Warns once for each host that is not the issuer's host. A verifier that is configured with such a host
+ * refuses every token, because the issuer differs.
  */
 const hostWarning = ({ config, log }: Context) => {
   const known = new Set([config.url, config.internal_url].flatMap(url => (url ? [new URL(url).host] : [])))

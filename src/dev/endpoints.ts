@@ -1,5 +1,5 @@
 /**
- * Short names of endpoints. A fault also takes any path, and a path that ends in * matches each path with
+ * Short names of endpoints. A fault may name a path instead. A path that ends in * matches all paths with
  * that prefix.
  */
 export const endpoints = {

@@ -49,8 +49,8 @@ export const html = (body: string): Response =>
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'cache-control': 'no-store',
-        // The policy has no form-action, because Chromium also applies it to redirects after a POST,
-        // including redirects by the client.
+        // The policy has no form-action. Chromium applies form-action also to the redirects that follow a
+        // POST, among them redirects by the client.
         'content-security-policy': `default-src 'none'; style-src ${source(STYLE)}; script-src ${source(SUBMIT)}; base-uri 'none'; frame-ancestors 'none'`,
       },
     },

@@ -168,8 +168,8 @@ export const FAKE_SAML = '/dev/saml'
 
 /**
  * Returns the SAML identity provider for development. Its login page accepts any identity and any service
- * provider. Its key is created at the first use and kept in memory. It uses the server's clock, so that its
- * responses are valid after that clock was changed.
+ * provider. Its key is created at the first use and kept in memory. Its responses use the server's clock, so
+ * they are valid at any time to which that clock is set.
  */
 export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) => Promise<Response>) => {
   const issuer = `${config.url}${FAKE_SAML}/metadata`

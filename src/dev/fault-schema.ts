@@ -37,7 +37,7 @@ export const Fault = z
     },
     {
       message:
-        'Give one of: an error answer (status, error or both), hang, reset, malformed. A delay may be added, or stand alone.',
+        'Give one of: an error answer (status, error or both), hang, reset, malformed. A delay may be combined with one of these, or given alone.',
     },
   )
 export type Fault = z.output<typeof Fault>

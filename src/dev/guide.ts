@@ -10,8 +10,8 @@ const GUIDE = '/guide'
 export const isGuide = (pathname: string): boolean => pathname === GUIDE || pathname.startsWith(`${GUIDE}/`)
 
 /**
- * Returns a page of the guide; for an unknown path 404 with the table of contents. The first request imports
- * the guide.
+ * Returns a page of the guide. For an unknown path, returns the table of contents with status 404. The first
+ * request imports the guide.
  */
 export const guidePage = async (context: Context, pathname: string): Promise<Response> => {
   const [{ findGuidePage: pageOf }, { guideDocument }] = await Promise.all([

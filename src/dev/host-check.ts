@@ -17,27 +17,27 @@ export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/,
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
 /**
- * Headers that are added to an answer that does not set them. A document with these headers may run and load
- * nothing.
+ * Headers that are added to an answer that does not set them itself. A document with these headers can run no
+ * script and load no file.
  */
 const POLICY = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 }
 
-/** Header that carries the control token when the server calls its own fake providers. */
+/** Header with the control token, which the server sends when it calls its own fake providers. */
 export const CONTROL_HEADER = 'gatehouse-control'
 
 /**
- * Checks each request in development mode, whose secrets may be public. A web page of another origin must not
- * send requests below /dev/. It must also not reach the server through a host name that the page's owner
- * controls (DNS rebinding). `controlGuard` in dev-routes.ts checks the caller.
+ * Checks each request in development mode, because the secrets there may be public. A web page of another
+ * origin must not send requests below /dev/. The page must also not reach the server through a host name that
+ * its owner controls (DNS rebinding). `controlGuard` in dev-routes.ts checks the caller.
  */
 export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
   const own = new Set([config.host, ...urls, ...dev_hosts].map(host => bare(host.toLowerCase())))
-  // A server that listens on all addresses does not know which addresses it has, so it accepts any IP address
-  // as host. This is safe, because DNS rebinding needs a name.
+  // A server that listens on all addresses cannot list them, so it accepts any IP address as the host. This
+  // is safe, because DNS rebinding needs a name.
   const listensOnAll = ['0.0.0.0', '::'].includes(config.host)
   const answersTo = ({ hostname }: URL): boolean =>
     isLoopbackHost(hostname) || own.has(bare(hostname)) || (listensOnAll && isIP(bare(hostname)) > 0)
@@ -46,15 +46,15 @@ export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
     /**
      * Returns the URL of the request.
      *
-     * @throws AppError 421 for any host except the server's own, loopback and `dev_hosts`; a server that
-     * listens on all addresses also accepts an IP address
+     * @throws AppError 421 for a host other than the server's own, loopback and `dev_hosts`. A server that
+     * listens on all addresses also accepts an IP address.
      */
     admit: (request: Request): URL => {
       const url = URL.parse(request.url)
       if (url && answersTo(url)) return url
       throw new AppError(
         'misdirected_request',
-        'The server does not answer to the host of this request. `gatehouse dev --dev-host NAME` adds a host.',
+        'The server does not accept the host of this request. `gatehouse dev --dev-host NAME` adds a host.',
       )
     },
     /** @throws AppError 403 for a foreign Origin header, and for a cross-site request that may change data */

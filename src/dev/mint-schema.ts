@@ -23,8 +23,8 @@ export const badTokenNames = [
 
 export const Mint = z.strictObject({
   /**
-   * User name, e-mail address or id. For an unknown name a user is made up; without `user` the token is the
-   * client's own.
+   * User name, e-mail address or id. An unknown name gets a token for an invented user. Without `user`, the
+   * subject of the token is the client.
    */
   user: line(256, 1).optional(),
   organization: line(64).default('default'),
@@ -33,11 +33,14 @@ export const Mint = z.strictObject({
   scope: lines(2_000).optional(),
   /** Claim `roles` of an access token, in place of the user's roles. The stored user stays as it is. */
   roles: set(line(128), 100).optional(),
-  /** Claims that the token gets in addition to its own claims, or in their place; null removes a claim. */
+  /**
+   * Claims to add to the token. A claim replaces the token's own claim of the same name; null removes that
+   * claim.
+   */
   claims: z.record(z.string(), z.json()).default({}),
   /**
-   * Seconds; default: the client's `access_token_ttl`. The maximum is a year, so that a token in a test
-   * fixture seldom has to be replaced.
+   * Seconds; default: the client's `access_token_ttl`. The maximum is a year, so that tokens in test fixtures
+   * seldom have to be replaced.
    */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),
   kind: oneOf(['access_token', 'id_token']).default('access_token'),

@@ -93,7 +93,7 @@ const formOf = ({ config }: Issuer, client: Client | undefined, kind: Mint['kind
         typ: client?.access_token_typ ?? ('at+jwt' as const),
       }
 
-/** Returns the claims of a user. A made-up user has the same claims each time the name is used. */
+/** Returns the claims of a user. An invented user gets the same claims each time its name is used. */
 const identity = (user: UserRow | undefined, name: string): Claims => {
   const digest = hash('sha256', name)
   const sub = user
@@ -118,7 +118,7 @@ const asIdToken = ({ scope: _, jti: __, nbf: ___, roles: ____, client_id, ...cla
   ...claims,
 })
 
-/** Returns the token, made invalid in the named way and in no other. */
+/** Returns the token with the named fault and no other fault. */
 const makeBad = async (context: Issuer, kind: BadToken, good: string): Promise<string> => {
   const { badToken } = await import('#src/resource-server/bad-tokens.ts')
   const header = partOf(good, 0) as Header

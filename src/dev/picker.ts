@@ -29,8 +29,8 @@ const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
 
 /**
  * Shows a list of users in place of the login form. Each user has a stable `data-testid`. With `auto_login`,
- * the user of a `login_hint` is signed in at once. When the URL of the page has the parameter `form`, the
- * login form of production is shown; a link below the list leads to it.
+ * the user in a `login_hint` is signed in at once. A link below the list adds the parameter `form` to the
+ * URL, which shows the login form of production.
  */
 export const loginPicker =
   ({ auto_login }: { auto_login: boolean }) =>
@@ -114,8 +114,8 @@ const page = (step: LoginStep, brand: Brand, users: readonly UserWithRoles[], se
 }
 
 /**
- * Signs in the picked user. Only the browser that was shown the picker may pick, so that no other site signs
- * a user in.
+ * Signs in the chosen user. Only the browser that was shown the list may choose. Otherwise another site could
+ * sign a user in.
  */
 export const pick =
   (context: Context) =>

@@ -12,8 +12,8 @@ export const seedImage: string = Object.freeze({ gzip: seededImage() }).gzip
 const events = Object.freeze(seedEvents())
 
 /**
- * Completes a store that was created from the image. Adds the current time to the times of the rows, and
- * records the events with new id, time and MAC.
+ * Completes a store that was created from the image. The times in the image are relative to the start, so the
+ * current time is added. Events are recorded with new id, time and MAC.
  */
 export const completeSeed = (base: Core): Promise<void> =>
   base.store.write(async tx => {

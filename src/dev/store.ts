@@ -24,13 +24,14 @@ type Name = keyof Tables
 type AnyTable = Tables['users']
 
 /**
- * Tables that a reset does not restore. Signing keys stay, because services under test have read them.
- * Settings stay, because they contain the instance key and the SAML key. Triggers update the counters.
+ * Tables that a reset does not restore. Signing keys stay, because services under test have already read
+ * them. Settings stay, because they contain the instance key and the SAML key. Counters are updated by
+ * triggers.
  */
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
 /**
- * Columns that triggers maintain. A restored row gets 0, because the trigger counts the rows that are
- * inserted after it.
+ * Columns that triggers maintain. A restored row gets 0, because the rows that these columns count are
+ * inserted later.
  */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
 const TOPICS: Topic[] = [

@@ -14,8 +14,8 @@ export const permissionsOf = (roles: { permissions: string[] }[]): Set<Permissio
   expand(roles.flatMap(role => role.permissions))
 
 /**
- * Refuses to grant permissions that the caller lacks: the caller could otherwise raise its own rights,
- * directly or by a second account.
+ * Refuses to grant permissions that the caller lacks. Otherwise the caller could extend its own rights,
+ * directly or through a second account.
  *
  * @throws AppError 403
  */
@@ -26,8 +26,8 @@ export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
 }
 
 /**
- * Refuses a change of an object, such as a user or client, that has permissions which the caller lacks. The
- * caller could otherwise take over the user or client, for example by a new password or secret.
+ * Refuses a change of an object, such as a user or client, that has permissions which the caller lacks.
+ * Otherwise the caller could take over the object, for example with a new password or secret.
  *
  * @throws AppError 403
  */
@@ -44,8 +44,9 @@ export interface ChangedBy {
   caller: Caller
   client_info: ClientInfo
   /**
-   * Query parameter `confirm`. With the name of the changed user or group, the caller accepts that the
-   * organization loses its last administrator. True when the server itself makes the change.
+   * Query parameter `confirm`. The caller sends the name of the changed user or group, and thereby accepts
+   * that the organization loses its last administrator. The value true means that the server itself makes the
+   * change.
    */
   confirmed?: string | true | undefined
 }
@@ -88,13 +89,13 @@ export const serverActor: ChangedBy = {
   confirmed: true,
 }
 
-/** Throws 422 with all details, if there are any. */
+/** Throws 422 with the details, if there are any. */
 export const throwProblems = ([first, ...others]: Detail[]): void => {
   if (first) throw invalid(first, ...others)
 }
 
 /**
- * Returns the names of the fields of a PUT whose values differ from the resource. Without such a field, the
+ * Returns the names of the fields of a PUT whose values differ from the resource. Without a difference the
  * service stores nothing and records no event, because the audit log lists changes, not calls.
  */
 export const changedFields = (shown: object, change: object): string[] =>
@@ -103,9 +104,8 @@ export const changedFields = (shown: object, change: object): string[] =>
     .map(([name]) => name)
 
 /**
- * Returns the roles that a change gives and takes, as metadata of its event; empty without a difference.
- * Without this metadata the log would say only that roles changed, but an auditor asks who became an
- * administrator.
+ * Returns the roles that a change adds and removes, as metadata of its event. The result is empty if the
+ * roles are the same. Without this metadata, an auditor could not see who became an administrator.
  */
 export const roleChange = (
   before: readonly string[],
@@ -129,8 +129,8 @@ export const readOnlyProblems = (changed: string[], writable: object): Detail[] 
     .map(field => ({ field, code: 'read_only', message: 'This field cannot be changed.' }))
 
 /**
- * Returns the organization of a new resource: the one that the body names, otherwise the caller's own. A
- * caller thus need not know the id of their organization.
+ * Returns the organization of a new resource: the one in the body, otherwise the caller's. Callers thus need
+ * not know the id of their organization.
  */
 export const organizationFor = (caller: Caller, wanted?: string): OrganizationId =>
   scopeOf(caller, wanted) ?? caller.organization_id

@@ -26,11 +26,11 @@ interface ConfirmedBy {
 }
 
 /**
- * Prepares a change that may take the role `admin` from users of the organization. Call it before the change,
- * and the returned function after the change, in the same write. The returned function refuses a change by
- * `caller` that removes the last enabled administrator, because a mistake would lock everyone out. It accepts
- * the change when `caller` is absent, or when `confirmed` is true or equals `name` (the name of the changed
- * user or group).
+ * Prepares a change that may remove the role `admin` from users of the organization. Call this function
+ * before the change and the returned function after it, in the same write. The returned function refuses a
+ * change by `caller` that removes the last enabled administrator, because nobody could then administer the
+ * organization. The change is accepted when `caller` is absent, and when `confirmed` is true or equals `name`
+ * (the name of the changed user or group).
  *
  * @throws AppError 409 `last_administrator`
  */

@@ -5,8 +5,9 @@ import { prepared, preparedForStart, type Queries } from '#src/storage/store.ts'
 const { placeholder } = sql
 
 /**
- * Maximum number of roles that `selectRoles` returns, each as often as the user has it. Few users have as
- * many. A member of 2,000 groups with 100 roles each would get 200,000 rows at each request.
+ * Maximum number of rows that `selectRoles` returns. A role that a user has several times has several rows.
+ * Few users reach the maximum. Without it, a member of 2,000 groups with 100 roles each would cause 200,000
+ * rows at each request.
  */
 const FEW = 200
 

@@ -22,9 +22,9 @@ export const findIdentity = async (
 ): Promise<{ id: OrganizationId; slug: string } | undefined> => (await selectOrganization(q, { id }))[0]
 
 /**
- * Condition of a prepared statement: the row belongs to the organization in the parameter `within`; null
- * allows any, for callers of the whole instance (`within` in http/tenant.ts). `test/isolation/matrix.test.ts`
- * calls each route as another tenant.
+ * Condition of a prepared statement: the row belongs to the organization in the parameter `within`. Callers
+ * of the whole instance pass null, which matches all organizations (`within` in http/tenant.ts).
+ * `test/isolation/matrix.test.ts` calls each route as another tenant.
  */
 export const isWithin = (organization_id: Column): SQL =>
   sql`${organization_id} = coalesce(${placeholder('within')}, ${organization_id})`
@@ -51,9 +51,9 @@ export const beyond = ({ order, after }: Range, created_at: Column, id: Column):
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
- * Returns the number of rows of a kind, in one organization or in all. The number comes from counters,
- * because each page of a list has this total, and a count would read all rows. With `filtered` a number above
- * 10,000 is returned as 10,001, as in the totals of filtered lists.
+ * Returns the number of rows of a kind, in one organization or in all. Each page of a list has this total.
+ * Counting would read all rows, so the total comes from counters. With `filtered`, a total above 10,000 is
+ * returned as 10,001, as in filtered lists.
  */
 export const countAll = async (
   q: Queries,

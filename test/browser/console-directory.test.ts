@@ -59,7 +59,7 @@ testInChromium(
     await button('Add a scope').click()
     await label('Scope').fill('users:read')
     await button('Save changes').click()
-    await page.getByText('A scope must not be named like a permission').waitFor()
+    await page.getByText('A scope must not have the name of a permission').waitFor()
     await label('Scope').fill('orders.read')
     await page.getByRole('combobox', { name: 'Who gets it' }).selectOption('admin')
     await button('Add a language').click()

@@ -10,8 +10,8 @@ interface Section {
 }
 
 /**
- * Shows one section of a form at a time, chosen by tabs. All sections stay in the form, so that one button
- * saves them together and their entries are kept.
+ * Shows one section of a form at a time, chosen by tabs. Hidden sections stay in the form, so their entries
+ * are kept and one button saves all sections.
  */
 export const Sections = (props: { label: string; sections: readonly (Section | false)[] }) => {
   const sections = props.sections.filter(section => section !== false)

@@ -3,7 +3,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "\\'")}'`
 
 /**
  * Returns the guide's server program with the origin and path of the redirect URI, which may contain quotes.
- * The replacements are functions, because `$'` in a text would stand for the rest of the program.
+ * Each replacement is a function, because `replace` would expand `$'` in a text.
  */
 export const serverProgramFor = (program: string, { origin, pathname }: URL): string =>
   program

@@ -21,8 +21,9 @@ interface Attempt {
 
 const ATTEMPT = 'gatehouse-console'
 /**
- * Key in the session storage for the organization of the last login. A reload signs in at this organization
- * again. If the reload named no organization, a login of this browser at another organization could be used.
+ * Key in the session storage for the organization of the last login. After a reload the person signs in at
+ * this organization again. Without the key, a reload could use a login of this browser at another
+ * organization.
  */
 const ORGANIZATION = 'gatehouse-organization'
 const CALLBACK = '/console/callback'
@@ -39,8 +40,9 @@ const client: oauth.Client = { client_id: 'gatehouse-console' }
 const redirect_uri = `${issuer}${CALLBACK}`
 
 /**
- * The access token, kept in memory only, because a storage outlives the page and other scripts of the origin
- * can read it. No cookie carries it: browsers add cookies to requests that other sites cause (CSRF).
+ * The access token, kept in memory only. Browser storage outlives the page, and other scripts of the origin
+ * can read it. A cookie is unsuitable, because browsers add cookies to requests that other sites cause
+ * (CSRF).
  */
 let token = ''
 export const person = signal<Person | undefined>(undefined)
@@ -78,8 +80,8 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
     verifier,
     { [oauth.allowInsecureRequests]: location.protocol === 'http:' },
   )
-  // The token comes directly from the server, so its times are compared with the server's clock. A wrong
-  // clock of this machine must not make the console refuse the token.
+  // The ID token comes directly from the server, so its times are compared with the server's clock. A wrong
+  // clock on this device must not make the console refuse the token.
   const sent = Date.parse(answer.headers.get('date') ?? '')
   const clock = { [oauth.clockSkew]: Number.isNaN(sent) ? 0 : Math.round((sent - Date.now()) / 1000) }
   const result = await oauth.processAuthorizationCodeResponse(server, { ...client, ...clock }, answer, {
@@ -90,8 +92,8 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
 }
 
 /**
- * Redirects to the login page. The person has to sign in again, because an existing login of this browser
- * would answer at once as the same person.
+ * Redirects to the login page. `prompt=login` forces a new authentication. Without it, an existing login of
+ * this browser would sign the same person in again at once.
  */
 export const signInAnew = (): Promise<never> => {
   sessionStorage.removeItem(ORGANIZATION)
@@ -112,15 +114,15 @@ const accept = (access_token: string, claims: Record<string, unknown>): void => 
 }
 
 /**
- * Milliseconds without a key or click after which the token is dropped. A person may read for half an hour,
- * but an unattended screen must not act with that person's rights.
+ * Milliseconds without a key press or click after which the token is dropped. A person may read for half an
+ * hour, but an unattended screen must not act with that person's rights.
  */
 const IDLE = 30 * 60_000
 let lastUsed = Date.now()
 
 /**
- * Drops the token after half an hour without a key or click. The screen stays, so that unsaved fields are not
- * lost.
+ * Drops the token after half an hour without a key press or click. The screen stays, so that unsaved entries
+ * are not lost.
  */
 export const watchIdleness = (): void => {
   for (const event of ['keydown', 'pointerdown'])
@@ -134,7 +136,7 @@ export const watchIdleness = (): void => {
 
 const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 
-/** A reason for which the console cannot sign the person in. */
+/** The console cannot sign the person in. The message says why. */
 export class SessionError extends Error {}
 
 /**

@@ -4,7 +4,7 @@ import { Icon } from './icons.tsx'
 const message = signal('')
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Shows for four seconds that an action has succeeded, long enough for its few words. */
+/** Shows a notice that an action has succeeded. Four seconds are enough to read its few words. */
 export const show = (text: string): void => {
   message.value = text
   clearTimeout(timer)

@@ -110,7 +110,7 @@ const units = [
   ['minute', 60],
 ] as const
 
-/** Returns a time as text relative to now; a time more than a week away as date and time. */
+/** Returns a time as text relative to now. A time more than a week away is returned as date and time. */
 export const ago = (time: string): string => {
   const seconds = (Date.parse(time) - Date.now()) / 1000
   if (Math.abs(seconds) > 7 * 86_400) return fullDate(time)

@@ -1,6 +1,6 @@
 /**
- * Plain texts that still get quotes: the words that YAML 1.1 or 1.2 reads as a boolean or null, and each text
- * that begins like a number.
+ * Texts that need quotes although all of their characters are plain. They are the words that YAML 1.1 or 1.2
+ * reads as a boolean or null, and texts that begin like a number.
  * https://yaml.org/spec/1.2.2/#103-core-schema
  */
 const special = /^(?:true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i
@@ -17,8 +17,8 @@ const LINE = 60
 const isSimple = (value: unknown): boolean => typeof value !== 'object' || value === null
 
 /**
- * Returns a value as the YAML that stands after its key. This is a blank and the value when the value fits on
- * the line, otherwise indented lines.
+ * Returns a value as the YAML that follows its key: a space and the value, or indented lines if the value
+ * does not fit on one line.
  */
 const below = (value: unknown, indent: string): string => {
   if (isSimple(value)) return ` ${scalarOf(value)}`

@@ -24,10 +24,9 @@ const signIn = (error: string | undefined): DevPage => ({
 export type Access = ReturnType<typeof homeAccess>
 
 /**
- * Decides who may open the pages below /dev/. The pages of a server that only this machine can reach are
- * open. Everyone on this machine can sign in as the administrator with the user picker anyway. A server that
- * other machines may reach asks for the control token once. A cookie then keeps a hash that is derived from
- * the token.
+ * Decides who may open the pages below /dev/. If only this machine can reach the server, the pages are open,
+ * because everyone on this machine can already sign in as the administrator with the user picker. Otherwise
+ * the browser has to send the control token once. A cookie then keeps a hash that is derived from the token.
  */
 export const homeAccess = (token: string, { remote, exposed }: { remote: boolean; exposed: boolean }) => {
   const expected = hashSecret(token)
@@ -47,8 +46,8 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
       return given !== undefined && sameHash(hashSecret(given), hashSecret(held))
     },
     /**
-     * Refuses a form without an `Origin` header. A header that is present was checked before
-     * (dev/host-check.ts). Browsers send the header with each form.
+     * Refuses a form without an `Origin` header. Browsers send this header with each form. If the header is
+     * present, dev/host-check.ts has already checked its value.
      *
      * @throws AppError 403 for such a form
      */

@@ -14,8 +14,8 @@ export const CALLBACK = '/dev/callback'
 export const TRY = '/dev/try'
 const DEFAULT_SCOPES = ['openid', 'profile', 'email']
 /**
- * Maximum pending logins that these pages have begun. They are kept in memory; above the maximum the oldest
- * is dropped.
+ * Maximum number of pending logins that these pages have begun. Pending logins are in memory. Above the
+ * maximum, the oldest one is dropped.
  */
 const MOST = 100
 
@@ -37,15 +37,12 @@ const labels: [name: Field, label: string][] = [
   ['client_secret', 'Client secret (empty for a public client)'],
   ['redirect_uri', 'Redirect URI'],
   ['code', 'Code (valid for 60 seconds)'],
-  ['code_verifier', 'Code verifier, whose SHA-256 was the code_challenge'],
+  ['code_verifier', 'Code verifier: its SHA-256 is the code_challenge'],
 ]
 
 const page = (title: string, body: Html, status = 200): DevPage => ({ title, body, status })
 
-/**
- * Returns a form for the token request, in which the person enters the parameters that the page does not
- * know.
- */
+/** Returns a form for the token request. The person enters the parameters that are missing in `known`. */
 const redeemPage = (known: Partial<Record<Field, string>>): DevPage =>
   page(
     'Redeem the code',
@@ -84,8 +81,8 @@ const authentication = ({ token_endpoint_auth_method: method, client_id }: Clien
 const titles = { access_token: 'Access token', id_token: 'ID token', refresh_token: 'Refresh token' }
 
 /**
- * Lets a person try a login at a client: sends the authorization request, and serves the redirect URI in
- * place of the client.
+ * Lets a person try a login at a client. The page sends the authorization request, and it serves the redirect
+ * URI in place of the client.
  */
 export const openTrials = ({ context, secrets }: DevState) => {
   const begun = new Map<string, Record<'client_id' | 'redirect_uri' | 'code_verifier', string>>()
@@ -170,8 +167,8 @@ ${userinfo.ok ? markup`<h2>Userinfo</h2>${jsonBox(await userinfo.json())}` : ''}
   return {
     begin,
     /**
-     * Handles the authorization response: redeems the code, or asks for the parameters that only the client
-     * knows.
+     * Handles the authorization response. Redeems the code, or asks for the parameters of the token request
+     * that only the client has.
      */
     arrive: async (query: URLSearchParams, send: Send): Promise<DevPage> => {
       const error = query.get('error')

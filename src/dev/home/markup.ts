@@ -1,4 +1,4 @@
-/** HTML that is escaped already. */
+/** HTML that is already escaped. */
 export class Html {
   readonly #text: string
   constructor(text: string) {

@@ -30,8 +30,8 @@ const tryLink = (
     : markup``
 
 /**
- * Returns the first page: users, endpoints, and clients with a link to try a login, which ends on the
- * callback page.
+ * Returns the first page: users, endpoints and clients. A link for each client begins a login that ends on
+ * the callback page.
  */
 export const overviewPage = async ({ context, secrets, password, exposed }: DevState): Promise<DevPage> => {
   const origin = context.config.url

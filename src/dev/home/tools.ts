@@ -23,7 +23,7 @@ export const toolsPage = ({ clock, faults }: DevState): DevPage => ({
   current: TOOLS,
   body: markup`
 <h2>Clock</h2>
-<p>The server’s time is <time datetime="${iso(clock.now())}"><strong>${iso(clock.now()).slice(0, 19).replace('T', ' ')} UTC</strong></time>${clock.isFrozen() ? ', stopped' : ''}. Tokens, sessions, codes and keys begin and expire by it.</p>
+<p>The server’s time is <time datetime="${iso(clock.now())}"><strong>${iso(clock.now()).slice(0, 19).replace('T', ' ')} UTC</strong></time>${clock.isFrozen() ? ', stopped' : ''}. The lifetimes of tokens, sessions, codes and keys follow this time.</p>
 <div class="tools">
 ${steps.map(([label, ms]) => markup`<form method="post" action="/dev/"><input type="hidden" name="ms" value="${ms}">${button('advance', label)}</form>`)}
 <form method="post" action="/dev/">${button('freeze', 'Stop')}</form>

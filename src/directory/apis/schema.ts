@@ -40,7 +40,7 @@ const identifier = z
   )
   .describe('Audience of the tokens of the API, unique in the instance. It cannot be changed.')
 
-// These names have another meaning in the parameter `scope`: a permission, or a scope of OpenID Connect.
+// Names with another meaning in the parameter `scope`: permissions and scopes of OpenID Connect.
 const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'admin', '*'])
 
 const scopeName = z
@@ -49,21 +49,24 @@ const scopeName = z
   .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes or backslashes.')
   .refine(
     text => !taken.has(text),
-    'A scope must not be named like a permission or a scope of OpenID Connect.',
+    'A scope must not have the name of a permission or a scope of OpenID Connect.',
   )
   .describe('Name in the parameter `scope`, unique in the API.')
 
 /**
- * Maximum number of languages of a scope's text, because the texts of all scopes are read with the API. The
- * pages have fewer languages.
+ * Maximum number of languages for the text of a scope. The limit bounds the size of an API, which is read
+ * with all its texts. The pages have fewer languages.
  */
 const MAX_LANGUAGES = 30
 const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/
-/** Maximum characters of a scope's text: one line of the consent page. */
+/** Maximum characters of a scope's text. The text is one line of the consent page. */
 const MAX_TEXT = 128
 const text = line(MAX_TEXT, 1)
 
-/** A custom schema: `z.record` would check thousands of keys before it counts them, and drops `__proto__`. */
+/**
+ * The schema is custom for two reasons: `z.record` checks all keys before it counts them, and it drops
+ * `__proto__`.
+ */
 const texts = z
   .custom<Record<string, string>>(
     value =>
@@ -120,12 +123,10 @@ export const writable = {
   ),
   access_token_ttl: integer(60, DAY / SECOND)
     .nullable()
-    .describe(
-      "Lifetime of tokens of the API in seconds; null: the lifetime that the client's other tokens have.",
-    ),
+    .describe("Lifetime of tokens of the API in seconds; null: the client's `access_token_ttl`."),
   access_token_alg: oneOf(signingAlgs)
     .nullable()
-    .describe("Algorithm of tokens of the API; null: the algorithm that the client's other tokens have."),
+    .describe("Algorithm of tokens of the API; null: the algorithm of the client's other access tokens."),
   open_to_dynamic_clients: flag.describe('Whether clients that no administrator registered may use the API.'),
 }
 

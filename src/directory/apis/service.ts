@@ -83,8 +83,9 @@ const partProblems = async (
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
 /**
- * Returns a problem when the identifier names a client, this server or a path of this server, in any
- * spelling. The audience of a token must identify one API, client or server.
+ * Returns a problem when the identifier is that of a client, of this server or of a path of this server.
+ * Different spellings of a URL count as the same. The audience of a token must identify one API, client or
+ * server.
  */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
@@ -191,8 +192,8 @@ export const updateApi = async (
 }
 
 /**
- * Deletes an API. No further token is issued for it. Its existing tokens are valid until they expire, because
- * services verify tokens without a call to this server.
+ * Deletes an API. No further token is issued for it. Its existing tokens stay valid until they expire,
+ * because services verify tokens without a call to this server.
  */
 export const deleteApi = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {

@@ -76,8 +76,8 @@ export const forgetClient = async (tx: Transaction, client_id: string): Promise<
 }
 
 /**
- * Returns those of `client_ids` that are clients of the organization, or of any organization if none is
- * given.
+ * Returns the ids in `client_ids` that belong to a client of the organization. Without an organization,
+ * clients of all organizations count.
  */
 export const clientsAmong = async (
   q: Queries,

@@ -31,7 +31,9 @@ const DynamicClientAnswer = z
         'Name that the client gave itself; Gatehouse does not verify it. For a client without a name: the host of its metadata document or first redirect URI, or the scheme of a redirect URI that is neither http nor https.',
       ),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
-    created_at: time.describe('Time of the registration; with `document`, of the first consent.'),
+    created_at: time.describe(
+      'Time of the registration. For the source `document`, the time of the first consent.',
+    ),
     changed_at: time
       .nullable()
       .describe(
@@ -40,7 +42,7 @@ const DynamicClientAnswer = z
     last_used_at: time
       .nullable()
       .describe(
-        'Time of the last consent or redeemed code, stored at most once a day: the last use may be up to a day later. It is null until a user allows the client.',
+        'Time of the last consent or redeemed code, null until a user allows the client. It is stored at most once a day, so the last use may be up to a day later.',
       ),
   })
   .meta({
@@ -100,7 +102,7 @@ export const dynamicClientRoutes = (context: Context): AdminRoute[] => [
     path: '/dynamic-clients',
     permission: 'clients:read',
     summary:
-      'List clients that no administrator registered; for an organization, clients that its users have allowed or that registered with its initial access tokens',
+      'List clients that no administrator registered. With an organization: those that its users have allowed, and those that registered with its initial access tokens',
     query: ListDynamicClients,
     status: 200,
     answer: listOf('DynamicClientList', DynamicClientAnswer),

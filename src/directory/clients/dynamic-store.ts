@@ -39,13 +39,13 @@ export const noteUse = async (tx: Transaction, client_id: string, now: number): 
 }
 
 /**
- * Milliseconds for which an unused registration is kept: a person needs some minutes from the registration to
- * the consent.
+ * Milliseconds for which a registration without a consent is kept. A person needs only some minutes from the
+ * registration to the consent.
  */
 const UNUSED_KEPT = HOUR
 /**
- * Milliseconds for which a client is kept after its last use, longer than an unused refresh token lives.
- * After its removal the next login asks for consent again.
+ * Milliseconds for which a client is kept after its last use. This is longer than the lifetime of an unused
+ * refresh token. A login after the removal asks for consent again.
  */
 const USED_KEPT = 90 * DAY
 

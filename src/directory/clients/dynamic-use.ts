@@ -27,9 +27,9 @@ export const recordDynamic = (
 }
 
 /**
- * Returns the client that a metadata document describes. Updates the stored client when the document differs
- * from it. When the document cannot be read, the copy in the executable takes its place. The copy never
- * updates the stored client: users might otherwise have to consent again after each failed call.
+ * Returns the client that a metadata document describes. Updates the stored client when the document differs.
+ * When the document cannot be read, the caller passes the copy in the executable. The copy never updates the
+ * stored client. Otherwise users might have to consent again after each failed call.
  */
 export const noteDocument = async (
   context: Core,
@@ -57,8 +57,9 @@ export const noteDocument = async (
 }
 
 /**
- * Removes up to `limit` unused clients. Records `client.forgotten` for each removed client that had a
- * consent: an event for the others would let strangers fill the log. Returns the number of removed clients.
+ * Removes up to `limit` unused clients, and returns their number. Records `client.forgotten` for each removed
+ * client that had a consent. Other clients get no event, because strangers could fill the log with
+ * registrations.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const gone = await removeUnusedClients(tx, context.clock.now(), limit)

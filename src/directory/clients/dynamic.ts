@@ -12,9 +12,9 @@ export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
  * Returns a dynamic client in the form of a stored client. The client needs the consent of each user, because
- * no administrator has checked it. A client that belongs to no organization gets the default one. When a
- * request of such a client names another organization, or an API of another organization, the request uses
- * that organization.
+ * no administrator has checked it. A client without an organization gets the default one here. A request of
+ * such a client may name another organization, or an API of another organization. The request then uses that
+ * organization.
  */
 export const asClientRow = ({
   client_id,
@@ -47,7 +47,7 @@ export const asClientRow = ({
     // A quarter of the default of other clients, because no administrator has checked this one.
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
-    // Several processes of a command-line client may use the same refresh token, and answers may get lost.
+    // Seconds. The processes of a command-line client may share a refresh token, and an answer may get lost.
     refresh_token_reuse_window: 10,
     ...plainPresentation,
     ...noLogouts,

@@ -30,8 +30,9 @@ export const findTokenOrganization = async (
 }
 
 /**
- * Takes one of the uses that a token has left, and returns the token; undefined when it is unknown, used up
- * or expired. The limited number of uses bounds what a leaked token can register.
+ * Decreases the number of uses that remain for a token, and returns the token. Returns undefined when the
+ * token is unknown, used up or expired. The number of uses limits how many clients a leaked token can
+ * register.
  */
 export const useInitialAccessToken = async (
   tx: Transaction,

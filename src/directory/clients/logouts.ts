@@ -28,7 +28,9 @@ const LogoutItem = z
       ),
     created_at: z
       .string()
-      .describe('Time at which Gatehouse ended the session, shortly after its expiry if it has expired.'),
+      .describe(
+        'Time at which Gatehouse ended the session. An expired session is ended shortly after its expiry.',
+      ),
     next_attempt_at: z
       .string()
       .nullable()
@@ -61,8 +63,9 @@ const statusOf = ({ done_at, failure }: LogoutRow) => {
   return failure === null ? 'delivered' : 'failed'
 }
 
-// The column `next_attempt_at` is `NEVER` for an ended logout, and while an earlier logout of the client
-// waits. Only the oldest logout is sent, so that an application that is down gets one call at a time.
+// The column `next_attempt_at` is `NEVER` for a logout that is done, and for a logout that waits for an
+// earlier one of the same client. Only the oldest logout is sent, so an application that is down gets one
+// call at a time.
 const logoutItem = (row: LogoutRow): z.output<typeof LogoutItem> => ({
   jti: row.jti,
   user_id: row.user_id,
@@ -79,8 +82,8 @@ export const ListClientLogouts = listQuery({})
 export const ClientLogoutList = listOf('ClientLogoutList', LogoutItem)
 
 /**
- * Lists the logouts of a client: those that wait, and the delivered and failed ones until they are deleted
- * some days later.
+ * Lists the logouts of a client. Delivered and failed logouts are deleted some days later, and are listed
+ * until then.
  *
  * @throws AppError 404 when the client is unknown or of another organization
  */

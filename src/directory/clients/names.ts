@@ -7,8 +7,8 @@ import { host } from '#src/protocol/oauth/redirect-uri.ts'
 import { type Client, findClientNames } from './store.ts'
 
 /**
- * Returns the name of a client for a page or mail other than the consent page. A dynamic client, whose name
- * nobody has checked, is shown by the host of its metadata document or of the URI that gets its answers.
+ * Returns the name of a client for a page or mail other than the consent page. The name of a dynamic client
+ * is unchecked, so a host is shown instead. It is the host of its metadata document or of its redirect URI.
  */
 export const checkedName = (client: Client, redirect_uri = client.redirect_uris[0] ?? ''): string => {
   if (!isDynamic(client)) return client.name || client.client_id
@@ -32,9 +32,9 @@ const lookOf = (name: string): string =>
     .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
 
 /**
- * True when the name of a dynamic client looks like the organization, a registered application of the
- * organization, the console or a host. Also true for a name without a visible letter or digit. The consent
- * page then shows the host in place of the name, because nobody has checked the name.
+ * True when the name of a dynamic client looks like a host, or like the name of the organization, of one of
+ * its registered applications or of the console. Also true for a name without a visible letter or digit. The
+ * consent page then shows the host in place of the name, because nobody has checked the name.
  */
 export const isMisleading = async (
   { store }: Core,

@@ -5,8 +5,8 @@ import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'
 
 /**
- * Maximum number of documents in memory, because anyone can publish a document. The oldest is dropped, and
- * read again when it is needed.
+ * Maximum number of documents in memory. The number is limited because anyone can publish a document. The
+ * oldest one is dropped, and read again when it is needed.
  */
 const MAX_KNOWN = 1_000
 /**
@@ -15,7 +15,7 @@ const MAX_KNOWN = 1_000
  */
 const PARALLEL = { all: 16, origin: 4 }
 /**
- * Milliseconds for which a failed read is not repeated: otherwise each login would wait for a server that is
+ * Milliseconds for which a failed read is not repeated. Otherwise each login would wait for a server that is
  * down.
  */
 const FAILED_FOR = MINUTE
@@ -40,17 +40,20 @@ export interface Wanted<T> {
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
-  /** Content that was requested at this time (ms) or earlier is read again, even if it is fresh. */
+  /**
+   * Content that was requested at or before this time is read again, even if it is fresh. In milliseconds
+   * since the epoch.
+   */
   readonly asked_after?: number
 }
 
 /**
- * Returns the content published at a URL, from memory while it is fresh. `context.fetch` refuses private
- * addresses (SSRF, http/outbound.ts). When it cannot be read, returns the known content for up to
- * `stale_for`, otherwise undefined.
+ * Returns the content published at a URL, from memory while it is fresh. If the content cannot be read,
+ * returns the known content for up to `stale_for`, otherwise undefined. `context.fetch` refuses private
+ * addresses (SSRF, http/outbound.ts).
  *
  * @throws AppError when no known content may be used: 503 `temporarily_unavailable` while too many documents
- * are being read, and what `charge` throws
+ * are being read, and the errors that `charge` throws
  */
 export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T | undefined> => {
   const { clock, documents } = context
@@ -69,7 +72,7 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
     if (stale) return stale
     throw error
   }
-  // An entry that is being read never expires, so requests that come meanwhile share its call.
+  // An entry that is being read has not expired, so requests that come during the read share its call.
   const entry: KnownJson = {
     origin,
     found: Promise.resolve(undefined),
@@ -92,7 +95,7 @@ const admit = ({ documents, config }: Pick<Core, 'documents' | 'config'>, origin
     throw retryLater('temporarily_unavailable', 'Too many documents of applications are being read.', SECOND)
 }
 
-/** Stores an entry and drops the oldest one when there are too many. */
+/** Stores an entry. Above the maximum, drops the oldest entry that is not being read. */
 const keep = (documents: Core['documents'], key: string, entry: KnownJson): void => {
   documents.delete(key)
   documents.set(key, entry)
@@ -109,8 +112,8 @@ const kept = async <T>({ found, read_at }: KnownJson, { stale_for }: Wanted<T>, 
   read_at + stale_for > now ? (found as Promise<T | undefined>) : undefined
 
 /**
- * Reads the content into its entry. The request has the validators of known content, so that the server need
- * not send it again if it is unchanged.
+ * Reads the content into its entry. The request has the validators of the known content, so the server can
+ * answer that nothing has changed.
  */
 const read = async <T>(
   context: Core,
@@ -153,8 +156,8 @@ const validatorsOf = (headers: Headers): Record<string, string> => {
  * Returns the milliseconds for which content is used without another request:
  * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
  *
- * At least a minute, so that no document costs a call for each login. At most a day, so that a key is not
- * used for longer after its client has withdrawn it. An hour when the headers say nothing.
+ * The minimum is a minute, so that a login seldom waits for a call. The maximum is a day, because a withdrawn
+ * key must not be used for longer. The default is an hour, for headers that say nothing.
  */
 const freshness = (headers: Headers, now: number): number => {
   const control = headers.get('cache-control') ?? ''

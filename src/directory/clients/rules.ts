@@ -103,10 +103,10 @@ export const admissionProblems = async (
 }
 
 /**
- * Returns a problem for each redirect URI that the metadata document of the client lacks. When a client_id is
- * the URL of a document, only the application behind this URL must get the codes. The document is the stored
- * one (`dynamic_clients`), otherwise the copy in the executable. Without a document, no redirect URI is
- * refused.
+ * Returns a problem for each redirect URI that the metadata document of the client does not list. If a
+ * client_id is the URL of a document, only the application that publishes the document may get codes. The
+ * document is the stored one (`dynamic_clients`), otherwise the copy in the executable. Without a document,
+ * every redirect URI is accepted.
  */
 export const documentProblems = async (
   q: Queries,

@@ -37,15 +37,15 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. It
- * must not have the prefix of clients that registered themselves, because such an id is looked up only among
- * those clients. Form encoding escapes only `:`, `/` and `~` of the allowed characters.
+ * must not have the prefix of clients that registered themselves, because an id with this prefix is looked up
+ * only among those clients. Form encoding changes only `:`, `/` and `~` of the allowed characters.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._~:/-]{3,128}$/, '3 to 128 letters, digits and - . _ ~ : / are allowed.')
   .refine(
     text => text !== 'default' && !looksLikeId(text) && !registeredItself(text),
-    'It must not look like a generated id.',
+    'The value must not look like a generated id.',
   )
   .describe('Unique in the instance. It cannot be changed.')
 
@@ -112,8 +112,8 @@ export const writable = {
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
-  // At most 30 seconds: a client repeats a lost request within seconds, and a stolen token works during this
-  // time too.
+  // At most 30 seconds. A client that lost the answer repeats its request within seconds. A stolen token
+  // works during this time too.
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds for which a used refresh token is still accepted, for a client that did not get the response; 0: never.',
   ),
@@ -168,9 +168,9 @@ const client_secret = z
 const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
 /**
- * Reasons for the defaults: a stolen access token works for an hour at most. A refresh token ends after 30
- * days without use, so people stay signed in over holidays. People are asked for consent until an
- * administrator trusts the application.
+ * Reasons for the defaults. A stolen access token works for an hour at most. A refresh token ends after 30
+ * days without use, so people stay signed in over holidays. Users are asked for consent until an
+ * administrator turns `consent_required` off.
  */
 export const CreateClient = z
   .strictObject({

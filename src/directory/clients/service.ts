@@ -42,8 +42,8 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
 }
 
 /**
- * Refuses `cross_organization` to callers of a tenant. A client with it signs in users of other
- * organizations, and gets data about users of every organization.
+ * Refuses the capability `cross_organization` to callers of a tenant. A client with this capability signs in
+ * users of other organizations, and gets data about users of every organization.
  *
  * @throws AppError 403
  */
@@ -54,7 +54,7 @@ const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void =
     )
 }
 
-const BUILT_IN = 'This client is built in: it is the console.'
+const BUILT_IN = 'This client is the console. It is built in and cannot be changed or deleted.'
 
 /**
  * Returns the client that a call is about to change.
@@ -144,8 +144,8 @@ export const createClient = async (
       created_at: now,
       updated_at: now,
     }
-    // Sessions and consents of the deleted client are still being removed; a new client with the same id must
-    // not get them.
+    // Sessions and consents of the deleted client may still exist. A new client with the same id must not get
+    // them.
     if (await isPurging(tx, client.client_id))
       throw valueTaken('client_id', 'A client with this client_id is still being deleted.')
     if (await readApi(tx, client.client_id))
@@ -166,8 +166,8 @@ export const createClient = async (
 }
 
 /**
- * Generates the signing keys that the client needs and the server lacks, before its first token. The first
- * start of a server generates only the keys for ES256, RS256 and the algorithms in the settings.
+ * Generates the signing keys that the server lacks, before the client gets its first token. The first start
+ * of a server generates only the keys for ES256, RS256 and the algorithms in the settings.
  */
 const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
@@ -232,14 +232,14 @@ export const updateClient = async (
   return changed
 }
 
-/** Replaces the secret. The old one is invalid from the commit on, because it may have leaked. */
+/** Replaces the secret. The old secret may have leaked, so it is invalid from the commit on. */
 export const regenerateSecret = async (context: Core, client_id: string, by: ChangedBy): Promise<Secret> => {
   const secret = newSecret()
   await replaceSecret(context, client_id, hashSecret(secret), by)
   return secret
 }
 
-/** Replaces the secret by a new one, of which the server gets only the hash. */
+/** Replaces the secret with a new one. The server stores only the hash of the new secret. */
 export const replaceSecret = (
   context: Core,
   client_id: string,
@@ -257,8 +257,8 @@ export const replaceSecret = (
   })
 
 /**
- * Deletes a client. Its sessions and refresh tokens end, because no other call could end them afterwards;
- * access tokens stay valid until they expire.
+ * Deletes a client. Its sessions and refresh tokens end too, because no later call could end them. Access
+ * tokens stay valid until they expire.
  */
 export const deleteClient = async (context: Core, client_id: string, by: ChangedBy): Promise<void> => {
   await writeAs(context, by.caller, async tx => {
@@ -278,7 +278,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
   await inBatches(context.store, async (tx, limit) => {
-    // Another purge may have finished first, and a new client may have this id.
+    // Another purge may have finished before, and a new client may have this id.
     if (!(await isPurging(tx, client_id))) return 0
     const ended = (await releaseSessions(context, tx, { client_id }, limit)).length
     const removed = ended > 0 ? ended : await removeRemains(tx, 'client', [client_id], limit)

@@ -160,7 +160,10 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   tx.changed('clients')
 }
 
-/** Maximum clients of one organization on the page where a person starts them; the page has no search. */
+/**
+ * Maximum number of clients of one organization on the page from which a person starts clients. The page has
+ * no search.
+ */
 const MAX_STARTABLE = 200
 
 /**
@@ -233,7 +236,10 @@ export const listClients = (q: Queries, filter: ClientFilter, range: Range): Pro
     .limit(limit)
 }
 
-/** The columns of a client that the list of the admin API shows. The others may have a megabyte. */
+/**
+ * The columns of a client in the list of the admin API. The other columns may contain a megabyte, so the list
+ * does not read them.
+ */
 const itemColumns = ({ clients: t }: Tables) => ({
   client_id: t.client_id,
   name: t.name,

@@ -159,8 +159,8 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
   })
 
 /**
- * Returns group and user for a change of membership. The caller needs the permissions of the group and of the
- * user, because a member inherits the group's roles.
+ * Returns the group and the user for a change of membership. A member inherits the group's roles, so the
+ * caller needs the permissions of the group as well as those of the user.
  *
  * @throws AppError 404 when the group or user is unknown, or when they belong to different organizations; 403
  * for permissions that the caller lacks

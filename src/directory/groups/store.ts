@@ -30,7 +30,7 @@ export const findGroup = async (
 ): Promise<GroupWithRoles | undefined> =>
   (await withRoles(q, await select(q, { id, within: within ?? null })))[0]
 
-/** Returns those of `names` that groups of the organization have. */
+/** Returns the names in `names` that belong to a group of the organization. */
 export const groupsNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -58,7 +58,7 @@ const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> =
   return rows.map(row => ({ ...row, roles: byGroup.get(row.id) ?? [] }))
 }
 
-/** Adds the names of roles. Their permissions are not read: 100 groups may have 10,000 roles. */
+/** Adds the names of roles. A page of 100 groups may have 10,000 roles, so the permissions are not read. */
 const withRoleNames = async (q: Queries, rows: Group[]): Promise<ListedGroup[]> => {
   const { group_roles, roles } = q.tables
   const ids = rows.map(({ id }) => id)
@@ -143,7 +143,7 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
 
 /**
  * Returns members in the order of their ids. This is the order in which the users were created, unless a seed
- * file chose ids. The keyset is the id.
+ * file chose ids. The keyset of a page is the id of its last member.
  */
 export const listMembers = async (
   q: Queries,

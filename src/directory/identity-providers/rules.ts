@@ -31,7 +31,7 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
   return { settings: result.data, whole, problems }
 }
 
-/** Returns a problem for each plain http address whose host and port `outbound_allow` does not name. */
+/** Returns a problem for each plain http address whose host and port are missing in `outbound_allow`. */
 export const addressProblems = ({ config }: Core, organization: CalledFor, given: GivenSettings): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
     const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
@@ -65,8 +65,8 @@ export const fieldProblems = (type: Type, given: GivenSettings): Detail[] => {
 const SECRET_RECEIVERS = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
 
 /**
- * Requires the secret again when one of the `SECRET_RECEIVERS` changes: a caller who redirects the provider
- * must not learn the stored secret. An OAuth 2.0 provider always needs a secret, because Gatehouse
+ * Requires the secret again when one of the `SECRET_RECEIVERS` changes. Otherwise a caller could send the
+ * stored secret to a server of their own. An OAuth 2.0 provider always needs a secret, because Gatehouse
  * authenticates with it at the token endpoint.
  */
 export const secretProblems = (
@@ -83,7 +83,7 @@ export const secretProblems = (
         {
           field: 'client_secret',
           code: 'required',
-          message: 'The address of the provider changes: send the secret again.',
+          message: 'An address of the provider changes. Send the secret again.',
         },
       ]
     : []

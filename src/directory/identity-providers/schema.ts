@@ -28,7 +28,7 @@ const alias = z
     /^[a-z0-9][a-z0-9-]{0,62}[a-z0-9]$/,
     '2 to 64 lower-case letters, digits and hyphens, with no leading or trailing hyphen.',
   )
-  .refine(text => !looksLikeId(text), 'It must not look like a generated id.')
+  .refine(text => !looksLikeId(text), 'The value must not look like a generated id.')
 
 const common = {
   alias: alias.describe('Unique in the instance; part of the callback URL.'),

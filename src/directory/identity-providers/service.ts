@@ -56,8 +56,8 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
   mapping?.roles ? ['*'] : []
 
 /**
- * Returns the provider that a call is about to change. The permissions of linked users count too, because an
- * administrator who redirects the provider could sign in as one of them.
+ * Returns the provider that a call is about to change. An administrator who redirects the provider could sign
+ * in as a linked user, so the caller also needs the permissions of the linked users.
  *
  * @throws AppError 404 when the provider is unknown or of another organization; 403 when the caller lacks
  * permissions of new or linked users
@@ -106,8 +106,8 @@ type Document = Awaited<ReturnType<typeof settingsFrom>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
- * Returns the parts of a new provider, and its problems. A required field may be missing until the metadata
- * document is read, and when the document cannot be read.
+ * Returns the parts of a new provider, and its problems. Missing required fields are problems only after the
+ * metadata document, if there is one, has been read.
  *
  * @throws AppError 403 for roles that the caller may not grant, 422 for an unknown organization
  */
@@ -160,7 +160,7 @@ export const createProvider = async (
   input: CreateIdentityProvider & { id?: IdentityProviderId },
   by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
-  // The permission check comes first: only callers who may create the provider cause an outbound call.
+  // Only a caller who may create the provider may cause an outbound call.
   const known = await context.store.read(q => judgeNew(context, q, input, by))
   const document = await settingsFrom(context, known.organization, input.type === 'saml' ? input : {})
   return writeAs(context, by.caller, async tx => {

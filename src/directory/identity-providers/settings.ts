@@ -54,7 +54,7 @@ const parseCertificate = (pem: string): X509Certificate | undefined => {
   }
 }
 
-/** PEM, or a certificate as answers show it. */
+/** A certificate in PEM, or in the form in which answers show it. */
 const certificate = z
   .union([z.string(), z.looseObject({ certificate: z.string() })], 'A certificate in PEM.')
   .transform((given, issues) => {
@@ -66,10 +66,10 @@ const certificate = z
 export const samlSettings = {
   entity_id: line(1024, 1).describe('Entity id of the provider.'),
   sso_url: address.describe('Address of the provider for requests by redirect.'),
-  // At most 10, because a signature is verified with each certificate until one fits.
+  // At most 10, because a signature is verified with one certificate after another until one matches.
   certificates: z
     .array(certificate, 'A list of certificates in PEM.')
-    .min(1, 'At least one certificate: without it no signature could be verified.')
+    .min(1, 'At least one certificate. Without a certificate no signature can be verified.')
     .max(10, 'At most 10 certificates.')
     .describe('Signing certificates of the provider, in PEM, or as the objects that this API returns.'),
   sign_requests: flag.describe('Whether requests are signed.'),
@@ -100,8 +100,8 @@ export const defaults = {
     key_id: '',
   },
   oauth2: { preset: '', scopes: [], emails_endpoint: '' },
-  // Weak options are off by default. A response without a request may be planted in the browser of another
-  // person. SHA-1 has collisions. CBC does not protect integrity.
+  // Weak options are off by default. An attacker can plant a response without a request in another person's
+  // browser. SHA-1 has collisions. CBC does not protect integrity.
   saml: {
     sign_requests: true,
     allow_idp_initiated: false,

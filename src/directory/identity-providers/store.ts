@@ -87,7 +87,7 @@ export const removeProvider = async (tx: Transaction, id: IdentityProviderId, no
   tx.changed('identity_providers')
 }
 
-/** Returns those of `role_ids` that a user with an account at the provider holds directly or inherits. */
+/** Returns the roles in `role_ids` that a user with an account at the provider holds directly or inherits. */
 export const rolesReached = async (
   q: Queries,
   id: IdentityProviderId,
@@ -95,8 +95,8 @@ export const rolesReached = async (
 ): Promise<RoleId[]> => {
   const { external_accounts: t, group_members, group_roles, roles, user_roles } = q.tables
   if (role_ids.length === 0) return []
-  // SQLite keeps the order of a CROSS JOIN. It would otherwise read all accounts of the provider first, but
-  // few users have permissions that the caller lacks.
+  // SQLite keeps the order of a CROSS JOIN. Otherwise it would first read all accounts of the provider,
+  // although few users have permissions that the caller lacks.
   const direct = q
     .select({ one: sql`1` })
     .from(user_roles)

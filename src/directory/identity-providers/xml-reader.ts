@@ -10,18 +10,22 @@ import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
 /**
- * Milliseconds between two checks of the worker. The worker's time is measured as a number of checks, so that
- * a stalled event loop does not use up a job's time.
+ * Milliseconds between two checks of the worker. The time of a job is measured as the number of checks during
+ * the job. No checks run while the event loop stalls, so a stall does not use up the job's time.
  */
 const CHECK_INTERVAL = 50
-/** Number of checks before the worker is killed: one second for a message, ten for the start. */
+/**
+ * Number of checks before the worker is killed. They take one second for a message, ten seconds for the
+ * start.
+ */
 const MAX_WORK_CHECKS = 20
 const MAX_START_CHECKS = 200
 /** Maximum resident memory of the worker in bytes: five times its size after a million messages. */
 const MAX_MEMORY = 512 * 1024 * 1024
 /**
- * Maximum waiting messages: in total, of one organization, and of one network in an organization. An
- * organization fills at most a quarter of the queue, and a network at most half of its organization's share.
+ * Maximum number of waiting messages: in total, of one organization, and of one network in an organization.
+ * An organization fills at most a quarter of the queue. A network fills at most half of its organization's
+ * share.
  */
 const MAX_WAITING = 256
 const ORGANIZATION_SHARE = 64
@@ -38,8 +42,8 @@ interface Job extends JobMessage {
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
 /**
- * Returns the resident memory of a process in bytes; undefined where it cannot be read, as on systems other
- * than Linux. There only the limits of protocol/saml/scan.ts bound the memory.
+ * Returns the resident memory of a process in bytes; undefined where it cannot be read. On systems other than
+ * Linux, only the limits of protocol/saml/scan.ts bound the memory.
  */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
@@ -141,7 +145,7 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
   const start = (): void => {
     isReady = false
     worker = Bun.spawn(command ?? [runningExecutable(), entry ?? 'xml-worker'], {
-      // The worker must not get the secrets in the environment, because it parses text of strangers.
+      // The worker parses text from strangers, so it must not get the secrets in the environment.
       env: {},
       stdio: ['ignore', 'ignore', 'ignore'],
       ipc: (message, from) => from === worker && heard(message),

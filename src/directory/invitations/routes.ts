@@ -54,7 +54,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       answer: SentInvitation,
       errors: [409, 429],
       conflict:
-        'A user of the organization already has the address, or the server sends no mail and cannot mail the invitation.',
+        'A user of the organization already has the address, or the invitation cannot be mailed because the server sends no mail.',
       review: (q, input, good) => judgeNew(q, good, input),
       handle: async input => sent(await createInvitation(context, input.body, input)),
     }),
@@ -101,7 +101,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       answer: SentInvitation,
       errors: [404, 409, 429],
       conflict:
-        'The invitation was accepted or withdrawn before, or the server sends no mail and cannot mail it.',
+        'The invitation was already accepted or withdrawn, or it cannot be mailed because the server sends no mail.',
       handle: async input => sent(await resendInvitation(context, input.params.invitation_id, input)),
     }),
     route({
@@ -112,7 +112,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       summary: 'Withdraw an invitation; users that it created are kept',
       status: 204,
       errors: [404, 409],
-      conflict: 'The invitation was accepted or withdrawn before.',
+      conflict: 'The invitation was already accepted or withdrawn.',
       handle: input => withdrawInvitation(context, input.params.invitation_id, input),
     }),
   ]

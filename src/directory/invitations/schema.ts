@@ -9,9 +9,8 @@ import { iso } from '#src/lib/text.ts'
 import type { Invitation } from './store.ts'
 
 /**
- * Default lifetime of an invitation in milliseconds. A week covers a person who is away for some days. The
- * link gives an account to anyone who reads the mailbox, so a longer lifetime (at most 30 days) has to be
- * asked for.
+ * Default lifetime of an invitation in milliseconds. A week covers a person who is away for some days. Anyone
+ * who reads the mailbox gets the account, so a longer lifetime (at most 30 days) must be chosen explicitly.
  */
 export const INVITATION_TTL = 7 * DAY
 
@@ -49,9 +48,9 @@ export const CreateInvitation = z
     const refuse = (field: string, message: string) =>
       issues.addIssue({ code: 'custom', path: [field], message })
     if (delivery === 'mail' && email === undefined) refuse('email', 'An invitation by mail needs an address.')
-    // A link for several people may be passed on, so it gives a stranger as little as possible.
+    // A link for several people may reach a stranger, so it grants as little as possible.
     if (max_uses === 1) return
-    if (email !== undefined) refuse('max_uses', 'An invitation to one address works once.')
+    if (email !== undefined) refuse('max_uses', 'An invitation to an address is for one person.')
     if (roles.join() !== 'user') refuse('roles', 'A link for several people gives only the role user.')
     if (groups.length > 0) refuse('groups', 'A link for several people cannot add them to groups.')
   })
@@ -75,7 +74,7 @@ const fields = {
     .string()
     .nullable()
     .describe(
-      'Id of the user who was invited or has accepted; null until a person without a user accepts; always null for an invitation for several people.',
+      'Id of the user who was invited or has accepted. It is null until a person without a user accepts, and always null for an invitation for several people.',
     ),
   email: user.email.nullable().describe('Address of the person; null for a link without one.'),
   roles: user.roles,

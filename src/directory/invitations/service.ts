@@ -64,8 +64,8 @@ export const groupsOf = async (
   )
 
 /**
- * Returns the permissions that an invitation grants at present: those of its user if it has one, otherwise
- * those of its roles and groups.
+ * Returns the permissions that an invitation grants now: those of its user if it has one, otherwise those of
+ * its roles and groups.
  */
 export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<Permission>> => {
   if (invitation.user_id) return permissionsOf(await effectiveRoles(q, invitation.user_id))
@@ -75,7 +75,7 @@ export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<P
 }
 
 /**
- * A caller who may not add members to groups may not invite into groups: acceptance adds a member.
+ * Accepting an invitation into a group adds a member, so the caller must be allowed to add members to groups.
  *
  * @throws AppError 403
  */
@@ -117,8 +117,8 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent, and exists only in the mail. A copy of the
- * database thus lets nobody accept the invitation.
+ * Invites a person. A mailed link is made when the mail is sent, and is never stored. A person with a copy of
+ * the database thus cannot accept the invitation.
  *
  * @throws AppError as `judgeNew` does; 409 when a user has the address or the server cannot mail the link;
  * 422 with the problems; 429 for too many mails
@@ -195,16 +195,16 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
   `${config.url}${INVITATION_PATH}?token=${token}`
 
 /**
- * Mails an invitation again or returns its new link, and restarts its lifetime. The former link no longer
- * works: the database keeps one hash for an invitation, and that link may have reached the wrong person.
+ * Mails an invitation again or returns its new link, and restarts its lifetime. The former link stops
+ * working, because it may have reached the wrong person. The database keeps one hash for each invitation.
  *
- * @throws AppError 403 when the caller may not give what the invitation gives; 404 for an unknown invitation;
- * 409 when the invitation was accepted or withdrawn, or cannot be mailed; 429 for too many mails
+ * @throws AppError 403 when the caller lacks permissions that the invitation gives; 404 for an unknown
+ * invitation; 409 when the invitation was accepted or withdrawn, or cannot be mailed; 429 for too many mails
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
     const before = await getInvitation(tx, by.caller, id)
-    // The answer may have the link, with which the caller could join the groups, or become the user.
+    // The answer may contain the link. With the link the caller could join the groups or become the user.
     mayInviteInto(by.caller, before.groups)
     if (before.delivery === 'link' && before.user_id && !by.caller.permissions.has('users:update'))
       throw forbidden('A new link for a user needs the permission users:update.')
@@ -233,7 +233,7 @@ export const withdrawInvitation = (context: Core, id: string, by: ChangedBy): Pr
     const invitation = await getInvitation(tx, by.caller, id)
     mayActOn(by.caller, await givenBy(tx, invitation))
     if (!(await endInvitation(tx, invitation.id, context.clock.now())))
-      throw conflict('The invitation was accepted or withdrawn before.')
+      throw conflict('The invitation was already accepted or withdrawn.')
     await recordInvitation(context, tx, by, 'invitation.withdrawn', invitation)
   })
 
@@ -253,8 +253,8 @@ const recordInvitation = (
   })
 
 /**
- * Returns the user, client or server that made an invitation. The acceptance runs with the present
- * permissions of this caller, so an invitation by a dismissed administrator grants nothing.
+ * Returns the user, client or server that made an invitation. The acceptance runs with the permissions that
+ * this caller has then. An invitation by a dismissed administrator thus grants nothing.
  *
  * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
  * organization or add members to the groups

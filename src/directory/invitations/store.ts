@@ -20,14 +20,14 @@ const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t
 const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.invitations.expires_at, now))
 
 /**
- * Condition for invitations, of the organization if one is given. Leaves out registrations, which the table
- * also has and which people begin themselves.
+ * Condition for invitations, of the organization if one is given. The table also contains registrations,
+ * which people begin themselves. They are left out.
  */
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
   and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))
 
 /**
- * Returns an invitation, but no registration, by id. With `within`, the invitation must belong to that
+ * Returns an invitation by id. A registration is not found. With `within`, the invitation must belong to that
  * organization.
  */
 export const findInvitation = async (
@@ -94,8 +94,8 @@ export const useInvitation = async (
 }
 
 /**
- * Replaces the link of an invitation, even of an expired one; the former link stops working. False when the
- * invitation is used up or was withdrawn, because a withdrawn invitation must let nobody in.
+ * Replaces the link of an invitation, even if the invitation has expired. The former link stops working.
+ * Returns false when the invitation is used up or withdrawn, because such an invitation must not work again.
  */
 export const replaceInvitationLink = async (
   tx: Transaction,
@@ -111,7 +111,7 @@ export const replaceInvitationLink = async (
   return changed.length > 0
 }
 
-/** Withdraws an invitation; false when it was withdrawn before or is used up. */
+/** Withdraws an invitation. Returns false when it is already withdrawn or used up. */
 export const endInvitation = async (tx: Transaction, id: InvitationId, now: number): Promise<boolean> => {
   const { invitations: t } = tx.tables
   const changed = await tx

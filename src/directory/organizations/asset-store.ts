@@ -30,7 +30,7 @@ export const readAsset = async (q: Queries, address: string): Promise<Asset | un
 
 /**
  * Returns an asset by its URL. Up to 200 assets are cached until a commit changes organizations. An asset has
- * at most 64 KiB, so they take at most 12.5 MiB of memory.
+ * at most 64 KiB, so the cache takes at most 12.5 MiB of memory.
  */
 export const findAsset = cached('organizations', readAsset, 200)
 

@@ -12,14 +12,14 @@ import { readOrganization } from './store.ts'
 
 /**
  * Settings that are too large to be read with each organization. Their contents are stored by hash, and the
- * setting contains the URL.
+ * settings contain URLs.
  */
 const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]
 
 const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): Asset => {
   const read = kind === 'custom_css' ? { type: 'css', bytes: Buffer.from(value) } : readPicture(value)
-  if (typeof read === 'string') throw new Error(`${kind}: the schema lets no such picture through`)
+  if (typeof read === 'string') throw new Error(`${kind}: the schema must refuse this picture`)
   const { type, bytes } = read
   const hash = createHash('sha256').update(`${type}\n`).update(bytes).digest('hex').slice(0, 32)
   return { organization_id, hash, type, body: bytes }
@@ -71,7 +71,9 @@ export const takeAsset = (
   return { address: value, assets: [], problems }
 }
 
-/** Removes an organization's assets that neither its settings nor its clients name. */
+/**
+ * Removes the assets of an organization that are in the settings of neither the organization nor its clients.
+ */
 export const removeUnusedAssets = async (tx: Transaction, organization_id: OrganizationId): Promise<void> => {
   const organization = await readOrganization(tx, organization_id)
   const logos = await clientLogos(tx, organization_id)

@@ -10,11 +10,11 @@ import { settingsOf } from './settings.ts'
 import { readOrganization } from './store.ts'
 import { searchableNames } from './user-attributes.ts'
 
-/** Maximum numbers of users and of new rows in one write of a rebuild: other writes wait for it. */
+/** Maximum numbers of users and of new rows in one write of a rebuild. Other writes wait for this write. */
 const BATCH = { users: 100, rows: 1000 }
 /**
- * Number of items of a list that are indexed, as many as a definition allows. A list that is older than its
- * definition may have tens of thousands of items.
+ * Maximum number of indexed items of a list. A definition allows as many items. A list that is older than its
+ * definition may have tens of thousands.
  */
 const ITEMS = 100
 /** Maximum number of rows in one statement; SQLite allows 32,766 parameters. */
@@ -87,7 +87,10 @@ const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) =
     .limit(BATCH.users)
 }
 
-/** Returns how many of the users one write indexes: at least one, and not more when its rows are many. */
+/**
+ * Returns the number of users that one write indexes. Their rows do not exceed the maximum, unless the first
+ * user alone exceeds it.
+ */
 const fitting = (users: IndexedUser[], names: readonly string[]): number => {
   let rows = 0
   const over = users.findIndex(user => {
@@ -99,7 +102,7 @@ const fitting = (users: IndexedUser[], names: readonly string[]): number => {
 
 /**
  * Rebuilds the index of an organization in writes of bounded size. A run starts over when the definitions
- * change. Several runs may work at once; the first one that ends has written all rows.
+ * change. Several runs may work at once. When the first of them ends, all rows are written.
  *
  * @param request_id id of the row in `purges` that requests the rebuild
  */

@@ -5,8 +5,8 @@ import { settingsOf } from './settings.ts'
 import type { Organization } from './store.ts'
 
 /**
- * Returns the brand of an organization. The accent colour overrides the theme, because organizations share
- * themes, but each chooses a colour of its own. The custom CSS overrides both, so that it can change
+ * Returns the brand of an organization. The accent colour overrides the theme, because organizations that
+ * share a theme may want different colours. The custom CSS overrides both, so that an organization can change
  * everything.
  */
 export const brandOf = (

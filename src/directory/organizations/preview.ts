@@ -12,7 +12,7 @@ import type { Organization } from './store.ts'
 
 /** Binds the sealed text to its purpose. */
 const LABEL = 'looks'
-/** Milliseconds in which a preview can be shown: the console posts it into a frame at once. */
+/** Milliseconds for which a preview can be shown. The console posts the preview into a frame at once. */
 const LIFETIME = MINUTE
 
 export const PreviewLooks = z

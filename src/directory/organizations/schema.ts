@@ -40,7 +40,7 @@ const documentId = z
   .string('A URL.')
   .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
-// At least 5 minutes, the time that a form may take. Browsers keep no cookie for more than 400 days.
+// At least 5 minutes, because filling in a form may take that long. A cookie lasts at most 400 days.
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
@@ -87,7 +87,7 @@ const style = z
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
-/** Maximum characters of terms: about ten printed pages, which one page of the login shows as a whole. */
+/** Maximum characters of the terms, about ten printed pages. The login shows them on a single page. */
 const TERMS_LENGTH = 32 * 1024
 
 const LINK = 'An https or mailto address of at most 1,024 characters, such as https://example.com/terms.'
@@ -171,13 +171,13 @@ export const Settings = z
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains of new e-mail addresses; default: any.'),
       registration: nullable(oneOf(['off', 'open', 'domains', 'approval'])).describe(
-        'Whether people may register themselves. `open`: they may; `domains`: they may, and `allowed_domains` must not be empty; `approval`: they may, and an administrator approves each person; default `off`. The address must be in `allowed_domains`, unless that list is empty. Needs a mail server.',
+        'Whether people may register themselves. `off` (default): no; `open`: yes; `domains`: yes, and `allowed_domains` must not be empty; `approval`: yes, and an administrator approves each person. If `allowed_domains` is not empty, the address must be in one of these domains. Needs a mail server.',
       ),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
         'E-mail domains whose users sign in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
-        'Applications in which calls of the admin API whose harm would last, such as most deletions and new client or webhook secrets, need an authentication within the last five minutes. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
+        'Applications whose users must have authenticated within the last five minutes before certain calls of the admin API. These are calls whose harm would last, such as most deletions and new client or webhook secrets. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
         'Authentication context class that a login to the console needs: `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',

@@ -92,7 +92,7 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     : refuse('Registration needs a mail server: set smtp_url and mail_from.')
 }
 
-/** Returns a problem when the change turns on codes by mail without a mail server: no code would arrive. */
+/** Returns a problem when the change turns on codes by mail but the server sends no mail. */
 const emailCodeProblems = (
   { mail }: Pick<Core, 'mail'>,
   { email_code = 'off' }: Settings,
@@ -109,8 +109,8 @@ const emailCodeProblems = (
       ]
 
 /**
- * When browsers offer no passkeys at the server's URL, returns a problem for each setting that requires
- * passkeys: nobody could then sign in.
+ * Returns a problem for each setting that requires passkeys, if browsers offer no passkeys at the server's
+ * URL. Such a setting would lock everyone out.
  */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,
@@ -134,9 +134,9 @@ const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void
 }
 
 /**
- * Forgets the browsers that are still stored although `remember_browser_days` was removed. They remain when
- * the process ended too early, or when a login in progress added one. Called before the setting is set again:
- * these browsers would otherwise count again.
+ * Forgets browsers that are still stored although `remember_browser_days` was removed. This happens when the
+ * process ended during the removal, or when a login in progress added a browser. The function runs before the
+ * setting is set again, because these browsers would then need no second factor.
  */
 const forgetLeftBrowsers = async (
   context: Core,
@@ -213,8 +213,10 @@ export const judgeChange = async (
   )
   const settings = mergeSettings(organization.settings, given.settings)
   const moved = !Bun.deepEquals(loginDomainsIn(settings), loginDomainsIn(organization.settings))
-  // A tenant could name a domain of other people and so lead them to its own login page.
-  if (moved && within(by.caller)) throw forbidden('Only the default organization sets login domains.')
+  // A tenant could claim the domain of another organization, whose users would then get the tenant's login
+  // page.
+  if (moved && within(by.caller))
+    throw forbidden('Only administrators of the default organization can set login domains.')
   const fields = changedFields(organizationItem(organization), { ...change, settings })
   return {
     organization,
@@ -226,8 +228,8 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
-      // A stored setting is not checked again. After a change of the server's URL, it would otherwise block
-      // changes of other settings.
+      // A stored setting is not checked again. Otherwise, after a change of the server's URL, an old setting
+      // would block the change of other settings.
       ...passkeyProblems(context, change.settings ?? {}),
       ...emailCodeProblems(context, settings, organization.settings),
     ],
@@ -248,7 +250,8 @@ export const updateOrganization = async (
     throwProblems(problems)
     if (fields.length === 0) return { before: organization, organization, request_id: undefined }
     const { name = organization.name, slug = organization.slug } = change
-    // `outbound_allow` names this slug: a tenant that takes it could call hosts that are not meant for it.
+    // `outbound_allow` names this slug. A tenant that takes the slug could call hosts that are not meant for
+    // it.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
       throw valueTaken('slug', SLUG_TAKEN)
     const { display_name = organization.display_name } = change

@@ -14,8 +14,9 @@ import { definitionsOf } from './user-attributes.ts'
 const NIST = { single_factor: 15, with_factor: 8 }
 
 /**
- * Without the preset a password needs by default eight characters, with an upper-case letter, a lower-case
- * letter, a digit and a special character. A password that a user chooses must not be common.
+ * By default a password has at least eight characters, with an upper-case letter, a lower-case letter, a
+ * digit and a special character. The preset `nist` changes these defaults. A password that a user chooses
+ * must not be common.
  */
 const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolean): PasswordPolicy => {
   const isNist = policy?.preset === 'nist'
@@ -32,8 +33,8 @@ const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolea
 }
 
 /**
- * Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. A setting that lets
- * more people or applications in, or makes a login weaker, is off by default.
+ * Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. A setting is off by
+ * default if it admits more people or applications, or makes a login weaker.
  */
 export const settingsOf = ({ settings }: Pick<Tables['organizations']['$inferSelect'], 'settings'>) => {
   const {

@@ -3,11 +3,11 @@ import { flag, line, oneOf } from '#src/directory/fields.ts'
 import { attributeReaders, attributeTypes, type UserAttribute, withDefaults } from './user-attributes.ts'
 
 /**
- * Maximum definitions: they are a part of the settings, which each login reads, and the account page shows
- * all of them.
+ * Maximum number of definitions. The definitions are part of the settings, which each login reads. The
+ * account page shows all of them.
  */
 const MAX_ATTRIBUTES = 50
-/** Maximum searchable attributes: each value that a user has is a row of the index. */
+/** Maximum number of searchable attributes. Each value of a user is a row of the index. */
 const MAX_SEARCHABLE = 10
 const NAME = 'A letter, then at most 63 letters, digits, hyphens and underscores.'
 

@@ -21,8 +21,8 @@ type Given = Pick<UserAttribute, 'name' | 'label' | 'type'> & {
 }
 
 /**
- * Fills in the defaults of a definition. Administrators alone see and edit a value by default, so that a
- * forgotten field shows users nothing.
+ * Fills in the defaults of a definition. By default only administrators see and edit a value, so that a field
+ * that was left out never shows a value to users.
  */
 export const withDefaults = ({
   required = false,

@@ -1,4 +1,4 @@
-/** Names that people would take for the operator or the product. */
+/** Names that people would mistake for the operator or the product. */
 const RESERVED = [
   'abuse',
   'account',

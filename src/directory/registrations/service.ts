@@ -43,8 +43,8 @@ export const needsApproval = (organization: Policies): boolean =>
   settingsOf(organization).registration === 'approval'
 
 /**
- * Maximum number of administrators whose names are compared with a new name, because a stranger causes the
- * work.
+ * Maximum number of administrators whose names are compared with a new name. The number is limited because
+ * strangers cause these comparisons.
  */
 const COMPARED = 100
 

@@ -112,7 +112,10 @@ export const saveRole = async (
   tx.changed('roles')
 }
 
-/** Removes a role, also from groups; its assignments to users are removed later, in batches. */
+/**
+ * Removes a role and its assignments to groups. Its assignments to users have no effect from then on, and are
+ * removed later, in batches.
+ */
 export const removeRole = async (tx: Transaction, id: RoleId, now: number): Promise<void> => {
   const { roles } = tx.tables
   await tx.delete(roles).where(eq(roles.id, id))

@@ -66,7 +66,7 @@ export const readAttributes = (
     if (definition.editable !== 'user' || !shown.has(id)) continue
     const { name, required } = definition
     const read = readValue(definition, form.get(id))
-    // An unticked box is no answer when the attribute is optional and has no stored value.
+    // Without a stored value, an unticked box for an optional attribute does not count as `false`.
     const isUntouched = read === false && !required && ownAttribute(attributes, name) === undefined
     const value = isUntouched ? undefined : read
     changes[name] = value

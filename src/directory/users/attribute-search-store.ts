@@ -19,8 +19,8 @@ import type { UserRow } from './store.ts'
 type Values = [name: string, value: string][]
 
 /**
- * A list of users filtered by attributes. As JSON, the plan is the key of the cached number of matching users
- * (`counted`).
+ * A list of users filtered by attributes. `counted` caches the number of matching users under the plan as
+ * JSON.
  */
 interface AttributePlan extends Plan {
   values: Values
@@ -45,8 +45,9 @@ const others = (q: Queries, plan: AttributePlan): SQL | undefined => {
 }
 
 /**
- * Calls `read` with parts of the index of attributes that have the first of the values, until it returns true
- * or no part is left. A part has at most `SLICE` users. Other requests run between two parts.
+ * Reads the rows of the attribute index that have the first of the values. Calls `read` with one part after
+ * another, until `read` returns true or no part is left. A part has at most `SLICE` users. Other requests run
+ * between two parts.
  */
 const readHolders = async (
   q: Queries,
@@ -76,7 +77,7 @@ const readHolders = async (
   })
 }
 
-/** Returns a query for the users of a part of the index of attributes who match. */
+/** Returns a query for the matching users in a part of the attribute index. */
 const holders = (q: Queries, plan: AttributePlan, part: SQL | undefined, condition?: SQL) => {
   const { user_attributes: t, users } = q.tables
   return q
@@ -120,7 +121,7 @@ const planFor = async (
 }
 
 /**
- * Refuses an attribute that the organization does not index, because such a search would read every user. A
+ * Refuses an attribute that the organization does not index, because the search would read every user. A
  * search in all organizations is not checked, because each organization has its own list of indexed
  * attributes.
  *
@@ -140,8 +141,8 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 
 /**
  * Returns a page of the users that match the filter and have these values. Up to 10,000 matches are read from
- * the index of attributes and sorted. When more users match, users are read in the order of the list and
- * compared with the values, because a few rows then fill a page.
+ * the attribute index and sorted. With more matches, users are instead read in the order of the list and
+ * compared with the values. A page is then full after a few rows.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

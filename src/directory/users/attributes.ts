@@ -30,11 +30,11 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
 
 /**
- * Checks new attributes against the definitions of the organization. An unchanged value is always accepted,
- * because the definition may be newer than the value. Attributes that administrators cannot change keep their
- * values when an administrator's change leaves them out, because that change would otherwise remove them. A
- * value that administrators may not see is refused even when it is the present one: a caller could otherwise
- * find it by trying.
+ * Checks new attributes against the definitions of the organization. An unchanged value is accepted, because
+ * the definition may be newer than the value. An administrator's change replaces all attributes, but a
+ * missing attribute that administrators cannot change keeps its value. A value for an attribute that
+ * administrators may neither see nor change is always refused. Otherwise a caller could find the stored value
+ * by trying.
  *
  * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
  * the user

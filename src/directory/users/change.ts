@@ -15,14 +15,17 @@ import { type UpdateUser, userAnswer, writable } from './schema.ts'
 import { findUser, roleNames, type UserRow } from './store.ts'
 
 /**
- * The actor of a change. The permissions of `caller` (admin API) limit the change; without a caller, the
- * server or the user acts.
+ * The actor of a change. In the admin API, the permissions of `caller` limit the change. Without a caller,
+ * the server or the user makes the change.
  */
 export interface UserChangedBy {
   actor: Actor
   client_info: ClientInfo
   caller?: Caller
-  /** User name of the changed user, repeated by the caller to remove the last administrator (`?confirm=`). */
+  /**
+   * Query parameter `confirm`: the user name of the changed user. It allows the removal of the last
+   * administrator.
+   */
   confirmed?: string | undefined
 }
 
@@ -61,7 +64,7 @@ export type UserChange = UpdateUser & {
   own_attributes?: Record<string, unknown>
 }
 
-/** True when the change has a new address. The present address in other letter case is not new. */
+/** True when the change has a new address. The current address with different letter case is not new. */
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
   email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
 
@@ -113,7 +116,7 @@ export const judgeChange = async (
   const judged =
     attributes && judgeAttributes(user_attributes, user.attributes, attributes, by.caller !== undefined)
   const change = {
-    // A new address is unverified unless the same change says otherwise: only the former address was
+    // A new address is unverified unless the same change says otherwise, because only the former address was
     // verified.
     ...(isChangedAddress && { email_verified: false }),
     ...fields,

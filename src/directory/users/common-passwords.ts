@@ -1,13 +1,13 @@
 import { mostCommon } from './most-common.ts' with { type: 'macro' }
 
-// Attackers try the most frequent passwords first. These take 75 KiB of the executable, the whole list 380
-// KiB.
+// The most frequent passwords, which attackers try first. They take 75 KiB of the executable; the whole list
+// would take 380 KiB.
 const leaked = mostCommon(10_000)
 
 /**
  * Further common passwords, in lower case: words of several languages and of computing, names, and keyboard
- * patterns. Many of them are in `leaked` too. `checkChosen` also looks a password up without its last digits
- * and signs, up to six, so that `Welcome2026!` is refused like `welcome`.
+ * patterns. Many of them are in `leaked` too. `checkChosen` also looks up a password without up to six digits
+ * and signs at its end, so `Welcome2026!` is refused like `welcome`.
  */
 const list = `
 password passwort passwd pass passw0rd p@ssword p@ssw0rd pa55word pa$$word motdepasse contrasena contraseña senha wachtwoord

@@ -5,12 +5,15 @@ import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * Number of wrong tries after which a code becomes invalid. Five guesses at each of 200,000 codes find one on
- * average.
+ * Number of wrong tries after which a code becomes invalid. An attacker who tries five guesses at each code
+ * finds one of 200,000 codes on average.
  */
 const MAX_TRIES = 5
 
-/** Stores the code of a user and replaces an earlier one. One valid code for each user bounds the guesses. */
+/**
+ * Stores the code of a user and replaces an earlier code. A user has only one valid code, which limits the
+ * number of guesses.
+ */
 export const replaceEmailCode = async (
   tx: Transaction,
   { user_id, ...code }: Omit<Tables['email_codes']['$inferSelect'], 'tries'>,
@@ -31,10 +34,10 @@ interface Typed {
 }
 
 /**
- * Uses up a code: when `code_hash` is that of the user's valid code for this request, deletes the code and
+ * Uses up a code. If `code_hash` is the hash of the user's valid code for this request, deletes the code and
  * returns true. Otherwise counts a wrong try and returns false. Only one of several calls with the right code
- * returns true. The statements are the same for a user without a code, so that the time does not tell whether
- * a user has a code.
+ * returns true. The statements are the same for a user without a code, so the time does not reveal whether a
+ * user has a code.
  */
 export const consumeEmailCode = async (
   tx: Transaction,

@@ -8,7 +8,7 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 /** Name of the server's setting that lists the costs of all hashes ever stored. */
 const NAME = 'password_costs'
 /**
- * Maximum number of different costs. When it is reached, only the configured cost can be added. A login
+ * Maximum number of different costs. At the maximum, no cost can be added except the configured one. A login
  * computes one hash of each cost, so each further cost makes every login slower.
  */
 const MAX_COSTS = 6
@@ -21,8 +21,8 @@ export const configuredCost = ({ config }: HashSettings): string =>
   `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
 
 /**
- * Returns the beginning of a hash, which ends before the salt: algorithm, version and parameters. All
- * variants of bcrypt take the same time, so they count as `$2b`.
+ * Returns the cost of a hash: its algorithm, version and parameters, which precede the salt. All variants of
+ * bcrypt take the same time, so they have the same cost `$2b`.
  */
 export const costOf = (hash: string): string =>
   /^\$argon2\w+\$v=19\$[^$]+\$/.exec(hash)?.[0] ?? `$2b$${hash.slice(4, 6)}$`

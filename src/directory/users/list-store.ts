@@ -9,10 +9,10 @@ import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
 /**
- * Filters of a list except the search term. They compare columns of the indexes. A list is read in the order
- * of an index. Each pair of `enabled` and `email_verified` that the filter allows is one range of the index.
- * Only the first rows of the ranges are merged and sorted. The cost of a page therefore does not depend on
- * the filter, the order or the number of users.
+ * Filters of a list except the search term. Each filter compares a column that the indexes have. A list is
+ * read in the order of an index. Each pair of `enabled` and `email_verified` that the filter allows is one
+ * range of the index. Only the first rows of the ranges are merged and sorted. The cost of a page therefore
+ * does not depend on the filter, the order or the number of users.
  */
 export interface Facets {
   organization_id?: OrganizationId | undefined
@@ -52,8 +52,8 @@ export const keysetOf =
 const selectPurges = prepared((q, { purges }) => q.select({ id: purges.id }).from(purges).limit(1))
 
 /**
- * True while a purge is unfinished, so rows of a deleted resource may remain. The rebuild of an index of
- * attributes counts too.
+ * True while a purge is unfinished, so rows of a deleted resource may remain. Also true while an index of
+ * attributes is being rebuilt.
  */
 export const hasPurges = async (q: Queries): Promise<boolean> => (await selectPurges(q, {})).length > 0
 

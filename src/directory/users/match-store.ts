@@ -67,11 +67,17 @@ export const found = (
     .where(and(sql`${users.seq} = ${matchSeq}`, fits(q, wanted.facets), condition))
 }
 
-/** True when each match that the index finds is compared with shorter words or with facets. */
+/**
+ * True when a match in the index is not yet a result, because the term has shorter words, the list has
+ * filters or a purge is unfinished.
+ */
 const isCompared = ({ search, facets: { organization_id: _, purging, ...facets } }: UserSearch): boolean =>
   purging || isComparedTerm(search) || Object.values(facets).some(value => value !== undefined)
 
-/** Returns the `seq` at which a part of the search index ends that has SLICE matches. */
+/**
+ * Returns the last `seq` of the next part of the search index. The part has SLICE matches. Returns undefined
+ * when fewer remain.
+ */
 const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span: IndexPart) => {
   const rows = sql`(${indexRows(termOf(wanted), span)} ORDER BY rowid ${sql.raw(order)} LIMIT 1 OFFSET ${SLICE - 1})`
   const [end] = await q.select({ seq: matchSeq }).from(sql`${rows} AS matches`)
@@ -79,10 +85,10 @@ const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span
 }
 
 /**
- * Calls `read` with parts of the search index in the order of `seq`, until it returns true or no part is
- * left. Each part has at most `SLICE` matches of the words of three or more characters, and other requests
- * run between two parts. There is one part when no match is compared with anything else, unless `isMany`. On
- * PostgreSQL there is one part, because a statement does not hold the event loop.
+ * Calls `read` with parts of the search index in the order of `seq`, until `read` returns true or no part is
+ * left. Each part has at most `SLICE` matches of the words of three or more characters. Other requests run
+ * between two parts. Without `isMany` there is only one part if each match is a result (`isCompared`). On
+ * PostgreSQL there is always one part, because a statement does not block the event loop.
  */
 const readMatches = async (
   q: Queries,
@@ -123,8 +129,8 @@ export const countFound = async (q: Queries, wanted: UserSearch): Promise<number
 const ENTRIES = 3 * COUNT_LIMIT
 
 /**
- * Counts the users of all organizations who have the longest word of a short term. Returns 10,001 when they
- * are more than 10,000, or when they have too many entries in the search index.
+ * Counts the users of all organizations who have the longest word of a short term. Returns 10,001 when there
+ * are more than 10,000 users, or when the number of their entries in the search index reaches `ENTRIES`.
  */
 export const countEntries = async (
   q: Queries,
@@ -149,7 +155,7 @@ const among = (q: Queries, rows: ReturnType<typeof sliceOf>, condition: SQL | un
 }
 const sliceOf = (rows: Parameters<Parameters<typeof readSlices>[3]>[0]) => rows.as('rows')
 
-/** Counts the users of a list who fulfil the condition on `users`; 10,001 means more than 10,000. */
+/** Counts the users of a list who match the condition on `users`; 10,001 means more than 10,000. */
 export const countWalked = async (q: Queries, facets: Facets, condition: SQL): Promise<number> => {
   let total = 0
   for (const range of rangesOf(facets))
@@ -162,7 +168,7 @@ export const countWalked = async (q: Queries, facets: Facets, condition: SQL): P
 }
 
 /**
- * Returns the first users of each range who fulfil the condition on `users`. The ranges are read in the order
+ * Returns the first users of each range who match the condition on `users`. The ranges are read in the order
  * of the page.
  */
 export const walk = async (
@@ -177,7 +183,7 @@ export const walk = async (
     let missing = page.limit
     await readSlices(q, range, page, async rows => {
       const fitting = among(q, sliceOf(rows), condition)
-      // SQLite reads the rows in their order. PostgreSQL may join them in another one.
+      // SQLite keeps the order of `rows` in this join. PostgreSQL may change it.
       const inOrder =
         q.engine === 'sqlite' ? fitting : fitting.orderBy(...nullsLast(users, page), ...sorting(users, page))
       const more = await inOrder.limit(missing)
@@ -214,7 +220,7 @@ export const better = async (
   return rows.map(({ seq }) => seq)
 }
 
-/** Returns queries for these users, as `fetchUsers` takes them. */
+/** Returns queries for these users in the form that `fetchUsers` expects. */
 export const numbered = (q: Queries, numbers: number[], condition?: SQL): Numbers[] => {
   const { users } = q.tables
   return numbers.length > 0
@@ -227,7 +233,7 @@ export const numbered = (q: Queries, numbers: number[], condition?: SQL): Number
     : []
 }
 
-/** Returns a page of all matches, which are sorted for each page. */
+/** Returns a page of the matches. All matches are read and sorted again for each page. */
 export const collect = async (
   q: Queries,
   wanted: UserSearch,

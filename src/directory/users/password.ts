@@ -10,7 +10,10 @@ import { commonPasswords } from './common-passwords.ts'
 import { configuredCost, costOf, dummyOf, type HashSettings } from './hash-costs.ts'
 import { lowerHashThreads } from './hash-threads.ts'
 
-/** Maximum bytes of a password as UTF-8, after NFC: longer than any passphrase, and cheap to normalize. */
+/**
+ * Maximum bytes of a password as UTF-8, after NFC. No passphrase is longer, and a password of this length is
+ * cheap to normalize.
+ */
 export const MAX_PASSWORD_BYTES = 1024
 
 /**
@@ -71,9 +74,9 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the hash queue of this process. The server has `workers` processes, which share all cores but one:
- * that core is left for other work. A process lets 128 jobs wait for each core of its share: a few seconds of
- * work.
+ * Returns the hash queue of this process. The server has `workers` processes, which share all cores except
+ * one. That core is left for other work. For each core of its share, a process lets 128 jobs wait, which are
+ * a few seconds of work.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)
@@ -112,9 +115,9 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 }
 
 /**
- * True for PHC argon2 and bcrypt hashes, including those of other systems; the runtime verifies no other
- * kinds. Parameters above a maximum are refused, because each login computes a hash with them. The memory and
- * time of argon2 have the same maximum as in the settings.
+ * True for PHC argon2 and bcrypt hashes, including those of other systems. The runtime cannot verify other
+ * hashes. Parameters above a maximum are refused, because each login computes a hash with them. The memory
+ * and time of argon2 have the same maximum as in the settings.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
@@ -157,8 +160,8 @@ export const verifyPassword = async (
   return hashed(context, lane, async () => {
     let matches = false
     for (const cost of all) {
-      // bcrypt reads only the first 72 bytes. Bun would first hash a longer password; other implementations
-      // cut it off.
+      // bcrypt reads only the first 72 bytes. Bun would hash a longer password before bcrypt, but other
+      // implementations cut it off.
       const given = cost.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
       const isRight = await Bun.password.verify(given, cost === own && stored ? stored : dummyOf(cost))
       if (isRight && cost === own) matches = true

@@ -12,8 +12,8 @@ import { saveUser } from './store.ts'
 const address = /^\/assets\/people\/([0-9a-f]{32})\.(png|jpg|webp)$/
 
 /**
- * Replaces the picture of a user, or removes it when `picture` is undefined. The path has a hash over user id
- * and picture, so it does not reveal who else has the same picture.
+ * Replaces the picture of a user, or removes it when `picture` is undefined. The path contains a hash of the
+ * user id and the picture, so it does not reveal who else has the same picture.
  *
  * @throws AppError 404 when the user is unknown or of another organization, 403 for a user with permissions
  * that the caller lacks
@@ -65,7 +65,7 @@ export const userPicture = async ({ store }: Core, path: string): Promise<Respon
     found &&
     assetAnswer(new Uint8Array(found.body), found.type as AssetType, {
       ...SANDBOX_HEADERS,
-      // One day: a browser shows a removed picture for no longer than that.
+      // One day, so that a browser shows a removed picture for at most a day.
       'cache-control': 'public, max-age=86400',
       'cross-origin-resource-policy': 'cross-origin',
     })

@@ -31,7 +31,7 @@ export const judgePassword = async (
 
 /**
  * Sets a user's password on behalf of an administrator. Ends the user's sessions, logins, links and
- * unredeemed codes, because someone else may have got in with the old password.
+ * unredeemed codes, because another person may have signed in with the old password.
  */
 export const resetPassword = async (
   context: Core,

@@ -29,8 +29,8 @@ export const revokePendingLinks = async (
 }
 
 /**
- * Revokes the user's sessions as `revokeSessions` does, at most `limit`, and ends the user's logins and
- * pending links. The login `except_login_id` and its sessions continue. Returns the number of sessions.
+ * Revokes at most `limit` of the user's sessions, like `revokeSessions`. Ends the user's logins and pending
+ * links. The login `except_login_id` and its sessions continue. Returns the number of revoked sessions.
  */
 export const revokeUser = async (
   context: Core,
@@ -51,9 +51,9 @@ export const revokeUser = async (
 }
 
 /**
- * Revokes all sessions that match a filter, in writes of bounded size. When the filter names a user and no
- * client, the user's logins and pending links end too. Only the first write checks the caller, because it may
- * end the caller's own session.
+ * Revokes all sessions that match a filter, in writes of bounded size. When the filter has a user and no
+ * client, the user's logins and pending links end too. Only the first write checks the caller, because that
+ * write may end the caller's own session.
  */
 export const revokeAllSessions = async (
   context: Core,

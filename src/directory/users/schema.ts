@@ -19,8 +19,8 @@ import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
 import type { UserWithRoles } from './store.ts'
 
 /**
- * User names are ASCII, because look-alike letters would make two people seem one. They have no `@`, so that
- * no user name is an address.
+ * User names are ASCII, because look-alike letters would make two people seem one. User names have no `@`, so
+ * they cannot be mistaken for addresses.
  */
 const Username = z
   .string('A user name of 3 to 128 characters.')
@@ -59,7 +59,7 @@ const ATTRIBUTES_BYTES = 64 * 1024
  * send back each user that it has read.
  */
 const ATTRIBUTES_DEPTH = 16
-/** Maximum values in attributes: each takes at least two bytes, including its comma. */
+/** Maximum number of values in attributes. Each value takes at least two bytes, including its comma. */
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
@@ -74,7 +74,7 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
   for (let depth = 1; level.length > 0; depth++) {
     if (depth > ATTRIBUTES_DEPTH) return `At most ${ATTRIBUTES_DEPTH} levels of nesting.`
     const next: object[] = []
-    // Reads the keys of an array one by one: a list of all keys would cost more than the check.
+    // The keys of an array are read one by one, because a list of all keys would cost more than the check.
     for (const node of level)
       for (const key of Array.isArray(node) ? node.keys() : Object.keys(node)) {
         const value: unknown = node[key as keyof typeof node]
@@ -90,8 +90,8 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
 }
 
 /**
- * Free key-value pairs. `z.record` does not fit: it copies key by key, and drops `__proto__` without an
- * error.
+ * Key-value pairs of any shape. `z.record` is unsuitable: it copies key by key, and drops `__proto__` without
+ * an error.
  */
 export const FreeAttributes = z
   .custom<Record<string, unknown>>()
@@ -157,8 +157,8 @@ export const CreateUserBody = CreateUser.extend({
 export type CreateUserBody = z.output<typeof CreateUserBody>
 
 /**
- * The schema accepts read-only fields; the service compares them with the stored values. A PUT sets no
- * password, because a new password also ends the user's sessions.
+ * The schema accepts read-only fields, and the service compares them with the stored values. A PUT cannot set
+ * the password, because a new password also ends the user's sessions.
  */
 export const UpdateUser = z
   .strictObject({

@@ -22,7 +22,9 @@ type Scope = Api['scopes'][number]
 const { apis: text } = words
 const { signingAlgs } = consoleLimits()
 
-/** Edits the texts of a scope by language. The rows keep the order in which they were entered. */
+/**
+ * Edits the texts of a scope, one row for each language. The rows keep the order in which they were entered.
+ */
 const Texts = (props: { name: string; texts: Scope['texts']; onTexts(texts: Scope['texts']): void }) => {
   const [rows, setRows] = useState(() => Object.entries(props.texts).map(([tag, text]) => ({ tag, text })))
   const change = (rows: { tag: string; text: string }[]) => {

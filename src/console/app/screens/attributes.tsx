@@ -107,8 +107,8 @@ const shown = (value: unknown): string =>
       : String(value)
 
 /**
- * Parses a typed text as a value of the type. The attribute is removed when `value` is undefined. `bad` is
- * the message for a text that cannot be parsed.
+ * Parses the text of an input as a value of the attribute's type. Returns no `value` for an empty text, which
+ * removes the attribute. Returns the message `bad` for a text that cannot be parsed.
  */
 const readValue = (type: Definition['type'], typed: string): { value?: unknown; bad?: string } => {
   if (typed === '') return {}
@@ -189,8 +189,8 @@ const Defined = (props: { definition: Definition; value: unknown; onValue(value:
 }
 
 /**
- * Edits attributes without a definition. A changed value becomes a text, because nothing defines its type; an
- * unchanged value keeps its type.
+ * Edits attributes without a definition. A changed value is stored as a string, because no definition says
+ * its type. An unchanged value keeps its type.
  */
 const Others = (props: { title: string; empty: string; values: Values; onValues(values: Values): void }) => {
   const [rows, setRows] = useState(() =>

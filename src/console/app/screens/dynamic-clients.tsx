@@ -144,8 +144,8 @@ const NewToken = ({ onClose }: { onClose(): void }) => {
 }
 
 /**
- * Returns the ids of the clients that an organization blocks, and `setBlocked`, which blocks or unblocks a
- * client. `organization` is undefined until it is read, and when the caller may not read it.
+ * Returns the organization, the ids of the clients that it blocks, and `setBlocked`, which blocks or unblocks
+ * a client. `organization` is undefined while it loads. It stays undefined if the caller may not read it.
  */
 const useBlocked = (organization_id: string) => {
   const path = `/organizations/${encodeURIComponent(organization_id)}`

@@ -9,7 +9,7 @@ import { dateRange, eventTitle, exactDate, joined, number, words } from '../word
 
 export type LogEvent = AuditEvent
 
-/** An event about ending one's own session or token gets no warning colour. */
+/** An event in which users end their own session or token gets no warning colour, because that is routine. */
 const toneOf = ({ type, actor_id, metadata }: LogEvent): string =>
   /failed|refused|disabled|deleted|revoked/.test(type) && !(actor_id && actor_id === metadata.user_id)
     ? 'bad'
@@ -118,8 +118,8 @@ export const EventRow = ({ event, exact }: { event: LogEvent; exact?: boolean })
 }
 
 /**
- * Minimum events of a run. Two events stay separate lines, because a line that has to be opened would save
- * little.
+ * Minimum number of events in a run. Two events remain two lines, because a run would save only one line and
+ * would have to be opened.
  */
 const RUN = 3
 
@@ -127,8 +127,8 @@ const isSame = (one: LogEvent, other: LogEvent | undefined): boolean =>
   one.type === other?.type && one.actor_id === other.actor_id && one.ip_address === other.ip_address
 
 /**
- * Divides events into runs of neighbours with the same type, actor and address. Without runs the token events
- * of one program would hide the changes between them.
+ * Divides events into runs. A run is a series of consecutive events with the same type, actor and address.
+ * Without runs, the token events of one program would hide the other events.
  */
 export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
   const runs: LogEvent[][] = []
@@ -141,8 +141,8 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
 }
 
 /**
- * Returns the period of a run. The text is empty when all events of the run are in one second, because the
- * line already shows that time.
+ * Returns the period of a run as text. The text is empty when all events of the run are in the same second,
+ * because the line already shows that time.
  */
 const spanOf = (oldest: LogEvent, newest: LogEvent): string =>
   oldest.timestamp.slice(0, 19) === newest.timestamp.slice(0, 19)

@@ -14,7 +14,7 @@ import { eventTitle, say, words } from '../words.ts'
 import { EventRun, type LogEvent, runsOf } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
-/** Milliseconds between two announcements of new events to screen readers. */
+/** Milliseconds between two announcements of new events by a screen reader. */
 const TOLD = 5_000
 
 const names = ['type', 'actor_id', 'target_id', 'organization_id', 'ip_address', 'from', 'to'] as const
@@ -33,10 +33,7 @@ const exported = [
   'metadata',
 ]
 
-/**
- * Tells screen readers how many events have arrived. It sums up the events of some seconds in one
- * announcement.
- */
+/** Tells screen readers how many events have arrived. One announcement counts the events of five seconds. */
 const Arrivals = ({ count }: { count: number }) => {
   const latest = useRef(0)
   latest.current = count
@@ -67,16 +64,17 @@ export const EventsScreen = () => {
   const [held, setHeld] = useState<LogEvent[]>()
   const list = useList<LogEvent>('/events', { ...settled, limit: 100 })
   const { from: _, to, ...streamed } = settled
-  // The stream has no end, so a filter with an end time is not followed.
+  // The stream has no end time, so new events are not shown while the filter has an end time.
   const mayFollow = to === ''
   const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
-  // Each time the stream opens, the list is read again, because the stream has no earlier events.
+  // The stream sends only events that are recorded after it opens. The list is therefore read again each
+  // time.
   const stream = useStream<LogEvent>(path, list.reload)
   const fresh = new Set(stream.items.map(({ id }) => id))
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
   const shown = held ?? current
   const total = list.total + current.length - list.items.length
-  // With a filter by type there are no runs, because the person asks for the single events.
+  // A person who filters by type wants to see each event, so these events are not grouped into runs.
   const runs = settled.type === '' ? runsOf(shown) : shown.map(event => [event])
   const field = (name: (typeof names)[number], label: string, type: 'text' | 'date' = 'text') => (
     <label class="choice">
@@ -144,8 +142,8 @@ export const EventsScreen = () => {
           items={list.isLoading && shown.length === 0 ? undefined : runs}
           placeholders={8}
           empty={<Empty title={isFiltered ? words.log.noneFits : words.log.none} />}
-          // The key is the oldest event of the run, so an open run stays open when new events are added
-          // before it.
+          // New events are added at the front of a run, so the id of its oldest event is the key. An open run
+          // thus stays open.
           row={events => <EventRun key={events.at(-1)?.id} events={events} />}
         />
       </Card>

@@ -26,8 +26,8 @@ export interface NotJoined {
 const { permissions } = consoleLimits()
 
 /**
- * True when the caller may grant the permission: the caller has it, or it is one of `profile:*`, which anyone
- * may grant.
+ * True when the caller may grant the permission. The caller must have the permission, except for `profile:*`,
+ * which any caller may grant.
  */
 const mayGive = (permission: string): boolean =>
   permission === '*' ? permissions.every(mayGive) : permission.startsWith('profile:') || may(permission)
@@ -35,8 +35,9 @@ const mayGive = (permission: string): boolean =>
 const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
- * Reads the roles and groups of an organization; '' for the caller's own. A group is offered when the caller
- * may grant all of its roles. A role on a page that is not read yet hides no group: the server then decides.
+ * Reads the roles and groups of an organization; '' means the caller's organization. A group is offered when
+ * the caller may grant all of its roles. A role that is not loaded yet counts as grantable, and the server
+ * then decides.
  */
 export const useGrants = (wanted: string) => {
   const organization_id = wanted || person.value?.organization_id
@@ -53,7 +54,7 @@ export const useGrants = (wanted: string) => {
   return { seesRoles, roles, list, groups }
 }
 
-/** Adds a user to groups. Returns the groups that refused. */
+/** Adds a user to groups. Returns the groups that the user could not join. */
 export const join = async (user_id: string, groups: readonly Membership[]): Promise<NotJoined[]> => {
   const failed: NotJoined[] = []
   for (const group of groups)

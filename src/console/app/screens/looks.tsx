@@ -37,8 +37,8 @@ const PAGE = '/console/preview'
 
 /**
  * Shows the login page in a frame. A form posts the unsaved appearance into the frame, because the console's
- * policy (Trusted Types) lets no script insert markup. The frame is `inert`, because the fields and buttons
- * of the preview do nothing.
+ * policy (Trusted Types) forbids scripts to insert markup. The frame is `inert`, because the fields and
+ * buttons of the preview have no function.
  */
 const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {
   const { id, display_name, settings } = props.organization

@@ -24,8 +24,8 @@ const kinds: [Kind, text: string, redirect: string][] = [
 ]
 
 /**
- * True for a native application whose address is on loopback or has a scheme of its own. Another program on
- * the device could receive the answer there, so people are asked for consent:
+ * True for a native application with a redirect URI on loopback or with a scheme of its own. Another program
+ * on the device could receive the authorization response there, so users are asked for consent:
  * https://www.rfc-editor.org/rfc/rfc8252#section-8.6
  */
 const isSharedAddress = (kind: Kind, redirect_uris: string[]): boolean =>
@@ -58,7 +58,7 @@ interface Values {
   isForeign: boolean
 }
 
-/** Shows a new application: its secret, which is shown once, and a program that uses it. */
+/** Shows a new application with sample programs. The secret is shown only here. */
 const Made = ({ client }: { client: Client }) => (
   <>
     <Heading
@@ -95,7 +95,10 @@ const Made = ({ client }: { client: Client }) => (
   </>
 )
 
-/** Says after a reload that the secret of a new application was shown, and where to get another secret. */
+/**
+ * Says after a reload that the secret of a new application cannot be shown again, and where to create
+ * another.
+ */
 const MadeBefore = ({ id }: { id: string }) => (
   <>
     <Heading

@@ -131,7 +131,8 @@ export const NewUserScreen = () => {
             id={owner}
             onValue={id => {
               setOwner(id)
-              // Groups have ids, which belong to one organization.
+              // A group belongs to one organization, so the chosen groups do not exist in another
+              // organization.
               setGroups([])
             }}
           />

@@ -88,8 +88,8 @@ const useProgress = (loaded: Loaded<Backups>): void => {
 }
 
 /**
- * Starts and lists backups on the server. Their content is never sent to the browser, because a stolen token
- * must not give away the database.
+ * Starts and lists backups on the server. The content of a backup is never sent to the browser. Otherwise a
+ * stolen access token would be enough to copy the database.
  */
 export const Backups = () => {
   const text = words.backups

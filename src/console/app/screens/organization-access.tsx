@@ -13,8 +13,8 @@ interface Props {
 const orNull = (lines: string[]): string[] | null => (lines.length > 0 ? lines : null)
 
 /**
- * Edits how people may join the organization, and the email domains that lead to its login. The domains are
- * shown to administrators of the default organization alone, because nobody else may set them.
+ * Edits how people may join the organization, and which email domains lead to its login page. Only
+ * administrators of the default organization may set these domains, so nobody else sees them.
  */
 export const Joining = ({ settings, onChange }: Props) => {
   const text = words.joining

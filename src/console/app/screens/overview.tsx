@@ -49,13 +49,13 @@ const Activity = () => {
 }
 
 /**
- * Event types that the overview leaves out: each login or program causes many of these events, and they would
- * hide the others.
+ * Event types that the overview leaves out. Each login and each program causes many such events, which would
+ * hide all others.
  */
 const ROUTINE = /^token\.(issued|refreshed|introspected)$|^session\.(created|expired)$/
 const SHOWN = 8
 
-/** Returns the newest events about people and changes; when there is no such event, the newest of all. */
+/** Returns the newest events that are not routine. If all events are routine, returns the newest of them. */
 const telling = (events: LogEvent[]): LogEvent[] => {
   const found = events.filter(({ type }) => !ROUTINE.test(type))
   return (found.length > 0 ? found : events).slice(0, SHOWN)
@@ -184,7 +184,10 @@ const HealthCard = () => {
   )
 }
 
-/** Shows the screens that a person without statistics and findings may open. */
+/**
+ * Lists the screens that the person may open. This list replaces statistics and findings for a person who may
+ * read neither.
+ */
 const Screens = () => (
   <Card flush>
     <ul class="rows">

@@ -55,7 +55,10 @@ const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Pr
   )
 }
 
-/** Edits a provider. An expired certificate is only marked, because the server still accepts its key. */
+/**
+ * Edits a provider. An expired certificate is marked but not refused, because the server still accepts its
+ * key.
+ */
 const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
   const path = `/identity-providers/${provider.id}`
   const edit = useEdit<Provider>(path, provider, loaded.etag, loaded)

@@ -26,16 +26,16 @@ const Command = ({ text }: { text: string }) => {
 const program = serverProgram()
 const PLACEHOLDER = 'YOUR_SECRET'
 /**
- * The part of login.mjs's title that says where its server, app.mjs, is. It is replaced by {@link BELOW} when
- * this card shows app.mjs too.
+ * The part of the title of login.mjs that says where the matching server program, app.mjs, is. When this card
+ * shows app.mjs too, {@link BELOW} replaces that part.
  */
 const ELSEWHERE = /The server that\s+uses it is in/
 const BELOW = 'app.mjs below uses it; both are in'
 
 /**
  * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
- * Returns them only for a web application whose redirect URI is on this machine. The path of the URI must not
- * be a path of the program itself.
+ * The result is empty unless the client is a web application with a loopback redirect URI. The result is also
+ * empty if the program itself uses the path of that URI.
  */
 const serverOf = (
   { kind, redirect_uris: [uri = ''] }: Client,
@@ -50,7 +50,7 @@ const serverOf = (
       code: serverProgramFor(program, url),
     },
     {
-      title: `Start it there. Open ${url.origin} in a private window, because this window is signed in already:`,
+      title: `Start app.mjs in that folder. Open ${url.origin} in a private window, because this window is already signed in:`,
       code: `CLIENT_SECRET=${secret} node app.mjs`,
     },
   ]
@@ -64,7 +64,7 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
   const application = applicationOf(issuer, { ...client, kind }, client.organization_id, own)
   const server = serverOf(client, own)
   const all = [
-    // A shell command sets the secret. Programs read it from the environment.
+    // Programs read the secret from the environment, so the shell command sets it there.
     ...snippets(application).map(snippet =>
       snippet.language === 'sh'
         ? { title: 'curl:', code: `export CLIENT_SECRET=${own}\n${snippet.code}` }

@@ -79,8 +79,8 @@ const Result = ({ tested }: { tested: Tested }) => {
 }
 
 /**
- * Shows the claims that an application would get about a person. The screen proposes the caller, if the
- * caller is a user of the application's organization.
+ * Shows the claims that an application would get about a user. The caller is preselected if the caller is a
+ * user of the application's organization.
  */
 export const TestLogin = ({ client }: { client: Client }) => {
   const { client_id, organization_id } = client

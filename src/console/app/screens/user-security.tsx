@@ -59,8 +59,9 @@ interface Factor {
 }
 
 /**
- * Shows the authenticator apps and passkeys of a user. To remove the user's only way to sign in, the person
- * has to confirm twice. The user then needs a link from an administrator.
+ * Shows the authenticator apps and passkeys of a user. The administrator confirms twice to remove a factor
+ * that is the user's only way to sign in. Afterwards the user can sign in only with a link from an
+ * administrator.
  */
 export const Factors = ({ id }: { id: string }) => {
   const list = useList<Factor>(`/users/${id}/factors`, {})

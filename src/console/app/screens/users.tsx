@@ -17,8 +17,8 @@ import { show } from '../toast.tsx'
 import { joined, say, words } from '../words.ts'
 
 /**
- * Maximum users in one bulk change. Each user needs a call with its own check and event, and the person waits
- * for all of them.
+ * Maximum number of users in one bulk change. Each user needs a call with its own check and event, and the
+ * administrator waits for all of them.
  */
 const MAX_BULK = 100
 
@@ -49,7 +49,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const run = async (bulk: Bulk): Promise<void> => {
     setProblem(undefined)
     try {
-      // Changes one user after the other, so that the first refusal stops the change and is shown.
+      // Users are changed one after the other. The first refusal stops the change and is shown.
       for (const [n, user] of users.entries()) {
         setDone(n)
         await bulks[bulk].run(user)
@@ -116,7 +116,7 @@ const exported = [
   'last_login',
 ]
 
-/** Filters and order of the list, as the address has them. */
+/** Query parameters of the screen's address: the filters and the order of the list. */
 const names = ['search', 'state', 'organization_id', 'sort', 'order'] as const
 
 const states = [

@@ -101,8 +101,8 @@ const Deliveries = ({ id }: { id: string }) => {
 }
 
 /**
- * Screen of one webhook. Only the default organization is offered the events of all organizations, because a
- * tenant must not see the events of other tenants.
+ * Screen of one webhook. The choice of events from all organizations is shown only in the default
+ * organization, because a tenant must not see the events of other tenants.
  */
 export const WebhookScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Webhook>(`/webhooks/${encodeURIComponent(id)}`)

@@ -55,11 +55,11 @@ const RemoveFactors = z.object({
     ),
 })
 const LOCKED_OUT =
-  'The user has no other way in: add ?only_way_in=true, and give the user a sign-in link afterwards.'
+  'The user has no other way to sign in. Add ?only_way_in=true, and give the user a sign-in link afterwards.'
 
 /**
- * Keeps an administrator from locking a user out by mistake. `factor_id` is the factor to be removed; without
- * it, all passkeys are to be removed.
+ * Prevents an administrator from locking a user out by mistake. `factor_id` is the factor to be removed.
+ * Without `factor_id`, all passkeys are to be removed.
  *
  * @throws AppError 409 when the removal would take away the user's last way to sign in, unless `only_way_in`
  * is set

@@ -11,7 +11,10 @@ import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCo
 
 type User = Pick<UserRow, 'id' | 'organization_id'>
 
-/** Maximum factors of a user: a typed code is compared with each authenticator app until one matches. */
+/**
+ * Maximum number of factors of a user. A typed code is compared with each authenticator app until one
+ * matches.
+ */
 export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
@@ -34,15 +37,15 @@ const bare = {
 const fields = ['factors']
 
 /**
- * Returns the client info for a notice. When an administrator made the change, it contains only the language,
- * because address and browser would be those of the administrator.
+ * Returns the client info for a notice. After a change by an administrator, the info contains only the
+ * language, because address and browser would be the administrator's.
  */
 const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>) =>
   actor.id === id ? client_info : { locale: client_info.locale }
 
 /**
- * Adds a factor. Returns true for the user's first factor, which turns two-factor login on. Removal of the
- * last factor turns it off.
+ * Adds a factor. Returns true for the user's first factor, which turns two-factor login on. The removal of
+ * the last factor turns two-factor login off.
  */
 export const addFactor = async (
   context: Core,
@@ -67,8 +70,8 @@ export const addFactor = async (
 }
 
 /**
- * Ends the logins and sessions of the user, because they may have begun with the removed factor. The login
- * `login_id` and its sessions continue.
+ * Ends the logins and sessions of the user, because some of them may have begun with the removed factor. The
+ * login `login_id` and its sessions continue.
  */
 const endSessions = async (
   context: Core,
@@ -82,9 +85,9 @@ const endSessions = async (
 }
 
 /**
- * Removes a factor and returns it; undefined when the user has no factor with this id. Removing the last
- * factor also deletes the recovery codes, which only stand in for a factor. `login_id` is the login in which
- * the user removes the factor; this login does not end.
+ * Removes a factor and returns it; undefined when the user has no factor with this id. With the last factor,
+ * the recovery codes are deleted too, because they only replace a lost factor. `login_id` is the login in
+ * which the user removes the factor; this login does not end.
  */
 export const removeFactor = async (
   context: Core,

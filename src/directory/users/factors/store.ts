@@ -66,7 +66,7 @@ export const deleteFactor = async (
 
 /**
  * Marks the time step of a code as used. Returns false when this step or a later one was used before. A code
- * works only once (RFC 6238 section 5.2), so that nobody can repeat a code that they have seen.
+ * works only once (RFC 6238 section 5.2), so an observed code cannot be used again.
  */
 export const consumeStep = async (
   tx: Transaction,
@@ -82,9 +82,9 @@ export const consumeStep = async (
 }
 
 /**
- * Stores the counter of a passkey. Returns `copied` when it has not increased, and `gone` for a deleted
- * passkey. Passkeys without a counter always send 0. `alone` marks a passkey that has begun a login without a
- * password.
+ * Stores the counter of a passkey. Returns `copied` when the counter has not increased, and `gone` for a
+ * deleted passkey. Passkeys without a counter always send 0, which is accepted. `alone` marks a passkey that
+ * has begun a login without a password.
  * https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
