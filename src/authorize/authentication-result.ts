@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
-import { findUser } from '#src/directory/users/store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { errorPage, PageError } from '#src/pages/error-page.ts'
@@ -12,7 +13,7 @@ import { advance } from './advance.ts'
 import { type BrowserLogin, isFirstFactor, owedBy, rememberedIn } from './eligible-logins.ts'
 import type { BrowserSession, StoredFlow } from './flow.ts'
 import { loginPage } from './step-pages.ts'
-import { type ChosenLogin, type Pending, updatePending } from './store.ts'
+import { type ChosenLogin, type FirstFactorProof, type Pending, updatePending } from './store.ts'
 
 /** The `acr` and `amr` of an authentication: https://openid.net/specs/openid-connect-core-1_0.html#IDToken */
 interface AuthenticationMethod {
@@ -41,6 +42,11 @@ interface AuthenticationResult extends AuthenticationMethod {
    */
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction
+  /**
+   * The linked account at a provider by which the user was identified. It must still be a way in when the
+   * login begins.
+   */
+  account?: FirstFactorProof['account']
   /** Time of the authentication in milliseconds: now if undefined, 0 when the time is unknown. */
   auth_time?: number | undefined
   /**
@@ -98,11 +104,12 @@ const completeAuthentication = async (
     acr,
     amr,
     action,
+    account,
     auth_time,
     signed_in_at,
     until,
   }: AuthenticationMethod &
-    Pick<AuthenticationResult, 'auth_time' | 'signed_in_at' | 'until'> & {
+    Pick<AuthenticationResult, 'account' | 'auth_time' | 'signed_in_at' | 'until'> & {
       action?: PostLoginAction | undefined
     },
 ): Promise<Outcome> => {
@@ -110,6 +117,7 @@ const completeAuthentication = async (
   const { request_hash, recovered_by } = flow.pending
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
+  if (account && !(await isWayIn(tx, user, account))) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
   // A remembered browser does not replace the second factor for a change of the account: its cookie
   // identifies a browser, not a person.
@@ -120,6 +128,7 @@ const completeAuthentication = async (
     const { password_changed_at } = user
     const waiting = {
       ...(action && { action: sealAction(context, request_hash, user, action) }),
+      ...(account && { account: { provider_id: account.provider_id, subject: account.subject } }),
       ...(until !== undefined && { until }),
       ...(auth_time !== undefined && { auth_time }),
     }
@@ -140,6 +149,20 @@ const completeAuthentication = async (
 }
 
 /**
+ * True when the account is linked to the user and its provider is enabled. A login may wait for the second
+ * factor for half an hour. In this time the user may unlink the account, or an administrator disable the
+ * provider.
+ */
+const isWayIn = async (
+  tx: Transaction,
+  user: UserRow,
+  { provider_id, subject }: NonNullable<AuthenticationResult['account']>,
+): Promise<boolean> =>
+  (await listWaysIn(tx, user)).some(
+    way => way.by === 'provider' && way.provider_id === provider_id && way.subject === subject,
+  )
+
+/**
  * Continues after the user of this step has proven a further factor: starts the login, or raises the existing
  * one to the new level.
  */
@@ -156,11 +179,12 @@ export const completeWithFactor = async (
   if (subject.id === 'proof') {
     const { proof, request_hash } = flow.pending
     const action = proof ? openAction(context, request_hash, proof) : undefined
-    const { auth_time, until } = proof ?? {}
+    const { account, auth_time, until } = proof ?? {}
     return completeAuthentication(context, tx, browser, flow, subject.user_id, {
       acr,
       amr,
       action,
+      account,
       auth_time,
       until,
     })

@@ -3,6 +3,7 @@ import type { Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { findAccount, listAccounts } from '#src/directory/identity-providers/account-store.ts'
+import { readProvider } from '#src/directory/identity-providers/store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
@@ -13,8 +14,9 @@ import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { findInvited } from '#src/sign-in/accept-invitation.ts'
 import type { ExternalIdentity } from '#src/sign-in/external-accounts.ts'
-import type { Queries } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { UpstreamProfile } from './profile.ts'
+import { CallbackError } from './refusal.ts'
 
 /** A user who returned from an identity provider, with the profile that the provider asserted. */
 export interface UpstreamIdentity {
@@ -119,6 +121,20 @@ const maySkipPassword = async (
   if (exceeding(new Set(), permissionsOf(await effectiveRoles(q, user.id))).length > 0) return false
   if (user.email_verified) return true
   return user.last_login === null && (await listAccounts(q, user.id)).length === 0
+}
+
+/**
+ * Confirms inside the write that the provider is still as it was when its answer was verified. A provider
+ * decides how long its answers take, so an administrator may have disabled, deleted or repaired it meanwhile.
+ *
+ * @throws CallbackError `provider_changed`
+ */
+export const confirmProvider = async (
+  tx: Transaction,
+  { provider }: Pick<UpstreamIdentity, 'provider'>,
+): Promise<void> => {
+  if (!Bun.deepEquals(await readProvider(tx, provider.id), provider))
+    throw new CallbackError('provider_changed')
 }
 
 /** Returns the external account to link. */

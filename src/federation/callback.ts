@@ -24,7 +24,7 @@ import { listLogins } from '#src/sessions/logins.ts'
 import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { accountOf, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
+import { accountOf, confirmProvider, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
 import { normalizeProfile, type UpstreamProfile } from './profile.ts'
 import { provisionUser } from './provisioning.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from './refusal.ts'
@@ -188,16 +188,17 @@ export const completeLogin = async (
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)
   if (result.step === 'wait') return waitingPage(context, browser, flow)
   const { auth_time, until } = identity.profile
-  const confirm = (tx: Transaction) => useForm(tx, flow, identity)
+  const account = accountOf(identity)
+  const confirm = (tx: Transaction) => confirmIdentity(tx, flow, identity)
   if (result.step === 'enter')
-    return proceedAs(context, browser, flow, { ...result, ...FEDERATED, auth_time, until, confirm })
+    return proceedAs(context, browser, flow, { ...result, ...FEDERATED, account, auth_time, until, confirm })
   if (result.step === 'link')
     return linkAs(context, browser, flow, identity, result.user, { ...FEDERATED, auth_time })
   if (result.step === 'create') {
     const user = await provisionUser(context, identity, browser.call).catch(ignoreConflict)
     if (!user) return completeLogin(context, browser, flow, identity)
     if (!user.enabled) return waitingPage(context, browser, flow)
-    return proceedAs(context, browser, flow, { user, ...FEDERATED, auth_time, until, confirm })
+    return proceedAs(context, browser, flow, { user, ...FEDERATED, account, auth_time, until, confirm })
   }
   const { provider, profile } = identity
   const { browser_hash, round } = flow.pending
@@ -207,6 +208,7 @@ export const completeLogin = async (
     handle: flow.handle,
     profile,
     round,
+    provider_version: provider.updated_at,
   })
   return seeOther(`/oauth/link-account?request=${handle}`)
 }
@@ -218,13 +220,14 @@ const waitingPage = (context: Context, { call }: BrowserSession, { organization 
     { locale: call.locale },
   )
 
-/** Uses up the forms of this flow, so that each form works for one login only. */
-const useForm = async (
+/** Confirms the provider. Uses up the forms of this flow, so that each form works for one login only. */
+const confirmIdentity = async (
   tx: Transaction,
   { pending }: StoredFlow,
-  { is_form }: UpstreamIdentity,
+  identity: UpstreamIdentity,
 ): Promise<void> => {
-  if (is_form && !(await consumeRound(tx, pending))) throw new PageError('expired', 400)
+  await confirmProvider(tx, identity)
+  if (identity.is_form && !(await consumeRound(tx, pending))) throw new PageError('expired', 400)
 }
 
 const ignoreConflict = (error: unknown): undefined => {
@@ -246,7 +249,7 @@ export const linkAs = (
     ...method,
     until: identity.profile.until,
     confirm: async tx => {
-      await useForm(tx, flow, identity)
+      await confirmIdentity(tx, flow, identity)
       await confirmProof(tx, user)
     },
     action: { do: 'link', account: accountOf(identity) },
@@ -260,11 +263,12 @@ const endLinking = async (
   identity: UpstreamIdentity,
   user: UserRow,
 ): Promise<Response> => {
-  const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
-  // The user may have signed out of this browser, or someone else may use it by now.
-  if (!logins.some(({ user_id }) => user_id === user.id))
-    throw new CallbackError('not_logged_in', { user_id: user.id })
   const isLate = await context.store.write(async tx => {
+    const logins = login_hash ? await listLogins(context, tx, login_hash) : []
+    // The user may have signed out of this browser, or someone else may use it by now.
+    if (!logins.some(({ user_id }) => user_id === user.id))
+      throw new CallbackError('not_logged_in', { user_id: user.id })
+    await confirmProvider(tx, identity)
     if (!(await consumePending(tx, pending.request_hash))) return true
     await linkOwnAccount(context, tx, accountOf(identity), user, call)
     return false

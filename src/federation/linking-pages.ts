@@ -35,7 +35,9 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   const browser_hash = browserHash(context, call.request)
   const stored = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
   const provider = stored && (await findProvider(context.store, stored.provider_id))
-  if (!stored || !provider?.enabled) throw new PageError('expired', 400)
+  // The profile is as trustworthy as the settings by which it was verified.
+  if (!stored || !provider?.enabled || stored.provider_version !== provider.updated_at)
+    throw new PageError('expired', 400)
   const flow = await findFlow(context, browser, stored.handle)
   // If the form was sent twice, the first request has used up the round.
   if (stored.round !== flow.pending.round) throw new PageError('expired', 400)

@@ -11,7 +11,7 @@ import { PageError } from '#src/pages/error-page.ts'
 import { completeUser, findInvited, refuse, useUp } from '#src/sign-in/accept-invitation.ts'
 import { linkAccount } from '#src/sign-in/external-accounts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { accountOf, newAddressOf, type UpstreamIdentity } from './account-linking.ts'
+import { accountOf, confirmProvider, newAddressOf, type UpstreamIdentity } from './account-linking.ts'
 import type { UpstreamProfile } from './profile.ts'
 
 /**
@@ -26,7 +26,8 @@ import type { UpstreamProfile } from './profile.ts'
  * for approval. A provider that anyone can use must not bypass the approval.
  *
  * @throws AppError `conflict` when a concurrent request took the name or address; PageError 410 when the
- * invitation has ended, and 400 `expired` when the organization's policy changed meanwhile
+ * invitation has ended, and 400 `expired` when the organization's policy changed meanwhile; what
+ * `confirmProvider` throws
  */
 export const provisionUser = async (
   context: Context,
@@ -39,6 +40,7 @@ export const provisionUser = async (
   const found = invited && (await context.store.read(q => findInvited(context, q, invited.link_hash)))
   const waits = !found && needsApproval(organization)
   const also = async (tx: Transaction, user: UserRow) => {
+    await confirmProvider(tx, identity)
     await linkAccount(context, tx, accountOf(identity), user)
     if (found) return useUp(context, tx, call, found, user)
     const now = await readOrganization(tx, organization.id)

@@ -29,6 +29,8 @@ interface SealedState {
    * round has changed since. Present in step `answered`.
    */
   round?: number
+  /** The provider's `updated_at` when the callback was verified. Present in step `answered`. */
+  provider_version?: number
 }
 
 /** A started login at a provider, bound to one browser. */
@@ -140,7 +142,11 @@ export const storePendingLink = async (
   return handle
 }
 
-export type StoredIdentity = UpstreamRequest & { profile: UpstreamProfile; round: number }
+export type StoredIdentity = UpstreamRequest & {
+  profile: UpstreamProfile
+  round: number
+  provider_version: number
+}
 
 /**
  * Returns the verified identity that waits for an account-linking or complete-profile form of this browser.

@@ -650,6 +650,8 @@ export const tables = (kit: Kit) => {
           password_changed_at: number
           /** Sealed post-login action. */
           action?: string
+          /** The linked account at a provider by which the user was identified. */
+          account?: { provider_id: IdentityProviderId; subject: string }
           /** Latest end of the login, when the provider limits it. */
           until?: number
         } | null>(),
