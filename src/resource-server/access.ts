@@ -21,7 +21,10 @@ export type Rules = {
   scopes?: readonly string[]
   /** A request without a token passes and has no claims. A token that is sent must fulfil the other rules. */
   optional?: boolean
-  /** With `optional`: refuse an invalid token (the default, so that its sender notices) or ignore it. */
+  /**
+   * With `optional`: refuse or ignore an invalid token. Default `reject`, so that the sender notices the
+   * mistake.
+   */
   onInvalid?: 'reject' | 'anonymous'
 }
 
@@ -61,7 +64,7 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
 /**
  * Returns the bearer token of the Authorization header, or undefined when the header is missing or has
- * another scheme. The query and the body are never read; a query would end up in logs.
+ * another scheme. The query and the body are never read: a token in the query would end up in logs.
  *
  * @throws TokenMalformedError when the header is not one well-formed bearer token
  */

@@ -35,7 +35,7 @@ export type KeySet = {
 const REFRESH_FROM = 0.8
 /**
  * Milliseconds between attempts to reach an issuer that does not answer. The pause doubles from `first` to
- * `max`, because a restart takes seconds and an outage longer.
+ * `max`, because a restart takes seconds, and an outage takes longer.
  */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**

@@ -91,7 +91,7 @@ export type LogoutAnswer = {
 export type LogoutErrorCode = Exclude<ErrorCode, 'forbidden' | 'insufficient_scope'> | 'token_replayed'
 
 const DESCRIPTIONS: Record<LogoutErrorCode, string> = {
-  token_missing: 'The form has no field logout_token, or several',
+  token_missing: 'The form must have exactly one field logout_token',
   token_malformed: 'The logout token is malformed',
   token_type: 'The token is not a logout token',
   algorithm_not_allowed: 'The signature algorithm of the logout token is not accepted',

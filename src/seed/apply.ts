@@ -28,7 +28,7 @@ export interface Change {
 export interface SeedOptions {
   /** Deletes stored entries that the file does not name, in the sections that the file has. */
   prune?: boolean
-  /** Returns the changes without making them: the rehearsal alone (`plan`). */
+  /** Returns the changes without making them (`plan`). */
   dry_run?: boolean
   /** Accepts passwords that the policy of the organization refuses; in development mode only. */
   any_password?: boolean

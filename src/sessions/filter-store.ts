@@ -17,7 +17,7 @@ import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Selects the sessions that match every field present. */
+/** Selects the sessions that match every field that is present. */
 export interface SessionFilter {
   session_id?: SessionId | undefined
   user_id?: UserId | undefined

@@ -74,8 +74,8 @@ const readBounded = async (file: string): Promise<Buffer> => {
 }
 
 /**
- * Private members of the library, which has no limits of its own; test/sessions/maxmind-contract.test.ts
- * tests them.
+ * Private members of the library, used because the library has no limits of its own.
+ * test/sessions/maxmind-contract.test.ts verifies these members.
  */
 interface Decoder {
   decode(offset: number): unknown
@@ -142,7 +142,7 @@ const describe = (record: object, locale: string): string => {
  */
 const nameOf = (place: unknown, locale: string): string | undefined => {
   if (!isObject(place) || !('names' in place) || !isObject(place.names)) return undefined
-  // MaxMind files name Portuguese and Chinese with a region: pt-BR, zh-CN.
+  // In MaxMind files the language tags of Portuguese and Chinese have a region: pt-BR, zh-CN.
   const isSpoken = (tag: string) => tag === locale || tag.startsWith(`${locale}-`)
   const names = Object.entries(place.names)
   const name: unknown = [isSpoken, (tag: string) => tag === 'en']

@@ -153,7 +153,8 @@ export const releaseLogouts = async (tx: Transaction, now: number, until: number
 type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>
 
 /**
- * Stores a failed attempt and the time of the next one, unless another sender has claimed the logout since.
+ * Stores a failed attempt and the time of the next one, unless another sender has claimed the logout in the
+ * meantime.
  */
 export const postponeLogout = async (
   tx: Transaction,

@@ -43,9 +43,10 @@ const insertSession = counting(
 )
 
 /**
- * Inserts a session and returns true, or false when its id is taken. The caller decides its lifetime
- * (oauth/grants/authorization-code.ts). No SELECT looks for the id first. On PostgreSQL a SELECT of an absent
- * id would conflict with every session that begins at the same time, because their ids share an index page.
+ * Inserts a session and returns true, or false when its id is taken. The caller decides the lifetime of the
+ * session (oauth/grants/authorization-code.ts). No SELECT looks for the id first. On PostgreSQL a SELECT of
+ * an absent id would conflict with every session that begins at the same time, because their ids share an
+ * index page.
  */
 export const createSession = (tx: Transaction, session: NewSession): Promise<boolean> =>
   insertSession(tx, { resources: null, ...session }).then(inserted => inserted > 0)
@@ -80,7 +81,8 @@ const selectHolder = prepared((q, { sessions, users }) =>
 export type Holder = NonNullable<Awaited<ReturnType<typeof findHolder>>>
 
 /**
- * Returns the user of an access token; undefined when the token is revoked or the user deleted or disabled.
+ * Returns the user of an access token; undefined when the token is revoked, or the user is deleted or
+ * disabled.
  */
 export const findHolder = (q: Queries, token: { session_id: SessionId; user_id: UserId }) =>
   selectHolder(q, token).then(([holder]) => holder)

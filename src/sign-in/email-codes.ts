@@ -12,7 +12,10 @@ import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkThrottle, countFailure, type Limit } from './throttle.ts'
 
-/** Digits of a code. Six are common and quickly typed; a code allows five tries, which bounds the guesses. */
+/**
+ * Digits of a code. Six digits are common and quickly typed. The limit of five tries per code keeps guesses
+ * unlikely to succeed.
+ */
 const DIGITS = 6
 /** Milliseconds for which a code is valid: NIST SP 800-63B allows ten minutes for an out-of-band code. */
 export const CODE_LIFETIME = 10 * MINUTE

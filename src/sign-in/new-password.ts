@@ -61,8 +61,8 @@ type ChosenPassword =
 
 /**
  * Checks and hashes the new password of a form: `password`, `password_repeat` (absent when the page showed
- * the typed password) and, with `ask_current`, `current_password`. Returns the hash, or what the form shows
- * with the error.
+ * the typed password) and, with `ask_current`, `current_password`. Returns the hash, or the data for showing
+ * the form again with an error.
  */
 export const chooseNewPassword = async (
   context: Context,

@@ -11,7 +11,7 @@ import { insertRemembered, moveRemembered } from '#src/sessions/remembered-store
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Remembers this browser for `days`, for a user who has just proven the second factor. The cookie gets a new
+ * Remembers this browser for `days` days, after the user has proven the second factor. The cookie gets a new
  * value, as for a login, so that an attacker cannot use a value planted or copied earlier. Returns the
  * Set-Cookie line.
  */

@@ -27,7 +27,7 @@ export type Presented =
   /** `proven` is undefined when the signature is invalid. */
   | { passkey: Factor | undefined; proven: ProvenPasskey | undefined }
 
-/** `acr` and `amr` of a proven factor, or the refusal to show. */
+/** `acr` and `amr` of a proven factor, or the refusal that the page shows. */
 export type FactorProof = { acr: string; amr: string[]; refusal?: never } | { refusal: ProofRefusal }
 
 /** Limits guesses at six digits to about a hundred a day (NIST SP 800-63B section 3.2.2). */

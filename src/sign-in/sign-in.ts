@@ -77,8 +77,8 @@ export const signIn = async (
 }
 
 /**
- * Adds a further factor to an existing login, which raises its level. Returns undefined when the login has
- * ended. The cookie changes as for a new login. `auth_time` stays the time of the first factor.
+ * Adds a further factor to an existing login and raises the level of the login. Returns undefined when the
+ * login has ended. The cookie changes as for a new login. `auth_time` stays the time of the first factor.
  */
 export const stepUp = async (
   context: Context,

@@ -46,7 +46,7 @@ export const stepOf = (secret: string, typed: string, now: number): number | und
   return result.valid && 'timeStep' in result ? result.timeStep : undefined
 }
 
-/** Returns the code that the app shows now, for development mode. */
+/** Returns the code that the authenticator app shows now, for development mode. */
 export const currentCode = (
   context: Core,
   { user_id, secret }: Pick<Factor, 'user_id' | 'secret'>,
@@ -59,8 +59,8 @@ export const currentCode = (
     : undefined
 
 /**
- * Consumes a code, so that a code that someone has seen works only once. True when the code is valid for this
- * app, and no code of the same or a later time step was used.
+ * Consumes a code, so that an observed code cannot be used again. True when the code is valid for this app,
+ * and no code of the same or a later time step was used.
  */
 export const redeemTotp = async (
   context: Core,

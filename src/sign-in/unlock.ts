@@ -9,7 +9,7 @@ import { removeThrottles } from './store.ts'
 
 /**
  * Deletes all failures counted against a user: those of the user name, the e-mail address and the second
- * factor. Deletes the counts of the mails that were requested for the user, too. Counts of networks stay,
+ * factor. Also deletes the counts of the mails that were requested for the user. Counts of networks stay,
  * because they also count attempts at other accounts. Counts of mailboxes stay, because they also count the
  * mails of other users. Records one `user.unlocked`, unless nothing was counted.
  */

@@ -14,7 +14,7 @@ export const makeDataDir = (data_dir: string): void => {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
     throw new StorageError(
-      `${data_dir}: cannot be used as data directory (${code}). Set GATEHOUSE_DATA_DIR to a writable directory.`,
+      `${data_dir}: cannot be used as the data directory (${code}). Set GATEHOUSE_DATA_DIR to a writable directory.`,
     )
   }
 }

@@ -14,7 +14,9 @@ interface Searchable {
 
 /** A search in one organization or in all organizations. */
 export interface Search {
-  /** One or more words. Each must be part of one of the fields, so that a full name finds its user. */
+  /**
+   * One or more words. Each word must be contained in one of the fields, so that a full name finds its user.
+   */
   term: string
   organization_id?: OrganizationId | undefined
   /** Excludes users for whom this field begins with the term, which is one word. */
@@ -102,7 +104,7 @@ const within = (seq: SQL, { after, upTo }: IndexPart): SQL =>
 export const indexRows = (search: Search, span: IndexPart = {}): SQL =>
   sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}${within(sql`rowid`, span)}`
 
-/** Returns the entries of SQLite's search index that begin with the text; a user may have several. */
+/** Returns the entries of SQLite's search index that begin with the text; a user may have several entries. */
 export const entriesOf = (text: string): SQL =>
   sql`SELECT doc AS seq FROM users_search_terms WHERE term >= ${text} AND term < ${`${text}\u{10ffff}`}`
 

@@ -118,9 +118,9 @@ export interface Store {
   rehearse<T>(body: (tx: Transaction) => Promise<T>, users: RehearsedUsers): Promise<T>
   /**
    * Calls `listener` with the topics of each commit that has topics. The writer gets its result after this
-   * call. On PostgreSQL the listener is also called with the topics of commits of other copies, which send
-   * them as notices. The listener is called without topics when anything may have changed: on SQLite after a
-   * commit of another process, on PostgreSQL when notices may be lost.
+   * call. On PostgreSQL the listener is also called with the topics of commits of other copies. The listener
+   * is called without topics when anything may have changed: on SQLite after a commit of another process, on
+   * PostgreSQL when notices may be lost.
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**

@@ -440,8 +440,8 @@ export const tables = (kit: Kit) => {
         used_at: ms('used_at'),
         created_at: created_at(),
         /**
-         * Last change of redirect URIs, keys or authentication methods. Consent from before this time does
-         * not count.
+         * Last change of redirect URIs, keys or authentication methods. A consent that was given before this
+         * time is not valid.
          */
         changed_at: ms('changed_at'),
       },
@@ -774,7 +774,10 @@ export const tables = (kit: Kit) => {
         step: text('step').$type<'sent' | 'answered'>().notNull(),
         browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
         provider_id: provider_id(),
-        /** Sealed: the handle of the authorization request and, once answered, the asserted profile. */
+        /**
+         * Sealed: the handle of the authorization request and, after the provider's answer, the asserted
+         * profile.
+         */
         sealed: bytes('sealed').notNull(),
         created_at: created_at(),
         expires_at: ms('expires_at').notNull(),

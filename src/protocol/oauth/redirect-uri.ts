@@ -1,13 +1,14 @@
 import { isDynamic, type Origin } from './dynamic-id.ts'
 
-/** Maximum characters of a redirect URI, which is stored with its client and with each pending request. */
+/** Maximum characters of a redirect URI, because the URI is stored with each pending request. */
 const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
- * Schemes without a dot that no client may register with `any_scheme`, because browsers run, show or handle
- * them. `checkRegistrable` accepts https, and http on a loopback host, before it reads this set. On other
- * hosts http is refused, because the code would travel unencrypted.
+ * Schemes without a dot that no client may register with `any_scheme`, because browsers run or show the
+ * content of such a URI, or handle the URI themselves. `checkRegistrable` accepts https, and http on a
+ * loopback host, before it reads this set. On other hosts http is refused, because the code would travel
+ * unencrypted.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(

@@ -137,7 +137,7 @@ export const accessTokenHash = (accessToken: string, alg: SigningAlg): string =>
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-/** Returns name and value of each named member whose value is a string that is not empty. */
+/** Returns the name and value of each named member whose value is a non-empty string. */
 const texts = (from: Readonly<Record<string, unknown>>, names: readonly string[]) =>
   names.flatMap(name => (Object.hasOwn(from, name) && isText(from[name]) ? [[name, from[name]]] : []))
 

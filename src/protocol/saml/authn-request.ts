@@ -46,7 +46,7 @@ const deflate = (text: string): string => Buffer.from(Bun.deflateSync(Buffer.fro
  * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf). The signature covers the
  * parameters SAMLRequest, RelayState and SigAlg, encoded as they are sent.
  *
- * @param sign returns the RSA-SHA256 signature in base64; without it the request is unsigned
+ * @param sign returns the RSA-SHA256 signature in base64; when absent, the request is unsigned
  */
 export const redirectUrl = async (
   request: AuthnRequest,

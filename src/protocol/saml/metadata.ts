@@ -15,7 +15,7 @@ export interface ProviderMetadata {
 
 /**
  * Reads the metadata of one identity provider. The signature of the metadata is not verified, because the
- * administrator who gives the document or its URL is trusted.
+ * administrator who supplies the document or its URL is trusted.
  *
  * @throws SamlError `bad_xml`, or `bad_shape` with a description for the administrator
  */

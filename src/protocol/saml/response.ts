@@ -30,7 +30,7 @@ export interface NameId {
 export interface Assertion {
   readonly id: string
   readonly name_id: NameId | undefined
-  /** Values by attribute name, in order, without empty ones. */
+  /** Non-empty values of each attribute in document order, by attribute name. */
   readonly attributes: ReadonlyMap<string, readonly string[]>
   readonly authn_instant: number
   /** Latest end of the session (SessionNotOnOrAfter), plus the tolerance. */
@@ -82,7 +82,7 @@ interface Now {
   readonly tolerance: number
 }
 
-/** Checks the response. It may be unsigned, so its content may only lead to a refusal. */
+/** Checks the response. The response may be unsigned, so nothing in it may make an assertion acceptable. */
 const checkResponse = (response: Element, { acs_url, request, ...expected }: Expected): void => {
   if (attributeOf(response, 'Version') !== '2.0') throw new SamlError('bad_shape', 'version')
   parseTime(attributeOf(response, 'IssueInstant') ?? '')
@@ -174,7 +174,8 @@ const notBefore = (
 const notOnOrAfter = (element: Element | undefined, { now, tolerance }: Now): number => {
   const time = parseTime(attributeOf(element, 'NotOnOrAfter') ?? '')
   if (now >= time + tolerance) throw new SamlError('expired')
-  if (time > now + MAX_VALIDITY) throw new SamlError('bad_time', 'valid for longer than a day')
+  if (time > now + MAX_VALIDITY)
+    throw new SamlError('bad_time', 'the assertion is valid for longer than a day')
   return time
 }
 

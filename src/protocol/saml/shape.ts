@@ -79,8 +79,8 @@ const contents: Record<string, string> = {
 }
 
 /**
- * Content models such as `a? (b|c)*` as regular expressions over the names of the children, each followed by
- * a space.
+ * The content models, such as `a? (b|c)*`, as regular expressions. An expression matches the names of the
+ * children, each followed by a space.
  */
 const models = new Map(
   Object.entries(contents).map(([name, content]) => [
@@ -89,8 +89,8 @@ const models = new Map(
   ]),
 )
 
-// xml-crypto finds some elements by local name only, so foreign elements must not have the name of a listed
-// one.
+// xml-crypto finds some elements by local name only, so foreign elements must not have the local name of a
+// listed element.
 const listedNames = new Set(
   Object.keys(contents)
     .map(name => name.slice(name.indexOf(':') + 1))

@@ -14,7 +14,9 @@ export interface ResponseTrust extends Trust {
 
 /** Elements of a validated message. */
 export interface Opened {
-  /** Trusted only if the response itself is signed. Unsigned content may only lead to a refusal. */
+  /**
+   * Trusted only if the response itself is signed. Unsigned content may cause a refusal, but nothing else.
+   */
   readonly response: Element
   /** Parsed from the octets that a pinned key has signed. */
   readonly assertion: Element

@@ -57,5 +57,5 @@ export const find = (parent: Element | undefined, name: Name): Element | undefin
 export const attributeOf = (element: Element | undefined, name: string): string | undefined =>
   element?.hasAttribute(name) ? (element.getAttribute(name) ?? undefined) : undefined
 
-/** Returns the text of an element and its descendants; '' without an element. */
+/** Returns the text of an element and its descendants; '' when there is no element. */
 export const textOf = (element: Element | undefined): string => element?.textContent ?? ''

@@ -67,7 +67,7 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
 }
 
 /**
- * Opens a PostgreSQL database as store. Unless `migrate` is false, missing tables are created and pending
+ * Opens a PostgreSQL database as a store. Unless `migrate` is false, missing tables are created and pending
  * migrations applied. Several copies of the server may share the database.
  *
  * @throws StorageError when the URL is wrong, or the server or the database cannot be used: `refusal` and

@@ -71,9 +71,9 @@ interface Done<T> {
   effects: (() => void)[]
 }
 /**
- * A failed attempt. `error` is the error of the body. `cause` is the error of PostgreSQL behind it; the two
- * are often the same. `unsure` is true when the connection was lost during the commit. The write is then not
- * repeated, because it may have been committed.
+ * A failed attempt. `error` is the error of the body. `cause` is the error of PostgreSQL that caused `error`;
+ * often both are the same error. `unsure` is true when the connection was lost during the commit. The write
+ * is then not repeated, because it may have been committed.
  */
 interface Failed {
   error: unknown

@@ -179,7 +179,7 @@ const checkpointFully = (path: string): void => {
  * Copies the backup `source` to `partial`, verifies the copy and migrates it to this version. Then it runs
  * `use` with the copy and removes the copy.
  *
- * @throws StorageError when `source` is no backup, is damaged or cannot be copied, and for each error of
+ * @throws StorageError when `source` is not a backup, is damaged or cannot be copied, and for each error of
  * `use`
  */
 export const withBackup = async <T>(
@@ -211,7 +211,8 @@ export const withBackup = async <T>(
  * Replaces the database at `target` by the backup `source`. `accept` inspects the copy first and throws to
  * refuse it. The caller holds the instance lock.
  *
- * @throws StorageError when `source` is no usable backup, `accept` refuses it or `target` cannot be replaced
+ * @throws StorageError when `source` is not a usable backup, `accept` refuses it or `target` cannot be
+ * replaced
  */
 export const restoreBackup = async (
   source: string,

@@ -104,7 +104,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
-    // Savepoints copy the pages they change; copies above 64 KiB would go through a file.
+    // Savepoints copy the pages that they change; copies above 64 KiB would go through a file.
     db.run('PRAGMA temp_store = MEMORY')
     if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
     // From here on waiting would block the event loop; group-commit.ts retries instead.
@@ -131,7 +131,7 @@ const openReader = (path: string): Database => {
 const unusable = (path: string, error: unknown): StorageError =>
   error instanceof StorageError
     ? error
-    : new StorageError(`${path} cannot be used as database: ${failureText(error)}.`)
+    : new StorageError(`${path} cannot be used as a database: ${failureText(error)}.`)
 
 /** Calls `notify` after commits of other processes. */
 const watchOthers = (db: Database, notify: () => void) => {
@@ -156,8 +156,8 @@ const watchOthers = (db: Database, notify: () => void) => {
 }
 
 /**
- * Opens a database file as store. Unless `migrate` is false, a missing file is made and pending migrations
- * are applied.
+ * Opens a database file as a store. Unless `migrate` is false, a missing file is created and pending
+ * migrations are applied.
  *
  * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
  */

@@ -9,8 +9,8 @@ import { sqliteSide } from './sqlite.ts'
 
 /**
  * Copies a PostgreSQL instance into the database file `target` and verifies every row. With `online`, servers
- * may go on writing, as for a backup. The copy then lacks writes after its beginning. Without `online` no
- * server may be connected, so that a move loses nothing.
+ * may go on writing, as for a backup. The copy then lacks the writes that were made after the copy began.
+ * Without `online` no server may be connected, so that a move loses nothing.
  *
  * @throws StorageError when the copy differs, one of the databases cannot be used or, without `online`, a
  * server is connected

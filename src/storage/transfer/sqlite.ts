@@ -7,7 +7,7 @@ const isBool = (type: string): boolean => type === 'SQLiteBoolean'
 const isBytes = (type: string): boolean => type === 'SQLiteBlobBuffer'
 
 /**
- * Returns a database file as source or target of a copy. As a target, the database must be migrated and
+ * Wraps a database file as the source or target of a copy. As a target, the database must be migrated and
  * empty.
  */
 export const sqliteSide = (db: Database): Side => ({
