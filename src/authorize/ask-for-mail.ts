@@ -43,7 +43,7 @@ export const knownOwner = (
  * others.
  *
  * @param owner the recipient, if one of the recipient's known browsers asks; `PER_ADDRESS` then does not
- * apply
+ *   apply
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
  * @throws AppError 429 when the budget of the network or the organization is spent
  */

@@ -64,7 +64,7 @@ export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: st
  * stored take effect.
  *
  * @throws PageError 400: `unknown_client` or `bad_redirect` when client or redirect URI are no longer
- * registered; `expired` when the client may no longer make this request or the organization was deleted
+ *   registered; `expired` when the client may no longer make this request or the organization was deleted
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''

@@ -66,8 +66,10 @@ const TestLogin = z
       .string()
       .nullable()
       .describe('Scopes of the access token, separated by spaces; null after a refusal.'),
-    id_token: TestedToken.nullable().describe('Null after a refusal, and without the scope `openid`.'),
-    access_token: TestedToken.nullable().describe('Null after a refusal.'),
+    id_token: TestedToken.nullable().describe(
+      'The ID token; null after a refusal, and without the scope `openid`.',
+    ),
+    access_token: TestedToken.nullable().describe('The access token; null after a refusal.'),
     userinfo: claims
       .nullable()
       .describe(

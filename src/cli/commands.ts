@@ -48,15 +48,15 @@ const prune = ['--prune', 'delete entries that the sections of the file do not n
 const development = [
   [
     '--seed <file>',
-    'data to start with and to reset to; default: seed_file of the settings, or users alice and admin and two clients',
+    'data at the start and after a reset; default: seed_file of the settings, or the users alice and admin, and two clients',
   ],
   ['--url <url>', 'issuer; default: GATEHOUSE_URL, or http://localhost:<port> (https with --tls)'],
   ['--internal-url <url>', 'address for server-to-server calls when it differs from the issuer (containers)'],
-  ['--public-issuer', 'accept an issuer that is not this machine'],
+  ['--public-issuer', 'accept an issuer whose host is not this machine'],
   ['--host <address>', 'address to listen on; default 127.0.0.1'],
   [
     '--dev-host <host...>',
-    'also answer to this host name (other hosts get 421); with an IP address: listen on it and open the controls to other machines (containers)',
+    'host name that the server also accepts (other hosts get 421); for an IP address: also listen on it, and open the controls to other machines (containers)',
   ],
   ['--tls', 'serve https with a generated certificate'],
   ['--auto-login', 'sign in the user of a login_hint at once, without the sign-in page'],

@@ -17,7 +17,7 @@ export interface HeldInput {
  * Reads standard input until it ends.
  *
  * @param hasSeed true when a seed comes first; the promise `seed` rejects with ConfigError when the seed is
- * too large
+ *   too large
  */
 export const holdInput = (
   hasSeed: boolean,
