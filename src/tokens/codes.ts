@@ -46,8 +46,8 @@ export interface NewCode {
 export interface AuthorizationCode
   extends Pick<NewCode, 'scope' | 'code_challenge' | 'auth_time' | 'acr' | 'amr'> {
   /**
-   * The session that the code begins. Inserting its row uses up the code, because ids of sessions are unique.
-   * `oauth/grants/authorization-code.ts` decides what a second use means.
+   * Id of the session that the code begins. Inserting the row of the session uses up the code, because ids of
+   * sessions are unique. `oauth/grants/authorization-code.ts` decides what a second use means.
    */
   session_id: SessionId
   login_id: LoginId

@@ -9,7 +9,7 @@ import { type IdTokenHint, readIdTokenHint } from '#src/protocol/oidc/id-token-h
  */
 const TOLERANCE = 5
 
-/** A verified access token of this server. Ids have the form of the store, with their prefix. */
+/** A verified access token of this server. Ids have their prefixes, as in the store. */
 export interface AccessToken {
   client_id: string
   /** Identifier of the API that the token is for; undefined for a token of this server's own endpoints. */

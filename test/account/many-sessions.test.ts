@@ -45,7 +45,7 @@ const activeOf = ({ id }: { id: string }) =>
     return rows.filter(({ user_id, ended_at }) => user_id === id && ended_at === null).length
   })
 
-/** Runs `work` and returns the number of writes. `between` runs after each of them. */
+/** Runs `work` and returns the number of writes. `between` runs after each write. */
 const writesOf = async (
   work: () => Promise<unknown>,
   between: (writes: number) => unknown = () => undefined,
@@ -67,7 +67,7 @@ const changePassword = async (browser: Browser) => {
   return browser.submit(page, { current_password: PASSWORD, password, password_repeat: password })
 }
 
-/** Each way makes at least two writes that end 500 sessions before its own write. */
+/** Before its own write, each way makes at least two writes that end 500 sessions each. */
 test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unknown>]>([
   [
     'sign-out',

@@ -1,4 +1,4 @@
-/** Tests metadata documents that cannot be used, and the bounds of the calls for them. */
+/** Tests metadata documents that cannot be used, and the limits on the calls that fetch documents. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { publishedIds } from '#src/protocol/oauth/published-documents.ts'

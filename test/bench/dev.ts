@@ -59,7 +59,7 @@ const startFake: Starter = async directory => {
   return start({ command: ['node', FAKE, '-p', String(port)], env: {}, port, directory, probe: DISCOVERY })
 }
 
-/** Starts the server `rounds` times; uses and measures the last one. */
+/** Starts the server `rounds` times. Uses and measures the last server. */
 const measure = async (
   rounds: number,
   starter: Starter,

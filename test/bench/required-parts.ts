@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { ORGANIZATION, SCOPE, SECRET } from './bare.ts'
 
-// The parts of required.ts.
+// The parts that required.ts adds to the bare stack.
 
 export type Row = Record<string, string | number | null>
 export type Form = ReadonlyMap<string, string>

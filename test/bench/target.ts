@@ -93,7 +93,7 @@ export const fillForm = (html: string): Form => {
     password: USER.password,
   }
   const fields: Record<string, string> = {}
-  // The last of several buttons applies; on the consent page that is "approve".
+  // Uses the last of several buttons, which is "approve" on the consent page.
   for (const [input] of form.matchAll(/<(?:input|button)[^>]*>/g)) {
     const name = attribute(input, 'name')
     if (name) fields[name] = attribute(input, 'value') || known[name] || ''

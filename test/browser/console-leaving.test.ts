@@ -1,4 +1,4 @@
-/** Tests the question before unsaved changes are lost. */
+/** Tests that the console asks before unsaved changes are lost. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { testInChromium } from '#test/support/chromium.ts'

@@ -124,7 +124,7 @@ describe('backup and restore', () => {
       expect(readFileSync(join(data_dir, 'gatehouse.db')).equals(before)).toBe(true)
     }
     expect(existsSync(join(data_dir, 'gatehouse.db.partial'))).toBe(false)
-    // A refusal names the database that cannot be backed up and leaves no file.
+    // A refusal names the database that cannot be backed up. The refused command leaves no file.
     for (const [file, reason] of [
       [truncated, 'is damaged: '],
       [newer, 'newer version'],

@@ -127,7 +127,7 @@ const production = async (): Promise<Target> => {
   }
 }
 
-/** Signs in as alice in a fresh browser and approves the consent, until the client has its answer. */
+/** Signs in as alice in a fresh browser, approves the consent, and waits until the client has its answer. */
 const authorize = async (address: string): Promise<void> => {
   const { page, close } = await openPage()
   page.setDefaultTimeout(10_000)

@@ -58,7 +58,7 @@ const inventRows = (app: TestApp, known: Record<string, string>): Promise<void> 
     }
   })
 
-/** A person of a tenant, who has accepted its terms and has a picture. */
+/** Adds a person of a tenant. The person has accepted the tenant's terms and has a picture. */
 const member = async (app: TestApp) => {
   const terms = { version: '1', text: 'Be kind.' }
   const { id: organization_id } = await addOrganization(app, 'acme', { settings: { terms } })

@@ -259,7 +259,7 @@ describe('SMTP', () => {
   })
 
   describe('to another machine', () => {
-    // The kernel routes this address to this machine, but the code does not treat it as local.
+    // The kernel routes 0.0.0.0 to this machine, but the server does not treat this address as local.
     const elsewhere = async (query = '') => `${(await address()).replace('127.0.0.1', '0.0.0.0')}/${query}`
     const send = async (smtp_url: string) =>
       smtpTransport({ smtp_url, mail_from: 'id@example.com' })?.send({ ...letter, subject: smtp_url })

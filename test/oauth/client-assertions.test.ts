@@ -203,7 +203,7 @@ describe('CMD-10 an assertion is refused', () => {
     await refused(await assert(client, {}, other))
     await refused(await assert(client, {}, { ...other, kid: es.kid }))
     await refused(await assert(client, {}, other, { jwk: other.jwk }))
-    // The assertion is valid, and the code belongs to another client.
+    // The assertion is valid, but the code belongs to another client.
     const { body } = await ask(fields, await assert(theirs, {}, other))
     expect(body.error).toBe('invalid_client')
     await codeOf(theirs)

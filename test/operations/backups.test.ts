@@ -38,7 +38,7 @@ test('EVT-18 a backup is begun once at a time, recorded, listed and never sent',
 test('EVT-19 signing keys are listed and rotated without private parts, and the caller is recorded', async () => {
   const app = await startApp()
   const list = async () => (await app.admin('GET', '/keys')).body.data
-  // The RSA key of a new instance is made in the background.
+  // Waits for the RSA key, which a new instance makes in the background.
   await until(async () => (await list()).length === 2)
   const [first, second] = await list()
   expect(second).toMatchObject({ alg: 'RS256', state: 'signing' })

@@ -158,7 +158,7 @@ test('settings of an impossible client or user are refused by name, before anyth
   for (const [settings, name] of bad) await expect(start(settings)).rejects.toThrow(name)
   expect((await rows()).organizations).toEqual([])
   await expect(start({ ...admin, admin_password: 'weak' })).rejects.toThrow('admin_password')
-  // The next start is still the first one.
+  // The next start still counts as the first start.
   expect(await start(admin)).toMatchObject({ needs_admin: false })
 })
 

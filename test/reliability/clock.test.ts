@@ -75,8 +75,8 @@ testWith('faketime', library)(
       await rotate()
     }
 
-    // After a step of an hour, values that live ten minutes have expired, but the session has not. After the
-    // step back, the later token is not valid yet.
+    // After a step of an hour, values with a lifetime of ten minutes have expired, but the session has not.
+    // After the step back, the later token is not valid yet.
     const first = tokens.access_token
     step(3_600)
     expect(await isGood(first)).toBe(false)
@@ -89,8 +89,8 @@ testWith('faketime', library)(
     expect(await isGood(await rotate())).toBe(true)
     step(3_600)
 
-    // The clock steps in the middle of a login, while the password is hashed. A step ahead may exceed the
-    // lifetime of the request; an error page is correct then.
+    // The clock is changed in the middle of a login, while the password is hashed. A step forward may exceed
+    // the lifetime of the request; an error page is correct then.
     for (const seconds of [3_600, -3_600, -3_600, 3_600]) {
       const other = openBrowser(app)
       const page = await other.get(authorizeUrl('shop'))

@@ -7,7 +7,7 @@ import type { VerifierOptions } from '#src/resource-server/index.ts'
 import { tokenSaying } from './token-cases.ts'
 import { accepted, answering, type Case, dead, ISSUER, NOW, refused, START, type World } from './world.ts'
 
-/** An answer that is held back until `release`. */
+/** Delays an answer until `release` is called. */
 function held() {
   let release = () => {}
   const gate = new Promise<void>(resolve => {

@@ -41,7 +41,7 @@ const guessOf = (identifier: string, ip_address: string) =>
     client_info: { ip_address, user_agent: '' },
   }) as const
 
-/** Number of guesses in a burst that are checked, however the requests overlap. */
+/** Number of guesses that are checked in a burst, regardless of how the requests overlap. */
 const CONCURRENT = 20
 
 describe('O-35 an account', () => {
@@ -52,7 +52,7 @@ describe('O-35 an account', () => {
     const blocked = await attempt(username, PASSWORD)
     expect([blocked.status, blocked.headers.get('retry-after')]).toEqual([429, '60'])
     expect(blocked.html).toMatch(/Too many attempts\. Wait 60\s+seconds, then try again\./)
-    // No password was checked, so nothing counts.
+    // No password was checked, so no attempt counts.
     expect(await app.events()).toEqual([])
     app.clock.advance(SECOND)
     expect(answerOf(await attempt(username, PASSWORD)).code).toBeString()

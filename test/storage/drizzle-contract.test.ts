@@ -65,7 +65,8 @@ const record = (engine: keyof typeof engines) => {
         statement.executed.push(values)
         return [{ answered: true }]
       }
-      // SQLite's builder calls the method that it names; a prepared statement is executed by the caller.
+      // The builder of SQLite calls `run` or `all`, as `method` says. A prepared statement is executed by its
+      // caller.
       const methods = engine === 'sqlite' ? { run: execute, all: execute } : { setToken: () => statement }
       return Object.assign(statement, { execute, ...methods })
     }

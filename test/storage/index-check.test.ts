@@ -10,7 +10,10 @@ import { addUser } from '#test/support/people.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 
-/** A backup, which has no remains of moved rows, with two users whose names differ in the last letter. */
+/**
+ * Makes a backup with two users whose names differ in the last letter. A backup has no old copies of moved
+ * rows.
+ */
 const makeBackup = async (): Promise<string> => {
   const app = await startApp()
   for (const name of ['marker-1', 'marker-2']) await addUser(app, name)

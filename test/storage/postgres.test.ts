@@ -236,7 +236,7 @@ const turns = () => {
     const store = await openPostgres({ url, connections: 4 })
     const admin = new SQL({ url, max: 1 })
     const killed = `${killOthers} AND application_name = 'gatehouse'`
-    // Each connection of the pool is in use once; one of them is killed meanwhile.
+    // Uses each connection of the pool, so that `kill` closes all of them.
     const hold = (_: unknown, i: number) => store.exclusively(`hold ${i}`, () => Bun.sleep(0))
     for (const round of [1, 2, 3]) {
       await Promise.all(Array.from({ length: 4 }, hold))

@@ -9,7 +9,7 @@ const LIFETIME = 300_000
 
 const person = { uid: 'alan', mail: 'alan@upstream.example', givenName: 'Alan', sn: 'Turing' }
 
-/** samlify's default template has no AuthnStatement: SAML Profiles 2.0 section 4.1.4.2 requires one. */
+/** samlify's default template lacks the AuthnStatement that SAML Profiles 2.0 section 4.1.4.2 requires. */
 const loginResponseTemplate = {
   context: SamlLib.defaultLoginResponseTemplate.context.replace(
     '{AuthnStatement}',

@@ -11,7 +11,7 @@ import { addUser } from '#test/support/people.ts'
 const APPLE = 'https://appleid.apple.com'
 const MICROSOFT = 'https://login.microsoftonline.com/common/v2.0'
 
-/** The fake provider acts as the provider of a preset, under its issuer. */
+/** Lets the fake provider act as the provider of a preset, with the issuer of that provider. */
 const play = async (issuer: string, provider: Json, twist: (draft: Draft) => void) => {
   const bodies: URLSearchParams[] = []
   const fake = await fakeOpenId({ issuer, alter: twist })
