@@ -58,7 +58,7 @@ export interface CalledFor {
   slug: string
 }
 
-/** Calls another server (http/outbound). It works like `fetch`. The body is a text or a form, or absent. */
+/** Calls another server (http/outbound), like `fetch`. The optional body is a text or a form. */
 export type Outbound = (
   url: string | URL,
   init: {
@@ -253,7 +253,7 @@ export interface SigningKeys {
    * are not validated.
    */
   open(token: string): Promise<OpenedToken | undefined>
-  /** Returns the key set. During the first start it waits until the keys exist. */
+  /** Returns the key set. During the first start, the call waits until the keys exist. */
   published(): PublishedKeys | Promise<PublishedKeys>
 }
 

@@ -151,7 +151,7 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
   const released = releaseClaims(context, queue).catch(error =>
     context.log.error(
       { event: queue.topic, err: error },
-      'messages claimed by the previous server wait until their leases end',
+      'the claims of the previous server cannot be released: its messages wait until their leases end',
     ),
   )
   const round = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 import type { Clock } from '#src/context.ts'
 
-/** The server's clock in development. It follows the machine's clock with an offset, or stands still. */
+/** The server's clock in development. It follows the machine's clock with an offset, or is stopped. */
 export interface DevClock extends Clock {
   /** Stops the clock at the current time. */
   freeze(): void

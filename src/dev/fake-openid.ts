@@ -73,7 +73,7 @@ const signInPage = (action: string, request: URLSearchParams): Response => {
 <p><button name="decision" value="approve">Sign in</button> <button name="decision" value="deny">Cancel</button></p></form>`)
 }
 
-/** Returns a page with a form that submits itself; without JavaScript it shows a button. */
+/** Returns a page with a form that submits itself. Without JavaScript the page shows a button. */
 export const postingPage = (action: string, fields: Iterable<[string, string]>): Response =>
   html(`<form method="post" action="${escapeHtml(action)}">${hidden(fields)}<button>Continue</button></form>
 <script>${SUBMIT}</script>`)
@@ -137,8 +137,8 @@ const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: s
 
 /**
  * Returns the OpenID provider for development and tests. Its login page accepts any identity, and its
- * endpoints accept any client and secret. Keys and grants are kept in memory. It uses the machine's clock, as
- * a remote provider does.
+ * endpoints accept any client and secret. Keys and grants are kept in memory. The provider uses the machine's
+ * clock, like a remote provider.
  */
 export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = keys => keys }: Options) => {
   const { privateKey, publicKey } = await makeKeyPair('ES256')

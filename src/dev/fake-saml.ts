@@ -64,7 +64,10 @@ const assertionOf = (
   }
 }
 
-/** Returns the response for a user. Without a user it is a refusal, as after a click on Cancel. */
+/**
+ * Returns the response for a user. Without a user, the response is a refusal, like that after a click on
+ * Cancel.
+ */
 const renderResponse = (
   id: string,
   person: Person | undefined,

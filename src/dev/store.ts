@@ -51,7 +51,7 @@ export type Snapshot = ReadonlyMap<Name, readonly Row[]>
 const names = ({ tables }: Queries): Name[] => (Object.keys(tables) as Name[]).filter(name => !KEPT.has(name))
 const tableOf = ({ tables }: Queries, name: Name) => tables[name] as unknown as AnyTable
 
-/** Copies the rows of all tables that a reset restores into memory. */
+/** Copies into memory the rows of all tables that a reset restores. */
 export const takeSnapshot = async (q: Queries): Promise<Snapshot> =>
   new Map(
     await Promise.all(names(q).map(async name => [name, await q.select().from(tableOf(q, name))] as const)),
@@ -154,8 +154,8 @@ export const firstUsers = (
 }
 
 /**
- * Lists at most `limit` clients in the order of their creation, and the slugs of at most 1,000 organizations,
- * by id.
+ * Lists at most `limit` clients in the order of their creation. Also returns the slugs of at most 1,000
+ * organizations, as a map by id.
  */
 export const firstClients = async (q: Queries, limit: number) => {
   const { clients, organizations } = q.tables

@@ -138,8 +138,8 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
 /**
  * Like {@link organizationFor}, but also checks that the organization exists.
  *
- * @throws AppError 422 for an unknown organization, with `others` added to the details. The text is the same
- * for an organization that the caller may not act on.
+ * @throws AppError 422 for an unknown organization, with `others` added to the details. An organization that
+ * the caller may not act on gets the same text, so its existence is not revealed.
  */
 export const requireOrganization = async (
   q: Queries,

@@ -128,8 +128,8 @@ const shortNames: Record<string, string> = {
 }
 
 /**
- * Returns the browser and the system of a user agent. An unknown user agent is returned as it is, cut to 60
- * characters.
+ * Returns the browser and the system of a user agent. An unknown user agent is returned unchanged, except
+ * that it is cut to 60 characters.
  */
 export const programOf = (user_agent: string): string => {
   const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')

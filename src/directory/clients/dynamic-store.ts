@@ -50,9 +50,9 @@ const UNUSED_KEPT = HOUR
 const USED_KEPT = 90 * DAY
 
 /**
- * Removes up to `limit` unused clients. A client is unused when no user allowed it within an hour after its
- * registration. It is also unused after 90 days without a use, if all its sessions have ended. Returns the
- * removed clients. When their number is `limit`, more may remain.
+ * Removes up to `limit` unused clients, and returns the removed clients. When their number is `limit`, more
+ * may remain. A client is unused if no user allowed it within an hour after its registration. A client is
+ * also unused after 90 days without a use, if all its sessions have ended.
  */
 export const removeUnusedClients = async (
   tx: Transaction,

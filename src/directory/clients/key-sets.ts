@@ -8,8 +8,8 @@ import { findJson } from './remote-json.ts'
 /** Maximum bytes of a key set, because it stays in memory. More than a hundred keys fit. */
 const MAX_BYTES = 64 * 1024
 /**
- * Minimum milliseconds from a read of a key set to the next read when a key is missing. The client may have
- * added the key after the set was read.
+ * Minimum milliseconds between two reads of a key set that lacks a key. The client may have added the key
+ * after the first read.
  */
 const ASKED_AGAIN = MINUTE
 
@@ -18,8 +18,8 @@ export type KeyFinder = ReturnType<typeof createLocalJWKSet>
 
 /**
  * Returns the keys that a client publishes, from memory while they are fresh. Keys that cannot be read again
- * are used for a day after the last read, so that an outage of the client's site stops no login. Returns
- * undefined without usable keys.
+ * are used for a day after the last read, so that users can sign in during an outage of the client's site.
+ * Returns undefined when there are no usable keys.
  *
  * @param client_id URL of the metadata document
  * @param is_lacking true when the known set lacks the wanted key

@@ -64,7 +64,7 @@ export interface Snippet {
 /** Returns the scopes that a program asks for, without `offline_access`: refresh tokens do not need it. */
 const wanted = ({ scopes }: Application): string[] => scopes.filter(scope => scope !== 'offline_access')
 
-/** True for an issuer with plain http, which libraries refuse unless it is enabled. */
+/** True for an issuer with plain http. Libraries refuse such an issuer unless an option allows it. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
 /** Returns the last line of a program, which exports the names. */

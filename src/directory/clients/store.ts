@@ -167,9 +167,9 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
 const MAX_STARTABLE = 200
 
 /**
- * Returns the clients that sign in users of the organization and that a person can start. Its own clients
- * come first, then those of the default organization. Both parts are sorted by name and have at most
- * `MAX_STARTABLE` clients.
+ * Returns the clients that sign in users of the organization and that a person can start. The organization's
+ * own clients come first, then those of the default organization. Both parts are sorted by name and have at
+ * most `MAX_STARTABLE` clients.
  */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
   const { clients: t } = q.tables

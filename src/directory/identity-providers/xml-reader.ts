@@ -103,8 +103,8 @@ const openQueue = () => {
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
 /**
- * Checks the worker periodically while it works, and keeps this process alive. `check` gets the number of
- * checks so far.
+ * Checks the worker periodically while the worker has a job, and keeps this process alive. `check` gets the
+ * number of checks so far.
  */
 const openWatch = (check: (checks: number) => void) => {
   let checks = 0

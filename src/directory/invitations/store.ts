@@ -69,8 +69,8 @@ export const findInvitationOfLink = async (
 
 /**
  * Counts an acceptance of an invitation and stores who accepted it. Returns false when the invitation can no
- * longer be accepted. An invitation for one person gets the id of the user. It is deleted with that user,
- * because it may contain the person's address.
+ * longer be accepted. An invitation for one person gets the id of the user. Such an invitation is deleted
+ * with the user, because it may contain the person's address.
  */
 export const useInvitation = async (
   tx: Transaction,

@@ -39,7 +39,7 @@ const rowsOf = ({ id, organization_id, attributes }: IndexedUser, names: readonl
     return [...hashes].map(value_hash => ({ user_id: id, organization_id, name, value_hash }))
   })
 
-/** Deletes all index rows of `users`, then inserts rows for their attributes that `names` lists. */
+/** Replaces all index rows of `users` with rows for the attributes in `names`. */
 export const indexAttributes = async (
   tx: Transaction,
   users: IndexedUser[],

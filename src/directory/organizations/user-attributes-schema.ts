@@ -39,7 +39,8 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
       searchable && (visible === 'nobody' || type === 'object'),
       'An attribute that nobody sees, or an object, cannot be searched.',
     ],
-    // Pages have no field for a list. A name such as `phone_number_verified` states what others have checked.
+    // Pages have no input for a list. An attribute such as `phone_number_verified` is the result of a check,
+    // so users must not set it.
     [
       'editable',
       editable === 'user' && (type === 'array' || name.endsWith('_verified')),

@@ -77,7 +77,7 @@ export const rangesOf = (facets: Facets): Facets[] =>
 const equal = <T>(column: Column, value: T | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)
 
-/** Returns the condition of the filters for a row of the table `listed`, in a form that an index serves. */
+/** Returns the condition of the filters for a row of the table `listed`, in a form that an index supports. */
 const within = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
   const table = listed(q, facets)
@@ -168,8 +168,8 @@ export const readRun = (
 }
 
 /**
- * Calls `read` with slices of a range in the order of the page, until it returns true or no slice is left.
- * `rows` is a query for the `seq` of the slice. Other requests run between two slices.
+ * Calls `read` with slices of a range in the order of the page, until `read` returns true or no slice is
+ * left. `rows` is a query for the `seq` of the slice. Other requests run between two slices.
  */
 export const readSlices = async (
   q: Queries,

@@ -50,8 +50,8 @@ const RoleNames = set(line(128), 100)
   )
 
 /**
- * Maximum bytes of attributes as JSON. They are read with their user, so a page of 100 users has at most 6.25
- * MiB of attributes.
+ * Maximum bytes of attributes as JSON. Attributes are read with their user, so a page of 100 users has at
+ * most 6.25 MiB of them.
  */
 const ATTRIBUTES_BYTES = 64 * 1024
 /**

@@ -49,7 +49,8 @@ export const useGrants = (wanted: string) => {
     const role = roles.known.get(name)
     return !role || isGrantable(role)
   }
-  // Roles come first, because they decide which groups are offered.
+  // Groups are offered only after the roles are loaded, because the roles decide which groups the caller may
+  // grant.
   const groups = roles.known.size > 0 ? list.items.filter(group => group.roles.every(isOffered)) : []
   return { seesRoles, roles, list, groups }
 }

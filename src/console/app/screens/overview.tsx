@@ -92,7 +92,7 @@ const Step = (props: { icon?: IconName; href: string; title: string; text?: stri
 /**
  * Shows how many people wait for approval, and the next steps of a new instance. The step to connect an
  * application stays until there is a client with the authorization code grant. The step to add a person stays
- * until two people have the role `admin`: one of them can then help when the other is locked out.
+ * until two people have the role `admin`, so that one can help when the other is locked out.
  */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(

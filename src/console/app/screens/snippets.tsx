@@ -9,8 +9,8 @@ import { words } from '../words.ts'
 type Client = (typeof ClientAnswer)['_output']
 
 /**
- * Shows a command with a button that copies it. A command `gatehouse guide SUBJECT` is instead shown as a
- * link to that page in the console.
+ * Shows a command with a button that copies it. Shows the command `gatehouse guide SUBJECT` as a link to that
+ * page of the guide in the console.
  */
 const Command = ({ text }: { text: string }) => {
   const subject = text.split('gatehouse guide ')[1]

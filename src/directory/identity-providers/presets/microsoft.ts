@@ -1,6 +1,7 @@
 /**
- * Accepts any Microsoft account, or with the `issuer` of a tenant only accounts of that tenant. Microsoft
- * does not verify addresses (administrators of a tenant can set `email`), so no claim gives `email_verified`.
+ * Accepts any Microsoft account. With the `issuer` of a tenant, only accounts of that tenant are accepted.
+ * Microsoft does not verify addresses (administrators of a tenant can set `email`), so no claim gives
+ * `email_verified`.
  * https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
  */
 export const microsoft = {
