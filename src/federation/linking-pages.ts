@@ -14,6 +14,7 @@ import type { CompleteProfilePage, LinkAccountPage } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { provePassword } from '#src/sign-in/password.ts'
 import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import { type LinkingResult, newAddressOf, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
@@ -205,6 +206,8 @@ const completeProfile = async (
   )
   if (Object.keys(errors).length > 0)
     return completeProfilePage(context, pending_link, { data: { values, errors }, status: 422 })
+  // The form works again until a login uses it up, and the address of a user stores a second form each time.
+  await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'commit' })
   const email_verified = identity.profile.email_verified && !missing.includes('email')
   return completeLogin(context, browser, flow, {
     ...identity,

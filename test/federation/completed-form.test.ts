@@ -1,4 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
+import { charge } from '#src/http/rate-limits.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD } from '#test/support/people.ts'
 import { addProvider, goThrough, startFederated } from './upstream.ts'
@@ -71,4 +73,21 @@ test('PAG-65 a complete-profile form that was left for another account is used u
   await app.events()
   await isRefused(browser, await browser.submit(page, answers()))
   await isRefused(browser, await browser.get(page.url))
+})
+
+test('H-59 a complete-profile form that is sent again and again is charged, and stores nothing more', async () => {
+  const user = await addUser(app, 'asked-for')
+  const ip = '203.0.113.59'
+  const browser = openBrowser(app, { ip })
+  const page = await goThrough(browser, upstream, entry, newcomer())
+  const stored = () => app.context.store.read(async q => q.$count(q.tables.upstream_requests))
+  const send = () => browser.submit(page, { ...answers(), email: user.email })
+  expect((await send()).status).toBe(303)
+  const before = await stored()
+  expect(() => {
+    for (;;) charge(app.context, { ip_address: ip, organization_id: DEFAULT_ORGANIZATION, kind: 'commit' })
+  }).toThrow()
+  await app.events()
+  expect((await send()).status).toBe(429)
+  expect([await stored(), await app.events()]).toEqual([before, []])
 })
