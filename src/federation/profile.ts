@@ -81,12 +81,16 @@ export const mapClaims = (
   }
   const [first, ...others] = (textOf(value('name')) ?? '').trim().split(/\s+/)
   const roles = value('roles')
+  const email = textOf(value('email'))
+  // The claim `email_verified` is about the claim `email`. Users of some providers may choose the value of
+  // another claim with an address.
+  const isAboutEmail = attribute_mapping.email_verified !== undefined || email === textOf(claims.email)
   return {
     subject: textOf(value('subject')) ?? '',
-    email: textOf(value('email')),
+    email,
     // Some providers send `email_verified` as a string:
     // https://developer.apple.com/documentation/signinwithapple/authenticating-users-with-sign-in-with-apple
-    email_verified: [true, 'true'].includes(value('email_verified') as boolean | string),
+    email_verified: isAboutEmail && [true, 'true'].includes(value('email_verified') as boolean | string),
     username: textOf(value('username')),
     first_name: textOf(value('first_name')) ?? first,
     last_name: textOf(value('last_name')) ?? others.join(' '),

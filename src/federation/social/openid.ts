@@ -71,7 +71,11 @@ export const openid: Upstream<OidcProvider> = {
     // The provider's tokens have no other use and are not stored.
     if (isWhole(profile) || !configuration.serverMetadata().userinfo_endpoint) return profile
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
-    return { ...mapClaims(provider, { ...more, ...known }, preset), auth_time }
+    const merged = mapClaims(provider, { ...more, ...known }, preset)
+    const isSameAddress = merged.email === mapClaims(provider, more, preset).email
+    // Userinfo may be about a newer address than that of the ID token.
+    const { email_verified } = isSameAddress ? merged : profile
+    return { ...merged, email_verified, auth_time }
   },
 }
 
