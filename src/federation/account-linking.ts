@@ -35,9 +35,12 @@ export interface UpstreamIdentity {
 export type LinkingResult =
   /** The account is linked. Its user signs in. */
   | { step: 'enter'; user: UserRow }
-  /** The account belongs to an existing user. The provider's assertion is enough to link it. */
+  /** The account belongs to an existing user. The provider's assertion is enough to link the account. */
   | { step: 'link'; user: UserRow }
-  /** The account may belong to an existing user, who has to enter the local password before it is linked. */
+  /**
+   * The account may belong to an existing user, who has to enter the local password before the account is
+   * linked.
+   */
   | { step: 'prove'; user: UserRow }
   /** The user is new and the profile is incomplete: a form asks for the rest. */
   | { step: 'complete' }

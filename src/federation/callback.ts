@@ -181,8 +181,8 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  // A flow that confirms the signed-in user accepts only an account that is already linked to this user. This
-  // check therefore comes first.
+  // When a flow confirms the signed-in user, it accepts only an account that is already linked to this user.
+  // This check therefore comes first.
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)

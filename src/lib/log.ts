@@ -64,8 +64,9 @@ const openHead = (): ((level: number) => string) => {
 const MAX_CAUSES = 10
 
 /**
- * Returns type, message and stack of an error with those of its causes, and its own fields such as `code`.
- * Objects in these fields are left out, because they may contain requests or cyclic references.
+ * Returns the type of an error, the messages and stacks of the error and its causes, and the fields of the
+ * error, such as `code`. Objects in these fields are left out, because they may contain requests or cyclic
+ * references.
  */
 const errorFields = (error: Error): Record<string, unknown> => {
   const chain = [error]

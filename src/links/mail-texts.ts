@@ -26,8 +26,8 @@ export const mailBrandOf = ({ display_name }: Organization): string =>
   isBareBrand(display_name) ? display_name : NEUTRAL_BRAND
 
 /**
- * Formats a time in the first of `zones` that exists, else in UTC: users and browsers may state unknown
- * zones.
+ * Formats a time in the first of `zones` that exists, else in UTC, because users and browsers may state
+ * unknown zones.
  */
 export const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
   const known = zones.find((zone): zone is string => typeof zone === 'string' && isZone(zone))

@@ -14,13 +14,17 @@ import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, remove
 export const LINK_LIFETIME = 30 * MINUTE
 
 /**
- * Milliseconds after which an unsent mail is dropped, by kind: the person who asked for it no longer waits.
+ * Milliseconds after which an unsent mail is dropped, by kind. By then the person who asked for the mail no
+ * longer waits.
  */
 const SEND_WITHIN: Partial<Record<MailKind, number>> = {
   reset_password: LINK_LIFETIME,
   sign_in_code: 10 * MINUTE,
 }
-/** Milliseconds after which any other unsent mail is dropped: a mail server may be down for a weekend. */
+/**
+ * Milliseconds after which any other unsent mail is dropped. The time is long, because a mail server may be
+ * down for a weekend.
+ */
 const SEND_WITHIN_DEFAULT = 2 * DAY
 
 /**

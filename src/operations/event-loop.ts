@@ -25,7 +25,7 @@ export const largestOfMinute = () => {
 }
 
 /**
- * Milliseconds between two ticks. A hold is the time for which one task kept the event loop. The measured
+ * Milliseconds between two ticks. A hold is the time for which one task occupied the event loop. The measured
  * time can be too short, by less than this interval. Ten ticks a second cost 0.1 % of a core.
  */
 const INTERVAL = 100

@@ -60,8 +60,8 @@ const deliveries: Delivery[] = [
 
 /**
  * Loads and starts a delivery only when it is needed, because loading its code would make each start slower.
- * Looks for work a second after the start and after each commit of the topic. Also looks every five seconds,
- * because another process may commit.
+ * Looks for work one second after the start, right after each commit of the topic, and every five seconds.
+ * The interval is needed, because another process may commit.
  *
  * @returns a function that stops it
  */

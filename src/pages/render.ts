@@ -17,8 +17,8 @@ eta.readFile = path => files[path] ?? ''
 
 const headers = {
   'content-type': 'text/html; charset=utf-8',
-  // The policy has no form-action, because Chromium applies it to every redirect after a POST, including
-  // redirects of the client.
+  // The policy has no form-action, because Chromium applies form-action to every redirect after a POST,
+  // including redirects by the client.
   'content-security-policy':
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
     "base-uri 'none'; frame-ancestors 'none'",
@@ -29,8 +29,8 @@ const headers = {
 }
 
 /**
- * Headers of a preview that a page of this origin shows in a frame. In the preview no script and no form
- * works, and no link leaves the frame. `allow-same-origin` lets the preview load its styles. It gives no
+ * Headers of a preview that a page of this origin shows in a frame. Scripts and forms do not work in the
+ * preview, and no link leaves the frame. `allow-same-origin` lets the preview load its styles. It gives no
  * other rights, because scripts are forbidden.
  */
 const stillHeaders = {
@@ -62,7 +62,7 @@ export interface RenderOptions {
   locale?: string
   status?: number
   headers?: Record<string, string>
-  /** Renders a preview for a frame of this origin, in which no script and no form works (`stillHeaders`). */
+  /** Renders a preview for a frame of this origin. Scripts and forms do not work in it (`stillHeaders`). */
   is_still?: boolean
 }
 

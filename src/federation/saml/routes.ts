@@ -68,7 +68,10 @@ const xml = (body: string): Response => new Response(body, { headers: { 'content
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
 
-/** Returns a form field; empty when the field is missing, or repeated and thus ambiguous. */
+/**
+ * Returns a form field. Returns an empty string when the field is missing, and when it is ambiguous because
+ * it is repeated.
+ */
 const field = (form: URLSearchParams, name: string): string => {
   const [value = '', ...more] = form.getAll(name)
   return more.length > 0 ? '' : value

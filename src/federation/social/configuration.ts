@@ -13,7 +13,10 @@ import { signJwt } from '#src/tokens/signature.ts'
  * take up to 25 times their size.
  */
 export const MAX_KEPT_BYTES = 64 * 1024
-/** Maximum number of providers whose metadata and keys are kept: any organization may add providers. */
+/**
+ * Maximum number of providers whose metadata and keys are kept. It is limited, because any organization may
+ * add providers.
+ */
 const MAX_KEPT = 200
 
 /**
@@ -99,7 +102,7 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
  * ten minutes before its first use.
  */
 const KNOWN_FOR = 10 * MINUTE
-/** Milliseconds without a new attempt after a failure: each call to an unreachable provider may take 5 s. */
+/** Milliseconds without a new attempt after a failure. Each call to an unreachable provider may take 5 s. */
 const FAILED_FOR = 15 * SECOND
 
 /**

@@ -17,7 +17,7 @@ export const promptValues = ['none', 'login', 'consent', 'select_account'] as co
 export type Prompt = (typeof promptValues)[number]
 
 /**
- * Response modes of a code. `fragment` is the mode of response types that return tokens:
+ * Response modes in which a code can be sent. `fragment` is the mode of response types that return tokens:
  * https://openid.net/specs/oauth-v2-multiple-response-types-1_0.html#ResponseModes
  */
 export const responseModes = ['query', 'form_post'] as const
@@ -165,7 +165,7 @@ const unsupported = {
 type Unsupported = keyof typeof unsupported
 
 const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
-  // An empty response_type is refused with unsupported_response_type, a missing one with invalid_request.
+  // An empty response_type is refused with unsupported_response_type, and a missing one with invalid_request.
   const isEmpty = parameters.irregular.has('response_type')
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')

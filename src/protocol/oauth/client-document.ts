@@ -65,7 +65,7 @@ const readMethods = (document: object, keys: Keys): Methods => {
   if (isKnown && provesKey) return { token_endpoint_auth_method: 'private_key_jwt' }
   if (isKnown && listed.includes('none')) return { token_endpoint_auth_method: 'none' }
   throw invalid(
-    `The document must allow the method none, or the method private_key_jwt with keys (jwks or jwks_uri). Algorithms: ${assertionAlgs.join(', ')}.`,
+    `The document must allow the method none, or the method private_key_jwt with keys (jwks or jwks_uri). The supported algorithms are ${assertionAlgs.join(', ')}.`,
   )
 }
 
@@ -102,8 +102,8 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 
 /**
  * True when a changed document makes earlier consents invalid. After a change of the redirect URIs, keys or
- * authentication methods, the tokens may go to another program. After a change of the name or the grant types
- * consents stay valid, because the tokens go to the same program.
+ * authentication methods, the tokens may go to another program. After a change of the name or the grant
+ * types, consents stay valid, because the tokens go to the same program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))
