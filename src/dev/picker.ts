@@ -18,7 +18,9 @@ import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import { firstUsers } from './store.ts'
 
 export const PICK = '/dev/pick'
-/** Maximum users in the list, so that it needs little scrolling. A search finds the others. */
+/**
+ * Maximum number of users in the list, so that the list needs little scrolling. A search finds the others.
+ */
 const SHOWN = 50
 /** Query parameter of the form that searches a long list. */
 const SEARCH = 'search'

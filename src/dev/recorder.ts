@@ -25,8 +25,8 @@ export interface IssuedRecord {
 }
 
 /**
- * Maximum requests and maximum tokens in memory. The latest ones are kept, because a test reads the records
- * of its calls right after them.
+ * Maximum number of requests, and of tokens, in memory. The latest are kept, because a test reads the records
+ * right after its calls.
  */
 const MAX_RECORDS = 1_000
 

@@ -3,7 +3,7 @@ import { markup } from './markup.ts'
 import { code, type DevPage, jsonBox, table } from './page.ts'
 
 export const LOG = '/dev/log'
-/** Maximum requests and maximum tokens on the page. The controls return all records. */
+/** Maximum number of requests, and of tokens, on the page. The controls return all records. */
 const SHOWN = 100
 
 const time = (at: string) => markup`<time datetime="${at}">${at.slice(11, 23)}</time>`

@@ -7,8 +7,8 @@ import { type Html, markup } from './markup.ts'
 import { code, type DevPage, HOME, table } from './page.ts'
 
 /**
- * Maximum users and maximum clients on the page, so that the page stays readable. The user picker searches
- * all users.
+ * Maximum number of users, and of clients, on the page, so that the page stays readable. The user picker
+ * searches all users.
  */
 const SHOWN = 100
 

@@ -6,7 +6,7 @@ import { markup } from './markup.ts'
 import { code, type DevPage, table } from './page.ts'
 
 export const WEBHOOKS_PAGE = '/dev/webhooks'
-/** Maximum attempts on the page; a developer looks at the latest ones. */
+/** Maximum number of attempts on the page. A developer needs only the latest ones. */
 const SHOWN = 100
 
 /** Returns the page of the latest attempts of all webhooks, newest first. */

@@ -7,8 +7,8 @@ import { copyOf } from '#src/protocol/oauth/published-documents.ts'
 import { findJson } from './remote-json.ts'
 
 /**
- * Maximum bytes of a document; a server need not read longer ones:
- * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-6.6
+ * Maximum bytes of a document. The draft recommends 5 kilobytes:
+ * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document-01#section-6.6
  */
 const MAX_BYTES = 5 * 1024
 

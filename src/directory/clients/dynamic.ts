@@ -44,7 +44,8 @@ export const asClientRow = ({
     scopes: [...dynamicScopes],
     token_endpoint_auth_method:
       token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
-    // A quarter of the default of other clients, because no administrator has checked this one.
+    // Seconds. The default of other clients is four times as long, but no administrator has checked this
+    // client.
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
     // Seconds. The processes of a command-line client may share a refresh token, and an answer may get lost.

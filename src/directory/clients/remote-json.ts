@@ -36,7 +36,7 @@ export interface Wanted<T> {
    * the budget of the user. Throws above the limit.
    */
   readonly charge: (origin: string) => void
-  /** Returns the content; throws when it cannot be used. */
+  /** Returns the content. Throws when the content cannot be used. */
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number

@@ -68,7 +68,7 @@ export const groupAnswer = (group: ListedGroup): z.output<typeof GroupAnswer> =>
 
 export const ListGroups = listQuery({
   user_id: idFilter.optional().describe('Only groups of this user.'),
-  role: idFilter.optional().describe('Only groups that give a role of this name.'),
+  role: idFilter.optional().describe('Only groups that grant a role of this name.'),
   organization_id: ofOrganization,
 })
 export type ListGroups = z.output<typeof ListGroups>

@@ -9,8 +9,8 @@ type Type = IdentityProvider['type']
 export type GivenSettings = Record<string, unknown>
 
 /**
- * Returns the complete settings of a provider. Each value comes from the first of these that has it: `given`,
- * a newly chosen preset, the stored settings, the defaults.
+ * Returns the complete settings of a provider. Each value comes from the first source that has it: `given`, a
+ * newly chosen preset, the stored settings, the defaults.
  */
 export const completeSettings = (type: Type, given: GivenSettings, before: GivenSettings = {}) => {
   const isNewPreset = given.preset !== undefined && given.preset !== before.preset

@@ -51,7 +51,7 @@ export const getProvider = async (q: Queries, caller: Caller, ref: string): Prom
   return provider
 }
 
-/** Returns the permissions that a mapping can give. A mapping of `roles` can give any role. */
+/** Returns the permissions that a mapping can grant. A mapping of `roles` can assign any role. */
 const granted = (mapping: { roles?: string | undefined } | undefined): string[] =>
   mapping?.roles ? ['*'] : []
 

@@ -54,7 +54,7 @@ export const clientLogos = async (q: Queries, organization_id: OrganizationId): 
   return rows.flatMap(({ logo }) => logo ?? [])
 }
 
-/** Removes an organization's assets, except those at the given addresses. */
+/** Removes an organization's assets, except those with the given URLs. */
 export const removeAssets = async (
   tx: Transaction,
   organization_id: OrganizationId,

@@ -180,7 +180,7 @@ export const Settings = z
         'Applications whose users must have authenticated within the last five minutes before certain calls of the admin API. These are calls whose harm would last, such as most deletions and new client or webhook secrets. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
-        'Authentication context class that a login to the console needs: `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
+        'Authentication context class that a login to the console needs. `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(

@@ -71,7 +71,7 @@ const selectPolicy = Array.from({ length: MAX_VALUES }, (_, last) =>
 )
 
 /**
- * True when at least one organization has one of the given values in a setting. `key` contains the name of
+ * True when a setting has one of the given values in at least one organization. `key` contains the name of
  * the setting and then the values, separated by spaces.
  */
 const readPolicy = async (q: Queries, key: string): Promise<boolean> => {

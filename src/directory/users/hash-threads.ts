@@ -27,6 +27,6 @@ export const lowerHashThreads = (): void => {
       lowered.add(id)
     }
   } catch {
-    // The thread has ended, or the system refuses the change. Hashing works at the old priority too.
+    // The thread has ended, or the system refuses the change. Hashing then continues at the old priority.
   }
 }

@@ -48,7 +48,7 @@ export const consumeLink = async (tx: Transaction, key: LinkKey): Promise<boolea
   return rows.length > 0
 }
 
-/** The kinds of links that sign their holder in. */
+/** The kinds of links that sign a user in. */
 const signInKinds: Link['kind'][] = ['sign_in', 'reset_password']
 
 /** Deletes an unexpired sign-in link and returns it. Only one of several concurrent calls gets the link. */
