@@ -32,7 +32,7 @@ export const getContinue =
     await context.store.write(async tx => {
       if (!(await consumePending(tx, flow.pending.request_hash)))
         throw new PageError('expired', 400, { ...(back && { retry_url: back }) })
-      if (isProven(flow)) await recordLogin(context, tx, { ...login, id: login.user_id }, call)
+      if (isProven(flow)) await recordLogin(context, tx, login, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
     // Runs under the form's own path, because the handler may store that path for another confirmation.

@@ -87,8 +87,6 @@ export const postSetUp =
       await createUser(context, CreateUser.parse(input), by, async (tx, user) => {
         await opened.use(tx)
         await removeSetUpLinks(tx)
-        // With the console on, the login is recorded when the console redeems its code.
-        if (!isConsole) await recordLogin(context, tx, { ...user, ...PASSWORD }, call)
         const login = await signIn(context, tx, {
           user,
           organization,
@@ -97,6 +95,9 @@ export const postSetUp =
           login_hash,
         })
         cookie = login.cookie
+        const begun = { ...user, ...PASSWORD, id: login.login_id, user_id: user.id }
+        // With the console on, the login is recorded when the console redeems its code.
+        if (!isConsole) await recordLogin(context, tx, begun, call)
       })
     } catch (error) {
       const code = refusedEmail(error)

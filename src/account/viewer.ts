@@ -24,6 +24,7 @@ import { FRESH, isFresh } from '#src/protocol/oauth/next-step.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { type FactorType, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import { listLogins } from '#src/sessions/logins.ts'
+import { recordUnseen } from '#src/sign-in/sign-in.ts'
 
 /** The user of the account pages. */
 export interface Viewer {
@@ -59,6 +60,7 @@ export const requireViewer = async (
     return advance(context, browser, flow, 'get', logins)
   if (back !== undefined && cancel !== undefined && !provesChange(next.login, context.clock.now()))
     return confirmUser(context, browser, next.login, { back, cancel }, 'get')
+  await recordUnseen(context, next.login, call)
   return viewerOf(context, browser.login_hash, next.login)
 }
 

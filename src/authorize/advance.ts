@@ -15,7 +15,7 @@ import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { storeCode } from '#src/tokens/code-store.ts'
-import { composeCode, type StoredCode } from '#src/tokens/codes.ts'
+import { type CodeLogin, composeCode, type StoredCode } from '#src/tokens/codes.ts'
 import { answerClient, answerError } from './answer.ts'
 import { attributesPage } from './attributes-page.ts'
 import { consentPage } from './consent-page.ts'
@@ -217,12 +217,12 @@ const endFlow = async (
   tx: Transaction,
   call: Call,
   flow: Flow,
-  login: BrowserLogin,
+  login: BrowserLogin & CodeLogin,
   code: StoredCode | undefined,
 ): Promise<void> => {
   const { client, pending, approved } = flow
   if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
-  if (!client && isProven(flow)) await recordLogin(context, tx, { ...login, id: login.user_id }, call)
+  if (!client && isProven(flow)) await recordLogin(context, tx, login, call)
   if (client && approved) await allow(context, tx, call, flow, client, login)
   if (code) await storeCode(tx, code)
 }

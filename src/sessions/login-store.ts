@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, gte, inArray, isNull, ne, sql } from 'drizzle-orm'
-import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import type { FactorType } from '#src/protocol/oidc/acr.ts'
 import { keepLatest } from '#src/storage/batches.ts'
@@ -148,15 +148,10 @@ export const findSubject = (q: Queries, code: AuthorizationCode, sent: string) =
     return subject.burnt_at === null ? subject : 'burnt'
   })
 
-/** Returns a session of this user, active or ended, with the login that it came from. */
-export const findSessionOf = async (q: Queries, session: { session_id: SessionId; user_id: UserId }) => {
-  const { sessions, users } = q.tables
-  const [found] = await q
-    .select({ id: sessions.id, login_id: sessions.login_id, user_id: users.id, email: users.email })
-    .from(sessions)
-    .innerJoin(users, eq(users.id, sessions.user_id))
-    .where(and(eq(sessions.id, session.session_id), eq(sessions.user_id, session.user_id)))
-  return found
+/** Notes that an event records the login. */
+export const setRecorded = async (tx: Transaction, login_id: LoginId, recorded_at: number): Promise<void> => {
+  const { logins } = tx.tables
+  await tx.update(logins).set({ recorded_at }).where(eq(logins.id, login_id))
 }
 
 /** Returns the unexpired logins of a user in all browsers, the latest first. */

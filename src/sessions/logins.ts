@@ -37,6 +37,8 @@ export const startLogin = async (
     id: newId('login', now),
     auth_time: auth_time ?? now,
     signed_in_at: signed_in_at ?? now,
+    // A login that replaces another, such as after a change of password, is no new login of the person.
+    recorded_at: signed_in_at === undefined ? null : now,
     ip_address: client_info.ip_address,
     user_agent: client_info.user_agent,
     created_at: now,

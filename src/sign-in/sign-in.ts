@@ -2,13 +2,14 @@ import type { Context } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
-import { setLastLogin, type UserRow } from '#src/directory/users/store.ts'
+import { setLastLogin } from '#src/directory/users/store.ts'
 import { setCookie } from '#src/http/cookies.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { LoginId, UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
-import { moveLogins, raiseLogin } from '#src/sessions/login-store.ts'
+import { isUnrecorded } from '#src/sessions/login-sessions-store.ts'
+import { type Login, moveLogins, raiseLogin, setRecorded } from '#src/sessions/login-store.ts'
 import { listLogins, startLogin } from '#src/sessions/logins.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
@@ -101,19 +102,37 @@ const cookieFor = async (context: Context, tx: Transaction, value: Secret): Prom
   return setCookie(context.config, context.cookies.login, value, seconds)
 }
 
+type Recorded = Pick<Login, 'id' | 'user_id' | 'email' | 'organization_id' | 'amr'>
+
 /**
  * Records a login to the account pages. A login to a client is recorded when the client exchanges the code,
- * because a code that is never exchanged signs nobody in.
+ * so that the event has the session.
  */
-export const recordLogin = (
+export const recordLogin = async (
   context: Context,
   tx: Transaction,
-  user: Pick<UserRow, 'id' | 'email' | 'organization_id'> & { amr: string[] },
+  { id, user_id, email, organization_id, amr }: Recorded,
   client_info: ClientInfo,
-): Promise<void> =>
-  recordUser(context, tx, { actor: { id: user.id, email: user.email }, client_info }, 'user.login', user, {
-    client_id: '',
-    grant_type: '',
-    session_id: '',
-    amr: user.amr,
+): Promise<void> => {
+  const user = { id: user_id, email, organization_id }
+  await setRecorded(tx, id, context.clock.now())
+  const metadata = { client_id: '', grant_type: '', session_id: '', amr }
+  await recordUser(context, tx, { actor: { id: user_id, email }, client_info }, 'user.login', user, metadata)
+}
+
+/**
+ * Records a login that no event shows when it opens the account pages. A program with a stolen password can
+ * sign in to a client and never let the client exchange the code, and would otherwise read the account
+ * without a trace.
+ */
+export const recordUnseen = async (
+  context: Context,
+  login: Recorded,
+  client_info: ClientInfo,
+): Promise<void> => {
+  const { store } = context
+  if (!(await store.read(q => isUnrecorded(q, login.id)))) return
+  await store.write(async tx => {
+    if (await isUnrecorded(tx, login.id)) await recordLogin(context, tx, login, client_info)
   })
+}

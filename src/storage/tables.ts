@@ -525,6 +525,8 @@ export const tables = (kit: Kit) => {
         auth_time: ms('auth_time').notNull(),
         /** Time of the last sign-in in this browser, including single sign-on of a provider. */
         signed_in_at: ms('signed_in_at').notNull(),
+        /** Time at which an event recorded this login apart from its sessions; null until then. */
+        recorded_at: ms('recorded_at'),
         acr: text('acr').notNull(),
         amr: json('amr').$type<string[]>().notNull(),
         ip_address: text('ip_address').notNull(),

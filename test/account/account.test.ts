@@ -102,9 +102,27 @@ describe('GET /account', () => {
   test('opens without another login when the user is signed in at a client', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
+    await startSession(browser)
     await app.events()
     expect((await browser.get('/account')).heading).toBe('Your account')
     expect(await app.events()).toEqual([])
+  })
+
+  test('PEO-31 records a login once that would leave no trace, because its client exchanged no code', async () => {
+    const browser = openBrowser(app, { ip: '203.0.113.66' })
+    const { code } = await logInTo(browser, 'web', 'ada')
+    expect(code).toBeString()
+    await app.events()
+    const pages = [await browser.get('/account'), await browser.get('/account/history')]
+    expect(pages.map(({ status }) => status)).toEqual([200, 200])
+    expect(pages[1]?.html).toContain('203.0.113.66')
+    const metadata = { client_id: '', grant_type: '', session_id: '', amr: ['pwd'] }
+    expect(await app.events()).toMatchObject([{ type: 'user.login', actor_id: ada.id, metadata }])
+    app.clock.advance(60_000)
+    await logInTo(browser, 'web', 'ada', { prompt: 'login' })
+    expect(await app.events()).toEqual([])
+    await Promise.all([browser.get('/account'), browser.get('/account/security')])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.login'])
   })
 
   test('separates organizations', async () => {
@@ -202,10 +220,9 @@ describe('sign out', () => {
     const elsewhere = openBrowser(app)
     await logInTo(elsewhere, 'web', user.username)
     await logInTo(browser, 'web', 'ada', { prompt: 'login' })
+    const account = await browser.get('/account')
     await app.events()
-    const page = await browser.follow(
-      await browser.submit(await browser.get('/account'), {}, '/account/logout'),
-    )
+    const page = await browser.follow(await browser.submit(account, {}, '/account/logout'))
     expect(page.heading).toBe('You’re signed out')
     expect(browser.cookies.has('gatehouse_login_8080')).toBeFalse()
     const recorded = (await app.events()).map(({ type, target_id }) => `${type} ${target_id}`)

@@ -82,9 +82,9 @@ test('signing out a browser ends every session from it, and no other user’s', 
   await logInTo(stranger, 'web', (await newUser()).username)
   const [kept, lost] = [await redeem(mine), await redeem(other)]
   const page = await mine.get('/account')
-  await app.events()
   const { csrf_token = '' } = formOf(page, '/account/logins').fields
   const foreign = /login_[\w-]+/.exec((await stranger.get('/account')).html)?.[0] ?? ''
+  await app.events()
   for (const login_id of [foreign, 'login_junk', ''])
     expect((await mine.post('/account/logins', { csrf_token, login_id })).status).toBe(303)
   expect(await app.events()).toEqual([])

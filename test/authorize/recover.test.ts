@@ -167,7 +167,7 @@ describe('PEO-19 an administrator’s link', () => {
     const { passkey, page: saved } = await enrolLink(browser, page)
     expect(saved.heading).toBe('Save your recovery codes')
     expect((await browser.get('/account')).heading).toBe('Your account')
-    expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled'])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled', 'user.login'])
     expect(passkey.id).toBeString()
     expect((await enrolLink(other, copy)).page.status).toBe(410)
   })

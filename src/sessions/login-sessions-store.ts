@@ -1,0 +1,38 @@
+import { and, eq, gte, isNull, notExists, sql } from 'drizzle-orm'
+import type { LoginId, SessionId, UserId } from '#src/lib/ids.ts'
+import { prepared, type Queries } from '#src/storage/store.ts'
+
+const selectUnrecorded = prepared((q, { logins, sessions }) =>
+  q
+    .select({ id: logins.id })
+    .from(logins)
+    .where(
+      and(
+        eq(logins.id, sql.placeholder('login_id')),
+        isNull(logins.recorded_at),
+        notExists(
+          q
+            .select({ id: sessions.id })
+            .from(sessions)
+            .where(and(eq(sessions.login_id, logins.id), gte(sessions.last_active_at, logins.signed_in_at))),
+        ),
+      ),
+    ),
+)
+
+/**
+ * True when no event shows the login: it was not recorded, and no code of it was exchanged since it began.
+ */
+export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
+  (await selectUnrecorded(q, { login_id })).length > 0
+
+/** Returns a session of this user, active or ended, with the login that it came from. */
+export const findSessionOf = async (q: Queries, session: { session_id: SessionId; user_id: UserId }) => {
+  const { sessions, users } = q.tables
+  const [found] = await q
+    .select({ id: sessions.id, login_id: sessions.login_id, user_id: users.id, email: users.email })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.user_id))
+    .where(and(eq(sessions.id, session.session_id), eq(sessions.user_id, session.user_id)))
+  return found
+}
