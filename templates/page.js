@@ -10,8 +10,8 @@ for (const button of document.querySelectorAll('.reveal')) {
   }
   button.hidden = false
   button.addEventListener('click', () => show(input.type === 'password'))
-  // Browsers remember the values of text fields, so the field becomes a password field again before it is
-  // sent.
+  // Browsers remember the values of text fields, so the field becomes a password field again before the form
+  // is submitted.
   input.form.addEventListener('submit', () => show(false))
 }
 
@@ -35,7 +35,7 @@ for (const list of document.querySelectorAll('.rules')) {
   })
 }
 
-// Counts the seconds of `data-wait` down on the buttons, outside of live regions, so that screen readers do
+// Counts down the seconds of `data-wait` on the buttons, outside of live regions, so that screen readers do
 // not read each number aloud. On the page of a refused GET, the link that repeats the request counts down.
 for (const notice of document.querySelectorAll('[data-wait]')) {
   const until = Date.now() + notice.dataset.wait * 1000
@@ -103,11 +103,11 @@ const answerOf = ({ id, type, response }) => {
   return JSON.stringify({ id, rawId: id, type, response: answer, clientExtensionResults: {} })
 }
 
-// A form with `data-passkey` requests a credential when it is sent, or when the user picks a passkey from
-// autofill.
+// A form with `data-passkey` requests a credential when the form is submitted, or when the user picks a
+// passkey from autofill.
 const passkeys = globalThis.PublicKeyCredential
 // After a password, the server offers to add a passkey only if this cookie shows that the device supports
-// them.
+// passkeys.
 passkeys?.isUserVerifyingPlatformAuthenticatorAvailable?.().then(isThere => {
   document.cookie = `passkeys=1; path=/; max-age=${isThere ? 34560000 : 0}; samesite=lax`
 })
@@ -116,7 +116,7 @@ if (passkeys)
     const { passkey: act, options, autofill } = form.dataset
     const publicKey = parseOptions(options)
     const part = name => form.querySelector(`[data-passkey-${name}]`)
-    // The page has one checkbox for the terms. It is in the password form until the passkey form is sent.
+    // The page has one checkbox for the terms. It is in the password form until the passkey form is submitted.
     const terms = document.getElementById('accept')
     let asking
     const ask = async mediation => {
@@ -162,17 +162,17 @@ choosing?.addEventListener('submit', () => {
 for (const form of document.forms) {
   form.addEventListener('submit', event => {
     if (form.ariaBusy === 'true') event.preventDefault()
-    // After a download the page stays open, so its form may be sent again.
+    // After a download the page stays open, so its form may be submitted again.
     form.ariaBusy = String(!('again' in form.dataset))
   })
 }
 
-// A page that returns from the back-forward cache may be sent again.
+// The forms of a page that returns from the back-forward cache may be submitted again.
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted) for (const form of document.forms) form.ariaBusy = null
 })
 
-// Sends the form with the answer for a client without a click.
+// Submits, without a click, the form that takes the answer to a client.
 document.querySelector('form[data-send]')?.requestSubmit()
 
 // Crops the photo to a square of at most 512 pixels and applies the orientation in its metadata. Without this

@@ -293,7 +293,7 @@ test('only config.ts and the command line read the environment', () => {
 
 /** Files that keep state outside of the parts that `openCore` and `createApp` make. */
 const stateful = [
-  // State of a request: Elysia and its adapters pass on only the request.
+  // State of a request, stored by the request object, because Elysia and its adapters pass on nothing else.
   'http/call.ts',
   'resource-server/elysia.ts',
   // State of a connection, and of an app.
@@ -304,7 +304,7 @@ const stateful = [
   'directory/users/hash-threads.ts',
   'tokens/signing-thread.ts',
   'storage/sqlite/lock.ts',
-  // The first call loads a part of the runtime.
+  // A module of the runtime, which the first call loads.
   'lib/ip.ts',
   // Each thread has its own modules.
   'tokens/signing-worker.ts',

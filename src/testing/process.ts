@@ -144,7 +144,7 @@ const readyLine = (child: ChildProcessWithoutNullStreams, program: string): Prom
       reject(
         error.code === 'ENOENT'
           ? new Error(
-              `There is no program ${program}: put it on the PATH, or name it with the option executable or engine.`,
+              `The program ${program} was not found: put it on the PATH, or set the option executable or engine.`,
             )
           : error,
       ),

@@ -49,7 +49,7 @@ export const openSeeded = async (
   return { base, clock, mail, xml, control_token }
 }
 
-/** @throws SeedError for a wrong seed */
+/** @throws SeedError for an invalid seed */
 export const readGiven = async (seed: SeedInput | ReadSeed): Promise<ReadSeed> => {
   const { readSeed, requireSound } = await import('#src/seed/read.ts')
   return requireSound('entries' in seed ? seed : readSeed(seed))

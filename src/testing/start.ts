@@ -87,7 +87,7 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 /**
  * Starts the production server with the development controls, seeded, on a temporary store.
  *
- * @throws ConfigError when an option or the data directory cannot be used; SeedError for a wrong seed
+ * @throws ConfigError when an option or the data directory cannot be used; SeedError for an invalid seed
  */
 export const start = (options: StartOptions = {}): Promise<Started> =>
   options.data_dir

@@ -132,7 +132,7 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
         () => {
           isMade = true
         },
-        // After a failure, the key is generated again for the first token that needs it.
+        // A key that could not be generated here is generated when the first token needs it.
         error => log.error({ err: error }, 'generating a signing key failed'),
       )
       return making

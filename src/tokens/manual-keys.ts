@@ -97,7 +97,7 @@ const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg =>
  * Imports a key that signs from now on, so that tests can use the same key in every run. The key keeps its
  * `kid`; a key without a `kid` gets a new one. Returns the `kid`.
  *
- * @throws AppError 422 when the JWK is no private RSA or EC key
+ * @throws AppError 422 when the JWK is not a private RSA or EC key
  */
 export const pinKey = async (base: Core, jwk: JsonWebKey & { kid?: unknown }): Promise<string> => {
   const alg = algOf(jwk)

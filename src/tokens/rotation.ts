@@ -17,8 +17,8 @@ import {
 import { type KeyPair, makeKeyPair } from './signature.ts'
 
 /**
- * Milliseconds between publishing a key and signing with it. They exceed the time for which caches keep the
- * key set: 5 minutes by `max-age`, 10 minutes in the SDK.
+ * Milliseconds between publishing a key and signing with it. Caches keep the key set for less time: 5 minutes
+ * by `max-age`, 10 minutes in the SDK.
  */
 const LEAD = 15 * MINUTE
 /**
@@ -67,9 +67,9 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
 }
 
 /**
- * Publishes the next key of an algorithm: `given` or a new one. Returns false when the algorithm has no key.
- * Also returns false while another key is published and does not sign yet, so that two requests or two copies
- * of the server make only one key.
+ * Publishes the next key of an algorithm: `given` or a new one. Returns false when the algorithm has no key,
+ * and while another key is published but does not sign yet. Two requests or two copies of the server
+ * therefore add only one key.
  */
 export const rotateKey = async (base: Core, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))
@@ -127,9 +127,9 @@ export const rotateKeys = async (
 }
 
 /**
- * Removes a compromised key at once, because its thief can sign tokens until then. If the key still signs or
- * will sign, it is replaced at once. The tokens of the key are refused. Sessions continue, because no signing
- * key signs refresh tokens.
+ * Removes a compromised key at once, because a thief can sign tokens until then. If the key signs or will
+ * sign, another key replaces it at once. Tokens signed with the key are refused. Sessions continue, because
+ * refresh tokens are not signed with these keys.
  *
  * @throws AppError 404 when there is no such key
  */

@@ -19,10 +19,9 @@ interface Pending {
 
 /**
  * Signs with RSA and the larger curves on a separate thread. A signature takes 0.4 to 1.2 ms, too long for
- * the event loop. In the runtime's thread pool a signature would wait for password hashes. The first such
- * signature starts the thread, and a process has only one such thread. The calling thread signs while the
- * signing thread starts, and after the signing thread has failed. The calling thread also signs on a machine
- * with one core, where a second thread would only compete with the event loop.
+ * the event loop. In the runtime's thread pool a signature would wait for password hashes. The thread starts
+ * with the first of these signatures. The calling thread signs while the signing thread starts, after it has
+ * failed, and on a machine with one core, where a second thread would only compete with the event loop.
  */
 export const openThread = ({ cores }: { cores: number }) => {
   const pending = new Map<number, Pending>()

@@ -26,7 +26,7 @@ import type { DeliveryRow, Webhook } from './store.ts'
 const URI =
   'An absolute https URL of at most 2048 characters, without fragment or credentials. An http URL is allowed only when outbound_allow has its host and port.'
 
-/** Returns an expression that tests event types for a pattern in which `*` stands for any text. */
+/** Returns the regular expression of a pattern of event types, in which `*` stands for any text. */
 export const globOf = (pattern: string): RegExp =>
   new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
 

@@ -53,7 +53,7 @@ const ownerProblems = (organization_id: OrganizationId, all_organizations: boole
         {
           field: 'all_organizations',
           code: 'not_allowed',
-          message: 'Only a webhook of the default organization gets the events of all organizations.',
+          message: 'Only a webhook of the default organization can get the events of all organizations.',
         },
       ]
     : []
@@ -81,7 +81,10 @@ const recordHook = (
 ): Promise<void> =>
   recordChange(context, tx, by, { type, target_id: id, organization_id, metadata: { name, ...metadata } })
 
-/** Creates a webhook, which gets the events from now on. The returned secret is text; null for Ed25519. */
+/**
+ * Creates a webhook, which gets the events from now on. Returns the secret as text; null for Ed25519, because
+ * receivers then need only the public key.
+ */
 export const createWebhook = (
   context: Core,
   input: CreateWebhook & { id?: WebhookId; secret?: Buffer },
@@ -150,7 +153,7 @@ export const judgeWebhookChange = async (
 
 /**
  * Changes the given fields. An event whose delivery failed is tried again at once, because the change may
- * have mended the cause.
+ * have fixed the cause.
  *
  * @throws AppError 404 for a webhook that is unknown or of another organization, 409 for a taken name, 422
  * for a field that cannot be changed

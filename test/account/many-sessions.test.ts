@@ -67,7 +67,7 @@ const changePassword = async (browser: Browser) => {
   return browser.submit(page, { current_password: PASSWORD, password, password_repeat: password })
 }
 
-/** Before its own write, each way makes at least two writes that end 500 sessions each. */
+/** Before its own write, each request makes at least two writes that end 500 sessions each. */
 test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unknown>]>([
   [
     'sign-out',
@@ -124,7 +124,7 @@ test('sessions that begin meanwhile do not delay a change of the password, and e
   expect(await activeOf(user)).toBe(0)
 })
 
-/** Signs a new user in in 121 browsers and returns one of them. */
+/** Signs in a new user in 121 browsers and returns one of the browsers. */
 const withLogins = async () => {
   const user = await addUser(app, `user${++users}`)
   const browser = openBrowser(app)

@@ -41,7 +41,7 @@ const openForm = async (browser: Browser, url = '/account'): Promise<Page> => {
   return browser.get(link)
 }
 
-/** Asks for a registration and returns its answer and the link of the mail. */
+/** Requests a registration. Returns the answer, and the mail with its link. */
 const register = async (browser: Browser, email: string, url?: string) => {
   const answer = await browser.submit(await openForm(browser, url), { email })
   const [letter] = await letters()

@@ -4,8 +4,8 @@ import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, REDIRECT } from '#test/support/people.ts'
 
 /**
- * Starts a server with a web, a native and a machine client. Returns the server with helpers that check the
- * common properties of refusals by a page.
+ * Starts a server with a web, a native and a machine client. Returns the server with helpers that check what
+ * all refusals that are shown as a page have in common.
  */
 export const startAuthorize = async () => {
   const app = await startApp()

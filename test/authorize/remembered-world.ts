@@ -10,7 +10,7 @@ import { addClient, addUser, authorizeUrl, signIn } from '#test/support/people.t
 export const COOKIE = 'gatehouse_remembered_8080'
 export const STEP = 'Two-step verification'
 
-/** Starts a server with a client, and returns what tests of remembered browsers share. */
+/** Starts a server with a client. Returns the server with helpers for tests of remembered browsers. */
 export const startRemembering = async () => {
   const mail = captureMail()
   const app = await startApp({}, { mail })

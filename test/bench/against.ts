@@ -9,7 +9,7 @@ const ROUNDS = 3
 /** Maximum ratio of CPU times per operation. Above this ratio, an operation counts as more expensive. */
 export const TOLERANCE = 1.05
 
-/** Returns the executable of a checkout, or the path itself when it is no directory. */
+/** Returns the executable of a checkout, or the path itself when it is not a directory. */
 export const executableAt = (path: string): string =>
   resolve(statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'dist/gatehouse') : path)
 

@@ -1,7 +1,7 @@
 /**
- * Compares the CPU time of commands and starts with that of a bare executable, by turns: `bun run build`,
- * then `bun test/bench/commands.ts [rounds]`. A server is measured until its first answer, a command until
- * its end.
+ * Compares the CPU time of commands and of server starts with the CPU time of a bare executable, by turns:
+ * `bun run build`, then `bun test/bench/commands.ts [rounds]`. A server is measured until its first answer, a
+ * command until its end.
  */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

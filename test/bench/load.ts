@@ -1,7 +1,7 @@
 import { cpuTime } from './server-process.ts'
 
 export interface Measured {
-  /** CPU time of the server process in µs. Several copies are added up. */
+  /** CPU time of the server process in µs; the sum over all copies. */
   cpu_per_op: number
   /** CPU time in µs of the database, if it has processes of its own. */
   database_per_op: number

@@ -25,7 +25,7 @@ export interface Target {
   /** Totals since the start: commits, and transactions that were retried. */
   commits?(): Promise<{ done: number; retried: number }>
   paths: Record<'discovery' | 'jwks' | 'authorize' | 'token' | 'introspect' | 'userinfo', string>
-  /** Code flow and refresh, with ID tokens of either algorithm. */
+  /** Clients of the code flow and refresh, one for each algorithm of ID tokens. */
   es256: BenchClient
   rs256: BenchClient
   /** A client for client credentials with the scope `scope`. */

@@ -8,7 +8,7 @@ const at = inConsole()
 const { button } = at
 
 /**
- * A field of each form, the text that this person types there, and the change that another person saves
+ * A field of each form, the text that one person types there, and the change that another person saves
  * meanwhile.
  */
 const edits: [kind: string, field: string, typed: string, theirs: object][] = [

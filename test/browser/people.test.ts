@@ -1,4 +1,4 @@
-/** Tests people who come to an application from a mail, on a phone, with a passkey. */
+/** Tests how people create an account from a mail, on a phone, with a passkey, and reach an application. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import type { Json } from '#test/support/app.ts'

@@ -1,4 +1,4 @@
-/** Tests `gatehouse client create` while a server runs: the printed code signs in without a change. */
+/** Tests `gatehouse client create` while a server runs: the printed programs sign users in unchanged. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

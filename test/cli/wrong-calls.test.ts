@@ -14,7 +14,7 @@ const junk = join(folder, 'junk')
 writeFileSync(junk, 'junk: [')
 const wrongSeed = join(folder, 'wrong.yaml')
 writeFileSync(wrongSeed, 'users: [{ username: x }]')
-/** `apply` finds the unknown role of this seed only in an instance. */
+/** The unknown role of this seed is found only by a comparison with an instance. */
 const ghostSeed = join(folder, 'ghost.yaml')
 writeFileSync(ghostSeed, 'users: [{ username: ada, email: ada@example.com, roles: [ghost] }]')
 

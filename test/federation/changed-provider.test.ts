@@ -12,7 +12,7 @@ const { app, upstream, honest, fresh, somebody, entry, usersBy, accountsOf, refu
 afterEach(honest)
 
 let made = 0
-/** Adds a provider of its own to each test. */
+/** Adds a provider for one test. */
 const own = async (more = {}): Promise<string> => {
   const alias = `own-${++made}`
   await addProvider(app, alias, { client_id: alias, ...more })

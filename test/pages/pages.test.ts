@@ -177,8 +177,8 @@ describe('forms', () => {
   })
 
   test('consent warns of administrative rights, and of no others', async () => {
-    expect(await show(find('consent.powerful')).text()).toContain('rights to administer')
-    expect(await show(find('consent.usual')).text()).not.toContain('rights to administer')
+    expect(await show(find('consent.powerful')).text()).toContain('administrative rights')
+    expect(await show(find('consent.usual')).text()).not.toContain('administrative rights')
   })
 
   test('the account picker answers with the login or with "other"', async () => {

@@ -221,7 +221,7 @@ describe.each([{}, { systemRouter: false }, { aot: false }])('Elysia with %j', s
     try {
       for (const path of [...open, '/healthz?x=1'])
         expect(await askRaw(port, path, 'mcp.example')).toBe('HTTP/1.1 200 OK open')
-      // Elysia misses the path after a host of up to three characters, and finds the next slash.
+      // After a host of up to three characters, Elysia skips the first slash of the path.
       const hidden = guarded.flatMap(path => [`/healthz?${path}`, `/healthz#${path}`])
       // Bun's router compares the path that was sent, and the URL has the normalized path.
       const dotted = [

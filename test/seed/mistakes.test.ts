@@ -171,7 +171,7 @@ describe('a file with mistakes is refused completely', () => {
       (await refusal(() => apply(app, seed, options))).map(({ path }: Json) => path)
     const [type, name, grant] = ['clients[1].type', 'clients[3]', 'clients[0].grant_types']
     expect(await paths({ users: [carol], clients })).toEqual([type, name, 'users[0].roles', grant])
-    // The role is in the file, so only the role's mistake is reported, and nothing is pruned.
+    // The role is in the file, so only the mistake in the role is reported, and nothing is pruned.
     const roles = [{ name: 'ghost', permissions: ['fly'] }]
     expect(await paths({ roles, users: [carol], clients }, { prune: true })).toEqual([
       'roles[0].permissions[0]',

@@ -72,7 +72,7 @@ test('the caller gets the reason why the server does not start', async () => {
 test('a program that does not exist is named, with the options that choose another', async () => {
   const { startGatehouse } = await import('#src/testing/process.ts')
   await expect(startGatehouse({ executable: 'no-such-gatehouse' })).rejects.toThrow(
-    'There is no program no-such-gatehouse: put it on the PATH, or name it with the option executable or engine.',
+    'The program no-such-gatehouse was not found: put it on the PATH, or set the option executable or engine.',
   )
 })
 

@@ -34,8 +34,8 @@ const query = (changes: Record<string, string | undefined> = {}) => {
 }
 
 /**
- * Runs all steps of validation: `page` when nothing may be redirected, `redirect` with the returned state, or
- * `ok`.
+ * Runs all steps of validation. Returns `page` for a refusal without a redirect, `redirect` for one with a
+ * redirect, each with its code, or `ok`. `redirect` also names the returned `state`.
  */
 const authorize = (raw: string, registered: AuthorizeClient = client) => {
   const parameters = parseParameters(raw)
