@@ -239,7 +239,7 @@ export const regenerateSecret = async (context: Core, client_id: string, by: Cha
   return secret
 }
 
-/** Replaces the secret with a new one. The server stores only the hash of the new secret. */
+/** Replaces the stored hash of the secret with the hash of a new secret. */
 export const replaceSecret = (
   context: Core,
   client_id: string,
