@@ -252,6 +252,29 @@ export const chargeConnectionTest = (
     'Too many connections were tested in this organization.',
   )
 
+/**
+ * Limit on calls that administrators of one organization cause at addresses that they choose: metadata
+ * documents of identity providers, and events that they send by hand. A call may take 15 seconds, and its
+ * answer 1 MiB of memory.
+ */
+const ADMIN_CALLS: Allowance = { burst: 60, per_second: 1 }
+
+/**
+ * Charges an organization for one such call.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ */
+export const chargeAdminCall = (
+  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
+  organization_id: OrganizationId,
+): void =>
+  takeAll(
+    [[charges.organizations, `admin-call:${organization_id}`, ADMIN_CALLS]],
+    1,
+    clock.now(),
+    'Administrators of this organization caused too many calls to other servers.',
+  )
+
 type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
 
 /** Charges all buckets, or none when one of them lacks units. */

@@ -178,7 +178,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
   }),
   route({
     ...changes,
-    errors: [404],
+    errors: [404, 429],
     id: 'sendWebhookEvent',
     method: 'POST',
     path: '/webhooks/:webhook_id/deliveries',

@@ -13,6 +13,7 @@ import {
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
+import { chargeAdminCall } from '#src/http/rate-limits.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -244,7 +245,8 @@ export const replayWebhook = (context: Core, id: string, from: number, by: Chang
  * Sends one event now, even if the webhook is disabled or already got the event. The outcome changes only the
  * log, so that a test neither disables the webhook nor skips an event.
  *
- * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of another organization
+ * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of another organization;
+ * 429 for too many calls
  */
 export const sendWebhookEvent = async (context: Context, id: string, event_id: string, by: ChangedBy) => {
   const { hook, event } = await context.store.read(async q => {
@@ -254,6 +256,7 @@ export const sendWebhookEvent = async (context: Context, id: string, event_id: s
     if (!event) throw notFound('The event')
     return { hook, event }
   })
+  chargeAdminCall(context, hook.organization_id)
   const { log } = await sendEvent(context, hook, event)
   await writeAs(context, by.caller, async tx => {
     await getWebhook(tx, by.caller, id)

@@ -1,5 +1,7 @@
 import type { CalledFor, Core } from '#src/context.ts'
+import { chargeAdminCall } from '#src/http/rate-limits.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import type { SamlSettings } from './settings.ts'
 
@@ -44,6 +46,21 @@ export const settingsFrom = async (
     context.log.warn({ event: 'metadata_failed', err: error }, 'a metadata document could not be loaded')
     return refused('The document could not be loaded. The log has the reason.')
   }
+}
+
+/**
+ * Like {@link settingsFrom}, for a caller of the admin API. A call to `metadata_url` is charged to the
+ * organization.
+ *
+ * @throws AppError 429 for too many calls, 503 when too many documents wait to be read
+ */
+export const settingsForCaller = (
+  context: Core,
+  organization: CalledFor & { id: OrganizationId },
+  source: Source,
+): ReturnType<typeof settingsFrom> => {
+  if (source.metadata_url !== undefined) chargeAdminCall(context, organization.id)
+  return settingsFrom(context, organization, source)
 }
 
 const load = async (context: Core, organization: CalledFor, url: string): Promise<string> => {

@@ -49,7 +49,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       body: CreateIdentityProvider,
       status: 201,
       answer: IdentityProviderAnswer,
-      errors: [409],
+      errors: [409, 429],
       review: (q, input, good, bad) => reviewNew(context, q, good, bad, input),
       handle: async input => answer(await createProvider(context, input.body, input)),
     }),
@@ -84,7 +84,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       body: UpdateIdentityProvider,
       status: 200,
       answer: IdentityProviderAnswer,
-      errors: [404, 409],
+      errors: [404, 409, 429],
       review: (q, input, good) => judgeChange(context, q, input.params.provider_id, good, input),
       handle: async input =>
         answer(await updateProvider(context, input.params.provider_id, input.body, input)),

@@ -17,7 +17,7 @@ import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import * as examples from './examples.ts'
 import { userFields } from './presets.ts'
-import { address, oauth2Settings, oidcSettings, SECRET_NEEDED, samlSettings } from './settings.ts'
+import { address, oauth2Settings, oidcSettings, SECRET_NEEDED, samlSettings, subjectOf } from './settings.ts'
 import type { ProviderWithRoles } from './types.ts'
 
 const providerTypes = ['oidc', 'oauth2', 'saml'] as const
@@ -155,7 +155,7 @@ const shown = { ...stored, ...common }
 const ShownCertificate = z
   .object({
     certificate: z.string().describe('The certificate in PEM.'),
-    subject: z.string().describe('Distinguished name of the subject of the certificate.'),
+    subject: z.string().describe('Distinguished name of the subject of the certificate; empty without one.'),
     fingerprint: z.string().describe('SHA-256 of the certificate in hexadecimal digits.'),
     expires_at: time.describe('Time at which the certificate expires (ISO 8601, UTC).'),
     expired: flag.describe(
@@ -188,11 +188,12 @@ export const IdentityProviderAnswer = z
   })
 
 const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCertificate> => {
-  const { subject, fingerprint256, validTo } = new X509Certificate(pem)
+  const certificate = new X509Certificate(pem)
+  const { fingerprint256, validTo } = certificate
   const expires = Date.parse(validTo)
   return {
     certificate: pem,
-    subject: subject.replaceAll('\n', ', '),
+    subject: subjectOf(certificate),
     fingerprint: fingerprint256,
     expires_at: iso(expires),
     expired: expires <= now,

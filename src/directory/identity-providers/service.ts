@@ -18,7 +18,7 @@ import { type Detail, notFound } from '#src/lib/app-error.ts'
 import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { settingsFrom } from './metadata.ts'
+import { settingsForCaller } from './metadata.ts'
 import {
   addressProblems,
   completeSettings,
@@ -102,7 +102,7 @@ const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationI
 const ALIAS_TAKEN = whenTaken('alias', 'Another identity provider has this alias.')
 
 /** The settings of a metadata document and its problems. */
-type Document = Awaited<ReturnType<typeof settingsFrom>>
+type Document = Awaited<ReturnType<typeof settingsForCaller>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
@@ -153,7 +153,7 @@ export const reviewNew = async (
 /**
  * Creates a provider, with a new id unless one is passed.
  *
- * @throws AppError 409 for a taken alias, 422 with the problems, and what `judgeNew` and `settingsFrom` throw
+ * @throws AppError 409 for a taken alias, 422 with problems, and as `judgeNew` and `settingsForCaller` do
  */
 export const createProvider = async (
   context: Core,
@@ -162,7 +162,7 @@ export const createProvider = async (
 ): Promise<ProviderWithRoles> => {
   // Only a caller who may create the provider may cause an outbound call.
   const known = await context.store.read(q => judgeNew(context, q, input, by))
-  const document = await settingsFrom(context, known.organization, input.type === 'saml' ? input : {})
+  const document = await settingsForCaller(context, known.organization, input.type === 'saml' ? input : {})
   return writeAs(context, by.caller, async tx => {
     const { organization, roles, settings, problems } = await judgeNew(context, tx, input, by, document)
     throwProblems(problems)
@@ -245,7 +245,7 @@ export const updateProvider = async (
 ): Promise<ProviderWithRoles> => {
   const known = await context.store.read(q => judgeChange(context, q, ref, change, by))
   const isSaml = known.provider.type === 'saml'
-  const document = await settingsFrom(context, known.organization, isSaml ? change : {})
+  const document = await settingsForCaller(context, known.organization, isSaml ? change : {})
   return writeAs(context, by.caller, async tx => {
     const judged = await judgeChange(context, tx, ref, change, by, document)
     const { provider, roles, given, fields, settings, problems } = judged

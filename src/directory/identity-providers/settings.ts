@@ -54,13 +54,30 @@ const parseCertificate = (pem: string): X509Certificate | undefined => {
   }
 }
 
+/**
+ * Returns the subject of a certificate as one line. A certificate may have no subject; the runtime then
+ * returns undefined, although its type says string.
+ */
+export const subjectOf = ({ subject }: { subject?: string }): string => subject?.replaceAll('\n', ', ') ?? ''
+
+/**
+ * Maximum characters of a certificate in PEM, because the login page reads the certificates of all providers
+ * of the organization. A certificate of an RSA key of 16,384 bits has about 6,000.
+ */
+const CERTIFICATE_LENGTH = 16_384
+
 /** A certificate in PEM, or in the form in which answers show it. */
 const certificate = z
   .union([z.string(), z.looseObject({ certificate: z.string() })], 'A certificate in PEM.')
   .transform((given, issues) => {
-    const parsed = parseCertificate(typeof given === 'string' ? given : given.certificate)
-    if (!parsed) issues.addIssue({ code: 'custom', message: 'A certificate in PEM.' })
-    return parsed?.toString().trim() ?? ''
+    const pem = parseCertificate(typeof given === 'string' ? given : given.certificate)?.toString() ?? ''
+    if (!pem) issues.addIssue({ code: 'custom', message: 'A certificate in PEM.' })
+    if (pem.length > CERTIFICATE_LENGTH)
+      issues.addIssue({
+        code: 'custom',
+        message: `A certificate in PEM of at most ${CERTIFICATE_LENGTH} characters.`,
+      })
+    return pem.trim()
   })
 
 export const samlSettings = {

@@ -36,17 +36,22 @@ export const readProvider = async (
  */
 export const findProvider = cached('identity_providers', (q, ref) => readProvider(q, ref))
 
-const enabledByOrganization = cached('identity_providers', async q => {
-  const { identity_providers: t } = q.tables
-  const rows = await q.select().from(t).where(eq(t.enabled, true)).orderBy(t.name, t.id)
-  return Map.groupBy(rows as IdentityProvider[], provider => provider.organization_id)
-})
+const selectEnabled = prepared((q, { identity_providers: t }) =>
+  q
+    .select()
+    .from(t)
+    .where(and(eq(t.organization_id, placeholder('organization_id')), eq(t.enabled, true)))
+    .orderBy(t.name, t.id),
+)
 
-/** Returns the providers through which users of the organization may sign in, sorted by name. */
-export const findEnabledProviders = async (
-  store: Parameters<typeof enabledByOrganization>[0],
-  organization_id: OrganizationId,
-): Promise<IdentityProvider[]> => (await enabledByOrganization(store, '')).get(organization_id) ?? []
+/**
+ * Returns the providers through which users of the organization may sign in, sorted by name. Providers of
+ * other organizations are not read, because many or large ones would delay the login page.
+ */
+export const findEnabledProviders = cached(
+  'identity_providers',
+  async (q, organization_id) => (await selectEnabled(q, { organization_id })) as IdentityProvider[],
+)
 
 /** Adds to each provider its default roles. Ids of deleted roles are ignored. */
 export const withRoles = async (q: Queries, providers: IdentityProvider[]): Promise<ProviderWithRoles[]> => {

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { CalledFor, Context } from '#src/context.ts'
 import { settingsFrom } from '#src/directory/identity-providers/metadata.ts'
+import { subjectOf } from '#src/directory/identity-providers/settings.ts'
 import type { SamlProvider } from '#src/directory/identity-providers/types.ts'
 import { type ConnectionCheck, checkAddress, finding } from '#src/federation/connection-checks.ts'
 import { DAY } from '#src/lib/duration.ts'
@@ -13,10 +14,11 @@ import { samlAddress } from './service-provider.ts'
 const SOON = 30
 
 const checkCertificate = (pem: string, now: number): ConnectionCheck => {
-  const { subject, validFrom, validTo } = new X509Certificate(pem)
+  const certificate = new X509Certificate(pem)
+  const { validFrom, validTo } = certificate
   const [from, to] = [Date.parse(validFrom), Date.parse(validTo)]
   const until = new Date(to).toISOString().slice(0, 10)
-  const value = subject.replaceAll('\n', ', ')
+  const value = subjectOf(certificate)
   if (to <= now)
     return finding(
       'certificate',
