@@ -66,6 +66,10 @@ const ofCommand =
 const own = (...args: string[]): Measure => ofCommand(EXECUTABLE, ...args)
 const serve = ofServer('serve', () => [EXECUTABLE, 'serve'], '/readyz', true)
 const [bare, elysia] = [await build('bare', BARE), await build('elysia', BARE_ELYSIA)]
+const required = await build(
+  'required',
+  await Bun.file(new URL('./required-token.mjs', import.meta.url)).text(),
+)
 // Makes the keys and the data that the measured commands use.
 await ofServer('first start', () => [EXECUTABLE, 'serve'], '/readyz', true)()
 await ofServer('kept', port => [EXECUTABLE, 'dev', '--port', port, '--data-dir', kept], '/readyz')()
@@ -79,6 +83,7 @@ const measures: Record<string, Measure> = {
   healthcheck: own('healthcheck', '--url', `http://127.0.0.1:${ready.port}`),
   guide: own('guide', 'commands'),
   token: own('token', '--data-dir', kept, '--user', 'alice'),
+  'required parts of token': ofCommand(required, kept),
   'serve with keys, /readyz': serve,
   'dev, discovery': ofServer('dev', port => [EXECUTABLE, 'dev', '--port', port], DISCOVERY),
   'exec true': own('exec', '--', '/bin/true'),
