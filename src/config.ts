@@ -256,6 +256,8 @@ export const loadConfig = (env: Environment, file = env.GATEHOUSE_CONFIG): Loade
     url: values.url ?? `http://localhost:${values.port}`,
   }
   check(config)
+  if (!config.smtp_url !== !config.mail_from)
+    warnings.push(`No mail is sent: ${config.smtp_url ? 'mail_from' : 'smtp_url'} is missing.`)
   return { config, sources: mapSettings(name => given.get(name)?.source ?? 'default'), warnings }
 }
 

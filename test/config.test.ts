@@ -143,3 +143,11 @@ test("a container's service links are ignored with a warning", () => {
   expect(config.port).toBe(8080)
   expect(warnings).toHaveLength(3)
 })
+
+test('one of smtp_url and mail_from without the other gives a warning', () => {
+  const smtp = { GATEHOUSE_SMTP_URL: 'smtp://localhost:25' }
+  const sender = { GATEHOUSE_MAIL_FROM: 'id@example.com' }
+  expect(loadConfig(smtp).warnings).toEqual(['No mail is sent: mail_from is missing.'])
+  expect(loadConfig(sender).warnings).toEqual(['No mail is sent: smtp_url is missing.'])
+  expect(loadConfig({ ...smtp, ...sender }).warnings).toEqual([])
+})
