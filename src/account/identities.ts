@@ -8,6 +8,7 @@ import {
 import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { findEnabledProviders, findProvider } from '#src/directory/identity-providers/store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
+import { revokeUser } from '#src/directory/users/revocation.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { linkToken } from '#src/federation/start-login.ts'
@@ -16,7 +17,9 @@ import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import type { AccountPage } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
+import { revokeMost } from '#src/sessions/service.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { openFreshForm, permit, type Viewer } from './viewer.ts'
 
 /** True when the user can still sign in after this account is unlinked. */
@@ -76,7 +79,10 @@ export const postLink =
     return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
   }
 
-/** Unlinks an account. The last way to sign in stays, because the user could not sign in again without it. */
+/**
+ * Unlinks an account. The last way to sign in stays, because the user could not sign in again without it.
+ * Ends all other logins and sessions, because some of them may have begun with the account.
+ */
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -84,18 +90,28 @@ export const postUnlink =
     if (opened instanceof Response) return opened
     const { viewer, form } = opened
     permit(viewer, 'profile:update')
-    const { user } = viewer
-    await context.store.write(async tx => {
-      const linked = await listAccounts(tx, user.id)
+    const { user, login } = viewer
+    const chosenOf = async (q: Queries) => {
+      const linked = await listAccounts(q, user.id)
       const given = linked.find(
         ({ account, provider }) =>
           provider.alias === form.get('provider') && account.subject === form.get('subject'),
       )
-      const current = await findUser(tx, user.organization_id, user.id)
-      const ways = current ? await listWaysIn(tx, current) : []
+      const current = await findUser(q, user.organization_id, user.id)
+      const ways = current ? await listWaysIn(q, current) : []
       if (!given || !mayUnlink(ways, given.account)) throw new PageError('bad_request', 400)
-      await removeAccount(tx, given.account)
-      await recordLink(context, tx, user, { unlinked: given.provider.id }, call)
+      return given
+    }
+    const others = { user_id: user.id, except_login_id: login.id }
+    const actor = { id: user.id, email: user.email }
+    const by = { actor, client_info: call, reason: 'account_unlinked' }
+    await context.store.read(chosenOf)
+    await revokeMost(context, others, by)
+    await context.store.write(async tx => {
+      const { account, provider } = await chosenOf(tx)
+      await removeAccount(tx, account)
+      await recordLink(context, tx, user, { unlinked: provider.id }, call)
+      await revokeUser(context, tx, others, by)
     })
     return seeOther('/account?notice=account_unlinked')
   }

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { addUser, authorizeUrl, signIn } from '#test/support/people.ts'
+import { insertAccount } from '#src/directory/identity-providers/account-store.ts'
+import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { addUser, authorizeUrl, REDIRECT, signIn, VERIFIER } from '#test/support/people.ts'
 import { restarting } from '#test/support/restarting.ts'
 import { startLinking } from './linking-world.ts'
 import { atUpstream, goThrough, pathOf } from './upstream.ts'
 
-const { app, upstream, asking, fresh, somebody, entry, accounts, accountsOf, whoIs, refusal } =
+const { app, upstream, client_secret, asking, fresh, somebody, entry, accounts, accountsOf, whoIs, refusal } =
   await startLinking()
 
 describe('the account page', () => {
@@ -47,6 +48,42 @@ describe('the account page', () => {
       ['user.updated', user.id, { fields: ['external_accounts'], unlinked: asking.id }],
     ])
     expect(await accountsOf(user.id)).toEqual([])
+  })
+
+  test('FED-22 to unlink an account ends every other login and its sessions', async () => {
+    const { sub } = somebody()
+    const user = await addUser(app, sub)
+    await app.context.store.write(tx =>
+      insertAccount(tx, {
+        ...{ provider_id: asking.id, subject: `at-${sub}`, label: '' },
+        ...{ user_id: user.id, organization_id: user.organization_id, created_at: app.clock.now() },
+      }),
+    )
+    const thief = fresh()
+    const { code = '' } = answerOf(
+      await goThrough(thief, upstream, entry('asking'), { sub: `at-${sub}`, email: '' }),
+    )
+    const tokens = async (fields: Record<string, string>) => {
+      const headers = { authorization: `Basic ${btoa(`app:${client_secret}`)}` }
+      const body = new URLSearchParams(fields)
+      const answer = await app.call('/oauth/token', { method: 'POST', headers, body })
+      return { status: answer.status, ...((await answer.json()) as { refresh_token: string }) }
+    }
+    const redirect = { redirect_uri: REDIRECT, code_verifier: VERIFIER }
+    const stolen = await tokens({ grant_type: 'authorization_code', code, ...redirect })
+    expect(stolen.status).toBe(200)
+    const { browser, page } = await own(sub)
+    await app.events()
+    const gone = await browser.follow(await browser.submit(page, {}, '/account/identities/unlink'))
+    expect(gone.html).toContain('You have been signed out everywhere else')
+    expect(gone.heading).toBe('Your account')
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata.reason])).toEqual([
+      ['user.updated', undefined],
+      ['session.revoked', 'account_unlinked'],
+    ])
+    expect((await thief.get('/account')).heading).toBe('Sign in')
+    const { refresh_token } = stolen
+    expect((await tokens({ grant_type: 'refresh_token', refresh_token })).status).toBe(400)
   })
 
   test('R-24 a restart between any two steps of a link changes nothing, and it is made once', async () => {
