@@ -23,7 +23,7 @@ const snapshotOf = async (path: string, empty: Snapshot): Promise<Snapshot> =>
 
 /**
  * Adds STRICT, which drizzle-kit does not support. A table with a primary key of several columns is WITHOUT
- * ROWID, so that an insert writes one B-tree less.
+ * ROWID, so that an insert writes to one B-tree instead of two.
  */
 const sqliteStatement = (statement: string): string => {
   const options = /\tPRIMARY KEY\(/.test(statement) ? 'STRICT, WITHOUT ROWID' : 'STRICT'

@@ -48,7 +48,7 @@ export const seedRows = async (): Promise<object> => {
     return db.query(`SELECT ${columns.map(each => `${each.dflt_value} AS "${each.name}"`)}`).get() as Row
   }
   /**
-   * Leaves out columns that have their default value. A new column with a default thus does not change the
+   * Leaves out columns that have their default value, so that a new column with a default does not change the
    * file.
    */
   const relative = (row: Row, defaults: Row): Row =>

@@ -53,7 +53,7 @@ const build: Build = {
   manual: await $`bun ${main} man`.text(),
   scratch: () => {
     const folder = mkdtempSync(join(scratches, 'part-'))
-    // The folder becomes the root of archives and images.
+    // `mkdtemp` sets mode 0700, but the folder becomes the root of archives and images.
     chmodSync(folder, 0o755)
     return folder
   },

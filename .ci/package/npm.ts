@@ -20,7 +20,7 @@ export const platformPackage = async (build: Build, target: Target, executable: 
     os: [os],
     cpu: [cpu],
     ...(libc && { libc: [libc] }),
-    // The package contains an executable and no modules.
+    // The package has no modules, so this is the default value. publint asks for a stated type.
     type: 'commonjs',
     preferUnplugged: true,
   }

@@ -6,7 +6,7 @@ import { type Entry, zip } from './pack.ts'
 import type { Target } from './targets.ts'
 
 /**
- * Writes a wheel with the executable in the folder of scripts, and the pytest fixtures:
+ * Writes a wheel that contains the pytest fixtures, and the executable in its folder of scripts:
  * https://packaging.python.org/en/latest/specifications/binary-distribution-format/
  */
 export const wheel = async (build: Build, target: Target, executable: string): Promise<void> => {

@@ -18,7 +18,7 @@ type SignedIn = Pick<
 >
 
 /**
- * Lists the browsers in which the user is signed in, each with its sessions at clients. Also lists the
+ * Lists the browsers in which the user is signed in, each with its sessions at clients, and separately the
  * sessions whose login has ended.
  */
 export const listSignedIn = async (

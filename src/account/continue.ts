@@ -11,9 +11,9 @@ import { recordLogin } from '#src/sign-in/sign-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Continues a form once, after its user has confirmed who they are. The form gets a new CSRF token: the old
- * token was checked when the form was posted, and is not stored. The form continues only in the same browser
- * and for the same user.
+ * Continues a form after its user has confirmed who they are. A form continues only one time, in the same
+ * browser and for the same user. The form gets a new CSRF token, because the old token was checked when the
+ * form was posted and is not stored.
  *
  * @param forms the handlers by path
  */

@@ -123,7 +123,7 @@ const invitationPage = async (
   )
 }
 
-/** Asks for a passkey or a password. `broken` are the rules that a refused password broke. */
+/** Asks for a passkey or a password. `broken` lists the rules that a refused password broke. */
 const credentialPage = async (
   context: Context,
   call: Call,
@@ -168,7 +168,8 @@ const errorsOf = async (
     invitation.is_registration &&
     (await context.store.read(q => isReservedName(q, organization, values.username)))
   if (isReserved) errors.username ??= 'taken'
-  // If the form was sent twice, the first request has taken the name and used up the invitation.
+  // If the form was sent twice, the first request took the name and used up the invitation. This check then
+  // refuses the second request, which would otherwise report the person's own name as taken.
   if (Object.keys(errors).length > 0) await context.store.read(q => findInvited(context, q, link_hash))
   return errors
 }
@@ -265,7 +266,7 @@ const accept = async (
       ? completeUser(context, call, opened, password, also)
       : createInvited(context, call, opened, values, password, also))
   } catch (error) {
-    // If the form was sent twice, the first request created the user and may have used up the invitation.
+    // If the form was sent twice, the first request created the user, and these checks refuse the second one.
     await context.store.read(q => findInvited(context, q, opened.link_hash))
     if (!opened.user && (await context.store.read(q => findUser(q, organization.id, user_id))))
       throw new PageError('expired', 400, { retry_url: invitationUrl(context, opened.token) })

@@ -22,7 +22,7 @@ export const valuesOf = ({ username, email, first_name, last_name }: NewUserFiel
   last_name,
 })
 
-/** Returns the errors of a new user's fields, also for a name or an address that another user has. */
+/** Returns the errors of a new user's fields. A name or address that another user has is an error too. */
 export const newUserErrors = async (
   { store }: Context,
   organization_id: OrganizationId,

@@ -20,8 +20,7 @@ const linesFor = (option: string) => ({
 
 /**
  * Returns the next steps of an administrator: connect a first application, add a second person, turn on mail.
- * A step disappears when it is done. A client that cannot sign users in does not count as an application,
- * because nobody can sign in through Gatehouse with such a client.
+ * A step disappears when it is done. A client that cannot sign users in does not count as an application.
  * Only administrators of the default organization can turn on mail. Their steps depend on the clients and
  * users of the whole instance. Returns undefined for users without steps.
  */

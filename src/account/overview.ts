@@ -23,8 +23,8 @@ const notices = [
 ] as const
 
 /**
- * Shows the account page: profile, logins and linked accounts. A login that no client asked for ends on this
- * page.
+ * Shows the account page: profile, logins and linked accounts. A user who signs in without a client arrives
+ * on this page.
  */
 export const getAccount =
   (context: Context) =>

@@ -33,8 +33,8 @@ const latestFirst = (a: Place, b: Place): number => b.timestamp - a.timestamp ||
 
 /**
  * Returns time and `seq` of the latest events that have the user in `column`, at most `MAX_EVENTS`. Each
- * statement reads a part of the index of the column, in the order of the index. The work of a statement thus
- * does not grow with the number of the user's events.
+ * statement reads a part of the index of the column, in the order of the index, so that its work does not
+ * grow with the number of the user's events.
  */
 const placesOf = async (
   store: Store,

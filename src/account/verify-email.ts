@@ -93,8 +93,8 @@ export const getVerifyEmail =
   }
 
 /**
- * Signs the user in and returns to the link. The link's token waits in a cookie, because a stored request
- * must not contain a secret.
+ * Signs the user in and returns to the link. Meanwhile a cookie contains the link's token, because a stored
+ * request must not contain a secret.
  */
 export const getConfirmSignIn =
   (context: Context) =>

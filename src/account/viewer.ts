@@ -37,8 +37,8 @@ export interface Viewer {
 
 /**
  * Returns the user of the latest login of this browser. With `?organization=` (slug), only logins in that
- * organization count. Returns the page of the next step when there is no login, or when the login owes a step
- * or a recent authentication.
+ * organization count. Returns a page instead when there is no login, when the login still has a step to
+ * complete, or when a required recent authentication is missing.
  *
  * @param back path to which the browser returns after a login
  * @param cancel path to which the user may go back, for a page that requires a recent authentication

@@ -93,7 +93,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
       'rate_limited',
       `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, and all callers together ${ALL}.`,
       {
-        // The server cannot know when a stream ends, so it names the interval at which idle streams send.
+        // The server cannot know when a stream will end. It names the interval at which idle streams send.
         headers: { 'retry-after': String(BEAT / SECOND) },
       },
     )

@@ -106,7 +106,7 @@ const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<
 
 /**
  * Returns the index whose part of the filter matches the fewest events. If no index covers the whole filter,
- * the other parts are compared event by event. The choice of the index thus decides how much a page reads.
+ * the other parts are compared event by event, so the choice of the index decides how much a page reads.
  */
 const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)
@@ -230,7 +230,7 @@ const beyondCount = cached('events', async () => new Set<string>())
 /** Maximum number of these filters in memory. */
 const MAX_BEYOND = 1000
 
-/** Returns the count: exact up to 10,000, and 10,001 above. */
+/** Returns the exact count up to 10,000, and 10,001 for any larger count. */
 export const countEvents = async (store: Store, filter: EventFilter): Promise<number> => {
   const many = await beyondCount(store, '')
   const key = JSON.stringify(filter)

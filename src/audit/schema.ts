@@ -72,7 +72,7 @@ const TIME =
 
 /**
  * Returns the schema of a time in milliseconds. A day without a time means its first millisecond for `from`,
- * and its last for `to`. The same day in both thus covers the whole day.
+ * and its last for `to`. If both fields have the same day, they cover that whole day.
  */
 const moment = (time_of_day: string) =>
   z
@@ -117,8 +117,8 @@ export const EventList = listOf('AuditEventList', AuditEvent)
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
 /**
- * Milliseconds that the statistics cover by default. With the current hour or day that gives 49 or 31 points,
- * which a chart shows legibly.
+ * Milliseconds that the statistics cover by default. Including the current hour or day, the answer has 49 or
+ * 31 points, which a chart shows legibly.
  */
 const spans = { hour: 2 * DAY, day: 30 * DAY } as const
 

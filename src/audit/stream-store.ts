@@ -5,8 +5,8 @@ import { visibleEvents } from './list-store.ts'
 import type { EventRow } from './store.ts'
 
 /**
- * `seq` is the number up to which no further event can appear. `next.seq` replaces it when all transactions
- * with an id below `next.before` have ended.
+ * No further event can appear with a number up to `seq`. `next.seq` replaces `seq` when all transactions with
+ * an id below `next.before` have ended.
  */
 interface Horizon {
   seq: number

@@ -151,8 +151,9 @@ export const decideAmong = (
 
 /**
  * True when the login counts as proven in this flow: its authentication is recent, or newer than the stored
- * request. A login also counts if the user must add a first factor and owes no new password. A provider with
- * single sign-on may report an old authentication, or no time, and the user could otherwise never sign in.
+ * request. A login also counts if the user has no factor, must add one, and need not change the password. A
+ * provider with single sign-on may report an old authentication, or no time. Without this exception such a
+ * user could never add the factor.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login

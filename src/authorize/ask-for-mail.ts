@@ -14,7 +14,7 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
  * Limits of mails that unauthenticated clients request. `PER_NETWORK` counts per recipient and network: a
  * person asks again once or twice. `PER_RECIPIENT` counts per recipient over all networks. `PER_ADDRESS`
  * counts per network over all recipients: an office shares a network. The wait for a recipient is the
- * lifetime of a link. The recipient thus always has a working link, even if others use up the limit.
+ * lifetime of a link, so the recipient always has a working link, even if others use up the limit.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }

@@ -110,8 +110,8 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   const redirect_uri = parameters.values.get('redirect_uri')
   const client = await clientOfRequest(context, client_id, redirect_uri)
   if (!client) throw await refuse('unknown_client', { client_id, redirect_uri })
-  // Only a navigation gets a code for the console. A script could get a code unseen, because nobody is asked
-  // for consent to the console.
+  // Only a navigation gets a code for the console. A script could get a code unnoticed, because nobody is
+  // asked for consent to the console.
   if (client_id === CONSOLE_CLIENT && call.request.headers.get('sec-fetch-mode') !== 'navigate')
     throw await refuse('not_a_navigation', { client_id, redirect_uri })
   const target = read(() => parseTarget(parameters, client))

@@ -227,9 +227,9 @@ export const owedBy = (
   })
 
 /**
- * Returns the days for which this browser may be remembered in this flow; undefined when the organization
- * remembers no browsers. Also undefined for requests that always need the second factor: requests for a
- * permission beyond `profile:*`, for a change of the account, or from the console.
+ * Returns the days for which this browser may be remembered in this flow. Undefined when the organization
+ * remembers no browsers, and for requests that always need the second factor: requests for a permission
+ * beyond `profile:*`, for a change of the account, or from the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =
@@ -269,8 +269,8 @@ export const rememberedIn = (
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
- * Returns the user of a proven first factor as a list of one. The list is empty when the password was
- * replaced, or the user disabled or deleted, after the proof.
+ * Returns the user of a proven first factor as a list of one. The list is empty if, since the proof, the
+ * password was replaced or the user was disabled or deleted.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)

@@ -43,7 +43,7 @@ export const browserSessionOf = (context: Context, call: Call): BrowserSession =
 /** An authorization in progress. */
 export interface Flow {
   readonly request: FlowRequest
-  /** The client; undefined for a login that no client asked for, which ends on /account. */
+  /** The client; undefined for a flow that no client asked for. Such a flow ends on /account or at `back`. */
   readonly client: Client | undefined
   readonly organization: Organization
   /** The APIs that the request names. */
@@ -128,7 +128,7 @@ export const consentScopes = (
   ),
 ]
 
-/** Returns the request of a login without a client, which ends on /account or at `own.back`. */
+/** Returns the request of a flow without a client. The flow ends at `own.back`, by default on /account. */
 export const accountRequest = (
   organization_id: OrganizationId,
   own: Partial<
@@ -158,8 +158,8 @@ export const accountRequest = (
 })
 
 /**
- * Form of the handle of a login without a client. It contains the slug of the organization that the URL
- * named. The page of an expired request can thus link to a new login.
+ * Form of the handle of a flow without a client. The handle contains the slug of the organization that the
+ * URL named, so that the page of an expired request can link to a new login.
  */
 const ownHandle = /^own-(?:([a-z0-9-]+)-)?[\w-]{43}$/
 

@@ -24,9 +24,9 @@ const pages = {
 } as const
 
 /**
- * Reasons for answering an authorization request by a page instead of a redirect. The page tells an unknown
- * client from a wrong redirect URI. Client ids are public, and a developer has to know which of the two is
- * wrong.
+ * Reasons for answering an authorization request with a page instead of a redirect. The page says whether the
+ * client is unknown or the redirect URI is wrong. A developer needs to know this, and a stranger learns no
+ * secret, because client ids are public.
  */
 type Reason = keyof typeof pages
 

@@ -104,7 +104,7 @@ const refused = ({ code, description }: OAuthError): TestLogin => ({
   hidden: [],
 })
 
-/** PKCE challenge without a known verifier. A test redeems no code, so it needs none. */
+/** PKCE challenge without a known verifier. A test redeems no code, so it needs no verifier. */
 const NO_CHALLENGE = 'A'.repeat(43)
 
 /** Reads the request as the authorization endpoint does. */
@@ -138,8 +138,8 @@ const hiddenClaims = (names: ReadonlySet<string>, mapping: ClaimMapping): string
 ]
 
 /**
- * Composes the tokens that the application would get, with the functions that issue tokens. No token is
- * signed, so that the answer is no credential. Values that administrators may not see are left out, because a
+ * Composes the tokens that the application would get. It uses the functions that issue tokens, but signs no
+ * token, so that the answer is no credential. Values that administrators may not see are left out, because a
  * claim mapping must not reveal them.
  *
  * @throws OAuthError for a request that would be refused

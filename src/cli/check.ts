@@ -41,7 +41,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
       const events = await checkEvents(instance)
       findings.push(...events.findings)
       if (events.findings.length === 0) print(`events    ${events.count} are unchanged`)
-      print('limits    deleted events, and changes of texts outside the audit log, are not detected')
+      print('limits    deleted events, and changed texts outside the audit log, are not detected')
     } finally {
       await instance.store.close()
     }

@@ -4,7 +4,7 @@ import { print } from './print.ts'
 import { explained, type UserOptions, withInstance } from './user.ts'
 
 /**
- * Replaces the secret of an application. A terminal gets a sentence with the new secret, a program gets the
+ * Replaces the secret of an application. On a terminal a sentence contains the new secret; a program gets the
  * secret alone, so that a script can store it.
  */
 export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>

@@ -48,7 +48,7 @@ const prune = ['--prune', 'delete entries that the sections of the file do not n
 const development = [
   [
     '--seed <file>',
-    'data at the start and after a reset; default: seed_file of the settings, or the users alice and admin, and two clients',
+    'data at the start and after a reset; default: seed_file of the settings; without one, two users (alice, admin) and two clients',
   ],
   ['--url <url>', 'issuer; default: GATEHOUSE_URL, or http://localhost:<port> (https with --tls)'],
   ['--internal-url <url>', 'address for server-to-server calls when it differs from the issuer (containers)'],
@@ -202,7 +202,7 @@ export const commands: readonly CommandRow[] = [
       ['--ready-file <file>', 'write the ready line to this file when the server answers'],
       [
         '--until-input-ends',
-        'stop when standard input ends, such as when the parent process is killed; a seed on standard input must end with a line ...',
+        'stop when standard input ends, such as when the parent process is killed; a seed on standard input must end with the line `...`',
       ],
     ],
     run: async options => (await import('./dev.ts')).dev(options),

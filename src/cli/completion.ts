@@ -23,7 +23,7 @@ const flagsOf = (command: Command): string[] =>
 
 /**
  * Returns the script for bash. The script lists the words that may follow each command, and the values of
- * each option with a fixed list of values. It thus starts no process when a person presses Tab.
+ * each option with a fixed list of values, so that it starts no process when a person presses Tab.
  */
 const bash = (nodes: Node[]): string => {
   const paths = nodes.slice(1).map(({ path }) => `' ${path}'`)

@@ -17,7 +17,7 @@ import { hasDatabase, loadServerConfig, readLastStart } from './last-start.ts'
 import { print } from './print.ts'
 
 /**
- * Milliseconds to wait for the answer of the server. It is also the default limit of the server's outbound
+ * Milliseconds to wait for the answer of the server, the same as the default limit of the server's outbound
  * calls.
  */
 const TIMEOUT = 5_000

@@ -71,7 +71,7 @@ export const makeMasterKey = (file: string): void => {
   }
 }
 
-/** @throws StorageError when the file cannot be read, or does not hold 32 bytes in base64 */
+/** @throws StorageError when the file cannot be read, or does not contain 32 bytes in base64 */
 export const readMasterKey = (file: string): MasterKey => {
   let bytes: Buffer
   try {
@@ -113,7 +113,7 @@ export const openInstance = async (
   try {
     const isNew = await isNewInstance(store)
     // With `migrate: false` the command needs an existing instance and creates none. An empty database, such
-    // as the target of `migrate-to`, thus stays empty.
+    // as the target of `migrate-to`, then stays empty.
     if (isNew && options.migrate === false) throw await noInstance(config)
     const masters = file_keys ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {

@@ -134,7 +134,7 @@ ${list([
 ])}`
 }
 
-/** Returns the call of a command. Only `run` parses the arguments, with commander, and runs the command. */
+/** Returns the call of a command that commander parses. The arguments are parsed when `run` is called. */
 export const parsedCall = (args: string[]): CommandCall => {
   const gatehouse = program(args[0])
   return {

@@ -39,7 +39,7 @@ export interface Part {
    * start.
    */
   upgrades: boolean
-  /** Is called when the process begins to answer requests. */
+  /** Called when the process begins to answer requests. */
   onReady(ready: Ready, log: Pick<Logger, 'warn'>): void
   /** Returns the function that makes the content of `/metrics`. `own` returns the metrics of this process. */
   metrics?(own: () => string): () => Promise<string>

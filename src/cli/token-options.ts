@@ -29,7 +29,7 @@ export const secondsOf = (text: string | undefined): number | undefined => {
   return ms / SECOND
 }
 
-/** Parses `name=value`. A value in JSON gets its JSON type, any other value is a text. */
+/** Parses `name=value`. A value in JSON gets its JSON type; any other value is a text. */
 const claimOf = (text: string): [string, unknown] => {
   const at = text.indexOf('=')
   if (at < 1) throw new ConfigError('--claim: not a name=value, such as --claim tier=gold.')

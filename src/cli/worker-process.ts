@@ -7,8 +7,8 @@ import type { FromWorker, ToWorker } from './worker.ts'
 /** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
 /**
- * Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default. A
- * worker that hangs thus does not hide the metrics of the other workers.
+ * Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default, so a
+ * worker that hangs does not hide the metrics of the other workers.
  */
 const METRICS_WAIT = SECOND
 

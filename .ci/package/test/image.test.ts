@@ -57,7 +57,7 @@ const load = () => $`podman load -q -i ${built(`gatehouse-${version}-image-amd64
 test('podman runs the image read-only and healthy, and the next container finds the data in the volume', async () => {
   await load()
   const volume = `gatehouse-${process.pid}`
-  // The container has the network of this host.
+  // The container uses the network of this host, so it needs a port that is free here.
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   const { port } = listener
   listener.stop(true)

@@ -35,7 +35,7 @@ beforeAll(async () => {
 }, 300_000)
 const command = () => join(at, 'node_modules/.bin/gatehouse')
 
-test('npm installs launcher and executable without scripts and registry, and a person signs in', async () => {
+test('npm installs launcher and executable without scripts or a registry, and a person signs in', async () => {
   expect(await developAndLogIn(command())).toBe('alice')
 })
 

@@ -7,8 +7,8 @@ import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
 /**
- * Shows the API's refusals of a field. Also shows refusals of its parts, such as the items of a list, unless
- * `isWhole` is set.
+ * Shows the API's refusals of a field and of its parts, such as the items of a list. With `isWhole` the
+ * refusals of the parts are left out.
  */
 export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean }) => (
   <>

@@ -92,7 +92,7 @@ export const NameFilter = (props: {
   const found = loaded.data?.data ?? []
   const isRead = wanted === typed && (!path || !loaded.isLoading)
   const only = hint === undefined && found.length === 1 ? found[0] : undefined
-  // Usernames are unique in one organization only, so the name of the first object is not searched.
+  // Two organizations may have users of the same name, so the name of the first object is not searched.
   const one =
     first && typed === nameOf(first) ? first : isRead ? (named(kind, found, typed) ?? only) : undefined
   const id = (kind === 'client' ? one?.client_id : one?.id) ?? typed

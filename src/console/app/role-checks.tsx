@@ -25,7 +25,7 @@ export const useRoles = (organization_id: string | undefined, isRead = true) => 
 }
 
 /**
- * Chooses roles of an organization. A list that has more than a page can be searched. Chosen roles that are
+ * Chooses roles of an organization. A list with more than one page can be searched. Chosen roles that are
  * not loaded yet are shown first; a search shows only the roles that it finds.
  */
 export const RoleChecks = (props: {
