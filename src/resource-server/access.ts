@@ -28,7 +28,7 @@ export type Rules = {
   onInvalid?: 'reject' | 'anonymous'
 }
 
-/** Type of the claims that a handler gets: possibly undefined when the rules of the route are optional. */
+/** Type of the claims that a handler gets. With the rule `optional` they may be undefined. */
 export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
   ? true extends R['optional']
     ? Claims | undefined
@@ -54,7 +54,7 @@ export type TokenVerifier = {
   /**
    * Returns the claims of a valid access token.
    *
-   * @throws AccessError of the class that names the defect
+   * @throws AccessError; its subclass names the defect
    */
   verify(token: string): Promise<Claims>
 }

@@ -64,7 +64,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
  * claims. The refusal of an ID token thus names the mistake, not a missing claim. `now` is in Unix seconds
  * with fractions; `typ` is the header's value in lower case.
  *
- * @throws AccessError of the class that names the defect
+ * @throws AccessError; its subclass names the defect
  */
 export function parseClaims(
   payload: Uint8Array,
@@ -101,7 +101,7 @@ type RegisteredClaims = Pick<Claims, 'iss' | 'aud' | 'exp' | 'iat'>
 /**
  * Validates issuer, audience and times. `now` is in Unix seconds with fractions.
  *
- * @throws AccessError of the class that names the defect
+ * @throws AccessError; its subclass names the defect
  */
 export function parseRegisteredClaims(raw: Payload, policy: ClaimPolicy, now: number): RegisteredClaims {
   const iss = requiredString(raw, 'iss')

@@ -72,8 +72,8 @@ export class TokenRequestError extends Error {
  */
 const RENEW_BEFORE = 60_000
 /**
- * The time between renewal and expiry is prolonged by a random share of at most this value, so that many
- * instances do not renew simultaneously.
+ * Maximum fraction by which the time between renewal and expiry is lengthened. The fraction is random, so
+ * that many instances do not renew their tokens at the same time.
  */
 const JITTER = 0.1
 /**

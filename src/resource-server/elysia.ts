@@ -88,8 +88,10 @@ export function protect(verifier: Verifier, options?: ResourceOptions) {
   const admitted = new WeakMap<Request, Claims>()
   return (
     new Elysia()
-      // Elysia looks for the path from the twelfth character of the URL on. After a host of up to three
-      // characters it takes a path from the query or fragment, and would serve its route as an open path.
+      // Elysia takes the first slash from the twelfth character of the URL on as the start of the path. When
+      // the host has up to three characters, that slash may be a later one, for example in the query. Elysia
+      // then runs the route of a different path. Such a request is guarded even if the path that `pathOf`
+      // returns is open.
       .onRequest(async ({ request, path: routed }: { request: Request; path?: string }) => {
         const { method, headers } = request
         const path = pathOf(request)

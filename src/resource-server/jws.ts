@@ -15,7 +15,7 @@ const MAX_LENGTH = 8192
  * @param checkType gets `typ` in lower case without the optional `application/`
  *   (https://www.rfc-editor.org/rfc/rfc7515#section-4.1.9). It runs before the key is looked up, so that a
  *   refused token causes no request
- * @throws AccessError of the class that names the defect
+ * @throws AccessError; its subclass names the defect
  */
 export async function verifyJws(
   token: string,

@@ -40,7 +40,7 @@ const REFRESH_FROM = 0.8
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
  * Limit of refreshes for unknown kids: `burst` at once, then one every `each` milliseconds. Many tokens with
- * unknown kids thus delay a new key by at most `each`.
+ * unknown kids thus delay the fetch of a new key by at most `each`.
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**

@@ -153,8 +153,8 @@ export function createLogoutReceiver(options: LogoutOptions): LogoutReceiver {
     try {
       const payload = await verifyJws(token, settings, requireType)
       const claims = parseLogout(parseObject(payload), settings)
-      // For each attempt the server signs a new token with the same jti and a new iat. Both together identify
-      // a token.
+      // For each attempt the server signs a new token with the same `jti` and a new `iat`. The pair
+      // identifies a token.
       if (await seen.add(`${claims.jti} ${claims.iat}`, claims.exp + settings.clockTolerance)) return claims
     } catch (error) {
       if (!(error instanceof AccessError)) throw error

@@ -51,7 +51,7 @@ export type VerifierOptions = {
   strictType?: boolean
   /** URL of the key set. Default `{issuer}/.well-known/jwks.json`. */
   jwksUri?: string
-  /** A fixed key set, so that keys are never fetched. */
+  /** A fixed key set. With this option keys are never fetched. */
   keys?: { keys: readonly JWK[] }
   /** Default: the global `fetch`. */
   fetch?: Fetch
@@ -101,7 +101,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   else {
     check(
       URL.canParse(resource) && !resource.includes('#'),
-      `resource must be an absolute URI without fragment, the identifier of an API; got ${JSON.stringify(resource)}`,
+      `resource must be the identifier of an API, an absolute URI without fragment; got ${JSON.stringify(resource)}`,
     )
     check(options.audience === undefined, 'audience must not be given with resource')
     // An identifier belongs to one API of the instance, but an administrator of any organization may be the

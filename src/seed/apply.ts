@@ -40,10 +40,10 @@ const SHORT = 25
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
- * Makes the stored objects match the file, through the services of the admin API. Without `prune` other
- * objects stay, and up to 25 entries are one transaction. Any other run is rehearsed first, then applied in
- * transactions of few changes, with other writes between them. If a concurrent change makes a transaction
- * fail, the earlier transactions stay committed, and the error counts their changes.
+ * Makes the stored objects match the file, through the services of the admin API. Only `prune` deletes
+ * objects that the file does not name. Without `prune`, up to 25 entries are applied in one transaction. Any
+ * other run is rehearsed first, then applied in small transactions. If a concurrent change makes a
+ * transaction fail, the earlier ones stay committed, and the error counts their changes.
  *
  * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
  * checked. StorageError when another server is still applying a seed
@@ -115,7 +115,7 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // A new organization has no id yet. The slug is enough, because `outbound_allow` names the organization.
+    // A new organization has no id yet. `outbound_allow` names organizations by slug, so the slug is enough.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -253,7 +253,7 @@ const checkPassword = async (
   if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
-/** True for rows that an instance needs. Built-in roles are never listed (`allRoles` in store.ts). */
+/** True for rows that `prune` must keep. Built-in roles are never listed (`allRoles` in store.ts). */
 const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)

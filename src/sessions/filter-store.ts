@@ -46,7 +46,7 @@ export const isActive = ({ sessions }: Tables, now: number) =>
 export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
-/** Fields whose column has an index. The earlier a field, the fewer sessions it usually matches. */
+/** Fields whose column has an index. Earlier fields usually match fewer sessions. */
 const indexed = ['session_id', 'login_id', 'user_id', 'client_id', 'organization_id'] as const
 export type Indexed = (typeof indexed)[number]
 

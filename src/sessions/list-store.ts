@@ -180,9 +180,7 @@ const countAllSessions = async (
  */
 const MAX_LISTED = 100
 
-/**
- * Returns the newest active sessions of a user with the names of their clients: at most 100, all on one page.
- */
+/** Returns the newest active sessions of a user, at most `MAX_LISTED`, with the names of the clients. */
 export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
   const { sessions, clients, dynamic_clients } = q.tables
   const rows = await q

@@ -148,8 +148,8 @@ export const releaseSessions = async (
 }
 
 /**
- * Ends expired sessions, at most `limit`, and records an event for each. Returns how many sessions it ended,
- * plus how many were due but have been extended.
+ * Ends expired sessions, at most `limit`, and records an event for each. Returns the number of ended
+ * sessions, plus the number of due sessions that had been extended.
  */
 export const expireDueSessions = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const now = context.clock.now()

@@ -74,8 +74,8 @@ export const refuse = (error: unknown): never => {
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
 /**
- * Charges the hash of a password. The link stays valid when the form is refused, so the form may be sent
- * often.
+ * Counts the hash of a password against the limits of the caller. The link stays valid when the form is
+ * refused, so without a limit the form could be sent any number of times.
  */
 const chargeHash = async (
   context: Context,
@@ -168,8 +168,8 @@ export const useUp = async (
   if (invitation.is_registration) {
     const organization = await readOrganization(tx, invitation.organization_id)
     // The policy may have changed since the form was read. A user must not skip an approval that is now
-    // required, and must not wait for an approval that nobody gives. The write is rolled back, so the link
-    // shows the new form.
+    // required, and must not wait for an approval that is no longer required. The write is rolled back, so
+    // the link shows the new form.
     if (!organization || needsApproval(organization) === user.enabled) throw gone()
     if (!mayRegister(context, organization, user.email)) throw gone()
     return recordRegistration(context, tx, user, call)

@@ -9,7 +9,7 @@ import { findThrottle, removeThrottle, type ThrottleSet } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
- * Maximum attempts per day of each network on an account whose shared budget is spent. The owner can thus
+ * Maximum attempts per day from each network on an account whose shared budget is spent. The owner can thus
  * sign in even after mistyping the password. Failures of the network within the shared budget count too.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
@@ -54,9 +54,9 @@ export interface Budget {
 }
 
 /**
- * An attempt is allowed if one budget of each list is free; an empty list has no limit. The client learns the
- * wait of `name`, but not the wait of `user`, which would show that two names belong to one account. A name
- * without a user is counted in the same way.
+ * An attempt is allowed if one budget of each list is free; an empty list sets no limit. The client learns
+ * the wait of `name`, but not the wait of `user`, which would show that two names belong to one account. A
+ * name without a user is counted in the same way.
  */
 export interface Budgets {
   name: Budget[]

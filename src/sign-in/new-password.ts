@@ -97,8 +97,8 @@ export const chooseNewPassword = async (
   }
   if (broken.length > 0) return retry({ code: 'policy' })
   if (password !== (form.get('password_repeat') ?? password)) return retry({ code: 'mismatch' })
-  // `provePassword` has already charged a form with the current password. A link stays valid until a password
-  // is stored, so its form may be sent often and is charged here.
+  // When the form has the current password, `provePassword` has already counted the attempt. A link stays
+  // valid until a password is stored, so its form may be sent often and is counted here.
   if (!ask_current)
     await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const

@@ -27,7 +27,7 @@ export const challengeOf = (
 ): string => master.hmac('passkeys').update(`${purpose}\0${subject}`).digest('base64url')
 
 /**
- * Milliseconds that the user has for an answer, 5 minutes:
+ * Milliseconds that the user has to answer (5 minutes):
  * https://www.w3.org/TR/webauthn-3/#sctn-timeout-recommended-range
  */
 const TIMEOUT = 300_000
@@ -57,9 +57,9 @@ const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'publ
 const ALGORITHMS = [-8, -7, -257]
 
 /**
- * Returns the creation options as JSON. With `need` set to `required`, the passkey is discoverable and
- * verifies the user, because the user can sign in with the passkey alone. No attestation is requested,
- * because no rule depends on the maker of a passkey.
+ * Returns the creation options as JSON. With `need` set to `required`, the passkey must be discoverable and
+ * the authenticator must verify the user, because the user can sign in with the passkey alone. No attestation
+ * is requested, because no rule depends on the maker of a passkey.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */
 export const creationOptions = (
@@ -136,8 +136,8 @@ const expectation = ({ config }: Core, challenge: string) => ({
 /**
  * Returns an attestation object with the format `none` and without its statement. The statement is not read,
  * because no rule depends on the maker of a passkey. To verify the certificates of a statement, the library
- * would fetch the revocation lists that they name. These calls would have no limit, and no check of the
- * address.
+ * would fetch the revocation lists that the certificates name, without a limit and without a check of the
+ * addresses.
  */
 const withoutStatement = async (attestationObject: string): Promise<string> => {
   const { decodeAttestationObject, isoBase64URL, isoCBOR } = await import('@simplewebauthn/server/helpers')

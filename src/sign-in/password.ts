@@ -31,7 +31,7 @@ export interface Credentials extends LoginAttempt {
   password: string
 }
 
-/** A refused proof as a page shows it: error code, wait in whole seconds, HTTP status and headers. */
+/** Answer to a refused proof: error code and wait (whole seconds) for the page, HTTP status and headers. */
 export interface ProofRefusal {
   code: 'invalid_credentials' | 'throttled' | 'busy'
   seconds: number

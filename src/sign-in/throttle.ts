@@ -44,8 +44,9 @@ export const ROW = {
  */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /**
- * Limit of wrong client secrets, codes and refresh tokens from one network: a misconfigured program repeats
- * its secret in a loop. Clients with a correct secret are accepted even while the limit is reached.
+ * Limit of wrong client secrets, codes and refresh tokens from one network. The limit stops programs that
+ * repeat a wrong secret in a loop. Clients with a correct secret are accepted even while the limit is
+ * reached.
  */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
 
@@ -82,8 +83,8 @@ export const blockedUntil = cached(
 )
 
 /**
- * Counts one failure against each key. `login-throttle.ts` makes the keys of a login. It makes the same kinds
- * of keys for a name without a user. Returns the new counts in the order of `keys`.
+ * Counts one failure against each key. `login-throttle.ts` makes the keys of a login, of the same kinds for a
+ * name with and without a user. Returns the new counts in the order of `keys`.
  */
 export const countFailure = async (
   context: Pick<Core, 'clock'>,

@@ -53,8 +53,8 @@ export const deleteBatch = async (
   limit: number,
 ): Promise<number> => {
   const some = tx.select({ key }).from(table).where(where).limit(limit)
-  // When `key` is the primary key, the selected keys are the only condition. With `where` beside them, SQLite
-  // would search all rows that match `where`.
+  // When `key` is the primary key, the selected keys are the only condition. With `where` as a second
+  // condition SQLite would search all rows that match `where`.
   const removed = await tx
     .delete(table)
     .where(and(key.primary ? undefined : where, inArray(key, some)))

@@ -111,7 +111,7 @@ export const entriesOf = (text: string): SQL =>
 /**
  * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. The query
  * reads the index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of
- * letters and digits. It scans the rows for a term without three letters or digits in a row.
+ * letters and digits. For a term without three consecutive letters or digits it scans the rows of the table.
  */
 export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL => {
   const { users } = q.tables

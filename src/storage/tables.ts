@@ -957,7 +957,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` up to which
-   * events were delivered. Events of other types than those of the webhook were skipped.
+   * events were delivered. Events of types that the webhook does not receive were skipped.
    */
   const webhooks = once(() =>
     table(

@@ -6,8 +6,8 @@ const verifier = /^[A-Za-z0-9._~-]{43,128}$/
 
 /**
  * Returns the challenge of an authorization request. Confidential clients need PKCE too, because a stolen
- * code is useless without the verifier. The method is S256: with `plain` the challenge would be the verifier
- * itself. https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
+ * code is useless without the verifier. The method must be S256, because with `plain` the challenge is the
+ * verifier itself. https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
  *
  * @throws OAuthError `invalid_request`
  */

@@ -4,10 +4,10 @@ import type { Registration } from './dynamic-client.ts'
 const LOCAL = ['http://localhost/callback', 'http://127.0.0.1/callback']
 
 /**
- * Copies of metadata documents as published in September 2026. Each copy has the name and the redirect URIs.
- * The copy of a client with keys also has the authentication methods and the URL of the keys. Some of the
- * publishers' servers refuse calls from data centres, and a server without Internet access cannot fetch the
- * documents.
+ * Copies of metadata documents as published in September 2026, for servers that cannot fetch them: some
+ * publishers refuse calls from data centres, and some servers have no Internet access. Each copy has the name
+ * and the redirect URIs of the client. The copy of a client with keys also has the authentication methods and
+ * the URL of the keys.
  */
 const published: Record<string, object> = {
   'https://claude.ai/oauth/mcp-oauth-client-metadata': {

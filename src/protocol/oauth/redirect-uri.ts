@@ -1,6 +1,6 @@
 import { isDynamic, type Origin } from './dynamic-id.ts'
 
-/** Maximum characters of a redirect URI, because the URI is stored with each pending request. */
+/** Maximum characters of a redirect URI, which is stored with each pending request. */
 const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
@@ -110,7 +110,7 @@ export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri
 
 /**
  * Returns the web origin of a registered redirect URI. Returns undefined for a private-use scheme and for a
- * loopback IP address without a port: only native applications use these two.
+ * loopback IP address without a port: only native applications use such URIs.
  */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin

@@ -2,8 +2,8 @@ import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /**
- * Scopes of the login, which no API defines. A granted scope from this list is also part of a token for an
- * API, as long as the client may request the scope.
+ * Scopes of OpenID Connect, and `groups` and `roles`. No API may define them. A granted scope from this list
+ * is also part of a token for an API, as long as the client may request the scope.
  */
 export const openidScopes: readonly string[] = [
   'openid',
@@ -16,9 +16,7 @@ export const openidScopes: readonly string[] = [
   'offline_access',
 ]
 
-/**
- * Maximum number of resources in a request, because each of them is looked up and shown on the consent page.
- */
+/** Maximum number of resources in a request. Each of them is looked up and shown on the consent page. */
 const MAX_RESOURCES = 10
 
 /** Properties of a registered API that the validation uses. */

@@ -4,7 +4,7 @@ import { readResources } from './resource.ts'
 import { parseScope } from './scope.ts'
 
 /**
- * Grants of the token endpoint. The password grant is missing, because the client would see the user's
+ * Grants of the token endpoint. The password grant is not supported, because the client would see the user's
  * password (https://www.rfc-editor.org/rfc/rfc9700#section-2.4).
  */
 export const grantTypes = ['authorization_code', 'refresh_token', 'client_credentials'] as const
@@ -61,8 +61,7 @@ const parsers = new Map<string, (form: Form) => Parsed>([
 /**
  * Parses a token request.
  *
- * @throws OAuthError `invalid_request` for a missing parameter, `unsupported_grant_type`, `invalid_scope` or
- * `invalid_target`
+ * @throws OAuthError `invalid_request`, `unsupported_grant_type`, `invalid_scope` or `invalid_target`
  */
 export const parseTokenRequest = (form: Form): TokenRequest => {
   const parse = parsers.get(requireParameter(form, 'grant_type'))

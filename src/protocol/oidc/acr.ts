@@ -28,8 +28,8 @@ export const wantedLevel = (acr_values: readonly string[], supported: readonly s
 
 /**
  * Returns the `acr` for tokens: the strongest requested class that the login fulfils, otherwise the login's
- * own class. A client that compares `acr` with its request thus finds its own value, even when the login is
- * stronger.
+ * own class. A client that compares `acr` with the requested class thus finds them equal, even when the login
+ * is stronger.
  */
 export const answeredAcr = (acr_values: readonly string[], acr: string): string => {
   const fulfilled = acr_values.map(levelOf).filter(level => level > 0 && level <= levelOf(acr))

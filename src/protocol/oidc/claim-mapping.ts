@@ -15,7 +15,7 @@ export interface MappingSource {
   readonly roles: readonly string[]
 }
 
-/** Maximum number of claims of a mapping, because each token request evaluates all of them. */
+/** Maximum number of claims in a mapping. Each token request evaluates all of them. */
 export const MAX_CLAIMS = 20
 /**
  * Maximum bytes of the mapped claims of a token as JSON. An access token is sent in a header. By default
@@ -95,8 +95,8 @@ const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
 /**
  * Returns the mapped claims. A claim is left out when it has no value, or when the claim and the claims
  * before it would together exceed the maximum size. The token is issued nevertheless, because one long
- * attribute must not prevent a login. `first` are mapped claims that the token already has: they are not
- * returned again, and they count towards the size.
+ * attribute must not prevent a login. `first` are mapped claims that the token already has: they count
+ * towards the size, but are not returned again.
  */
 export const mappedClaims = (
   mapping: ClaimMapping,

@@ -92,8 +92,8 @@ export const clientTokenClaims = (
 
 /**
  * Returns the claims of an ID token for `client_id`. `alg` is the signature algorithm of the ID token;
- * `auth_time` is in seconds. It is in each ID token, because applications need it for step-up. Without it, an
- * application would have to repeat the login with `max_age`.
+ * `auth_time` is in seconds. Each ID token has `auth_time`, because applications need it for step-up. They
+ * would otherwise have to repeat the login with `max_age`.
  */
 export const idTokenClaims = (
   token: Issued & {

@@ -1,6 +1,6 @@
 /**
- * Signature algorithms of the key set: https://www.rfc-editor.org/rfc/rfc7518#section-3.1. HMAC is missing,
- * because each service that can verify an HMAC could also forge a token.
+ * Signature algorithms of the key set: https://www.rfc-editor.org/rfc/rfc7518#section-3.1. HMAC is not
+ * supported, because each service that can verify an HMAC could also forge a token.
  */
 export const signingAlgs = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 export type SigningAlg = (typeof signingAlgs)[number]

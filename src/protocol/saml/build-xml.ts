@@ -1,8 +1,8 @@
 import { XMLBuilder } from 'fast-xml-parser'
 
 /**
- * Names of attributes begin with `@`, `#text` is the text of the element, and an array repeats its element.
- * Texts and attributes are escaped.
+ * A member whose name begins with `@` is an attribute. `#text` is the text of the element. An array repeats
+ * the element. Texts and attributes are escaped.
  */
 export type XmlTree = { [name: string]: string | XmlTree | XmlTree[] }
 
@@ -13,5 +13,8 @@ const builder = new XMLBuilder({
   suppressBooleanAttributes: false,
 })
 
-/** Builds the XML that Gatehouse sends. `fast-xml-parser` never reads XML from other parties. */
+/**
+ * Builds the XML that Gatehouse sends. The library `fast-xml-parser` only builds XML; it never parses a
+ * message.
+ */
 export const buildXml = (tree: XmlTree): string => builder.build(tree)

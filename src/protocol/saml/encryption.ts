@@ -26,7 +26,7 @@ const OAEP = `${namespaces.xenc11}rsa-oaep`
 export const SHA1 = `${namespaces.ds}sha1`
 export const MGF1_SHA1 = `${namespaces.xenc11}mgf1sha1`
 /**
- * OAEP hashes by three URIs: of the key transport, the digest and the mask generation function
+ * OAEP hashes by the URIs of the key transport, the digest and the mask generation function
  * (https://www.w3.org/TR/xmlenc-core1/#sec-RSA-OAEP). RSA PKCS#1 v1.5 is not allowed, because an attacker who
  * sees which messages are refused could decrypt other messages (Bleichenbacher's attack).
  */

@@ -57,7 +57,7 @@ const pemOf = (base64: string): string => {
   try {
     return new X509Certificate(Buffer.from(base64, 'base64')).toString()
   } catch (cause) {
-    throw bad('A signing certificate of the metadata cannot be read.', cause)
+    throw bad('A signing certificate in the metadata cannot be read.', cause)
   }
 }
 
@@ -76,7 +76,7 @@ const withoutComments = (document: string): string => {
     if (!open) return kept.join('') + document.slice(at)
     const close = open[0] === '<!--' ? '-->' : '?>'
     const end = document.indexOf(close, ignoredMarkup.lastIndex)
-    if (end < 0) throw new SamlError('bad_xml', 'a comment or processing instruction that does not end')
+    if (end < 0) throw new SamlError('bad_xml', 'an unterminated comment or processing instruction')
     kept.push(document.slice(at, open.index))
     at = end + close.length
   }

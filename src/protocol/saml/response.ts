@@ -5,7 +5,7 @@ import { parseTime } from './time.ts'
 import { attributeOf, find, findAll, textOf } from './xml.ts'
 
 /**
- * Values that a response must match, and the trust by which its signatures are verified. Times are in
+ * Values that a response must match, and the keys and options with which it is verified. Times are in
  * milliseconds.
  */
 export interface Expected extends ResponseTrust {
@@ -98,8 +98,8 @@ const checkIssuer = (element: Element | undefined, { issuer }: Pick<Expected, 'i
 }
 
 /**
- * Checks that the message answers the request of this browser, or no request when an unsolicited response is
- * expected. Without the check an attacker could sign another person in to the attacker's account.
+ * Checks that the message answers the request of this browser, or answers no request when an unsolicited
+ * response is expected. Without the check an attacker could sign another person in to the attacker's account.
  */
 const checkRequest = (in_response_to: string | undefined, request: Expected['request']): void => {
   if (in_response_to === request?.id) return
@@ -108,7 +108,7 @@ const checkRequest = (in_response_to: string | undefined, request: Expected['req
 
 /**
  * Checks that there is an audience restriction, that each restriction names this audience, and that the
- * current time is within the conditions. Returns the time at which the conditions end.
+ * current time is within the conditions. Returns the time at which the conditions expire.
  */
 const checkConditions = (conditions: Element | undefined, { audience }: Expected, clock: Now): number => {
   const restrictions = findAll(conditions, 'saml:AudienceRestriction')

@@ -19,9 +19,11 @@ export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250
 
 /** Maximum number of nested elements; an encrypted response with its signatures has about ten. */
 const MAX_DEPTH = 20
-/** Maximum attributes of one element; the root of a response has about ten with its namespaces. */
+/**
+ * Maximum attributes of one element; the root of a response has about ten, including namespace declarations.
+ */
 const MAX_ATTRIBUTES = 30
-/** Maximum prefixes in scope, because canonicalization copies them for each element. */
+/** Maximum prefixes in scope. Canonicalization copies them for each element. */
 const MAX_PREFIXES = 30
 
 const S = '[ \\t\\r\\n]'
@@ -52,8 +54,8 @@ const outermost: Scope = new Map([['xml', 'http://www.w3.org/XML/1998/namespace'
 
 /**
  * Scans a document once in linear time and accepts only plain XML. It refuses DOCTYPE, processing
- * instructions, comments, CDATA, and references to entities other than the five of XML. It refuses names
- * outside ASCII, malformed text, duplicate attributes, unbound prefixes, relative namespaces and the
+ * instructions, comments, CDATA, and references to entities other than the five predefined ones. It refuses
+ * names outside ASCII, malformed text, duplicate attributes, unbound prefixes, relative namespaces and the
  * namespace of XHTML. It also refuses anything above `bounds` or the maximums in this file. Every parser
  * reads an accepted document the same way.
  *

@@ -5,8 +5,8 @@ import { attributeOf, childrenOf, elementName } from './xml.ts'
 /** Maximum characters of a prefix list; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
 /**
- * Content model that allows any foreign elements, except those with the local name of a listed element. An
- * AttributeValue may contain a NameID too.
+ * Content model that allows text and any elements, except elements with the local name of an element in
+ * `contents`. An AttributeValue may nevertheless contain a NameID.
  */
 const OPEN = 'open'
 const TEXT = 'text'
@@ -98,7 +98,7 @@ const listedNames = new Set(
 )
 
 /**
- * Checks the content of an element and its descendants against `contents`, and their identifiers.
+ * Checks an element and its descendants: their content against `contents`, and their identifiers.
  *
  * @throws SamlError `bad_shape`
  */

@@ -5,7 +5,7 @@ import { SUCCESS } from './names.ts'
 import { isSigned, openDocument, type Trust, verifySignature } from './signature.ts'
 import { attributeOf, elementName, find } from './xml.ts'
 
-/** Keys and options by which a response is checked. */
+/** Keys and options with which a response is verified. */
 export interface ResponseTrust extends Trust {
   readonly allow_cbc: boolean
   /** This service provider's RSA key, to which providers encrypt. */

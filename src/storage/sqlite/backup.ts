@@ -179,8 +179,7 @@ const checkpointFully = (path: string): void => {
  * Copies the backup `source` to `partial`, verifies the copy and migrates it to this version. Then it runs
  * `use` with the copy and removes the copy.
  *
- * @throws StorageError when `source` is not a backup, is damaged or cannot be copied, and for each error of
- * `use`
+ * @throws StorageError when `source` is not a backup, is damaged or cannot be copied, and when `use` throws
  */
 export const withBackup = async <T>(
   source: string,

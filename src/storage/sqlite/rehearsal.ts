@@ -33,9 +33,9 @@ const CHOSEN = `WITH named AS (
 
 /**
  * Returns an in-memory copy of the database at `path`. It has the objects that administrators make and the
- * users that `users` names. It has no sessions, events or other traces of use: they are most rows of a
- * database, and a rehearsal reads none of them. It has no triggers, so a rehearsed write does not change
- * totals.
+ * users that `users` names. It has no sessions, events or other records of use. They are most of the rows in
+ * a database, and a rehearsal reads none of them. The copy has no triggers, so a rehearsed write does not
+ * change totals.
  */
 export const copyForRehearsal = (path: string, users: RehearsedUsers): Database => {
   const db = new Database(':memory:')

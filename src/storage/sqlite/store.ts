@@ -57,9 +57,9 @@ const rehearsed = async <T>(
 
 interface SqliteOptions {
   path: string
-  /** With false, pending migrations are not applied; they are an error. */
+  /** When false, pending migrations are not applied, but are an error. */
   migrate?: boolean
-  /** With false, commits do not wait for the disk: the data need not survive a power failure. */
+  /** When false, commits do not wait for the disk: the data need not survive a power failure. */
   durable?: boolean
   /**
    * Database (`imageOf`) that is written into an empty file when `durable` is false; default: a database
@@ -118,7 +118,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
 const openReader = (path: string): Database => {
   try {
     const db = new Database(path, { readonly: true })
-    // A read seldom meets a lock. It waits only briefly, because waiting blocks the event loop.
+    // A lock seldom blocks a read. The wait is short, because it blocks the event loop.
     db.run('PRAGMA busy_timeout = 40')
     db.run('PRAGMA trusted_schema = OFF')
     db.run(`PRAGMA cache_size = -${CACHE}`)

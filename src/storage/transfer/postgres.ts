@@ -101,7 +101,7 @@ const CLOSING_PAUSE = 20
 
 /**
  * Blocks other servers until the end of the transaction: a starting server waits before its first read and
- * write. A running server would write rows that the copy does not have, or serve an incomplete copy. LOCK
+ * write. Otherwise a server could write rows that the copy does not have, or serve an incomplete copy. LOCK
  * takes no snapshot, and the locks are the first statements of the transaction. The snapshot of the
  * transaction is therefore taken under the locks, and contains each earlier commit of the servers.
  *
