@@ -27,8 +27,8 @@ export interface Caller {
   email: string | null
   organization_id: OrganizationId
   /**
-   * True for a caller of the default organization, which acts on all organizations. Any other caller acts
-   * only on its own organization.
+   * True for a caller of the default organization. Such a caller may act on all organizations. Any other
+   * caller may act only on its own organization.
    */
   instance: boolean
   permissions: ReadonlySet<Permission>

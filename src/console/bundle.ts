@@ -37,7 +37,7 @@ interface Outputs {
   [path: string]: { entryPoint?: string; imports: { path: string; kind: string }[] }
 }
 
-/** Returns the name of the file and of all files that it imports, directly or through others. */
+/** Returns the names of the file and of all files that it imports, directly or through others. */
 const neededBy = (path: string, outputs: Outputs): string[] => {
   const needed = new Set([path])
   for (const each of needed)

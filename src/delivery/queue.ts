@@ -34,7 +34,7 @@ export interface Queue<M extends Message> {
    * Claims a message by postponing its next attempt to `until`. If several senders try, only one gets true.
    */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
-  /** Makes each message due whose next attempt is between `now` and `until`. */
+  /** Makes messages due at once if their next attempt is between `now` and `until`. */
   release(tx: Transaction, now: number, until: number): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row before its claim. */
   attempt(context: Context, message: M, until: number): Promise<void>

@@ -97,7 +97,7 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
 /** Paths of development mode: its controls and pages, and the guide. */
 const OWN_PATHS = /^\/(?:dev\/|guide(?:\/|$))/
 
-/** Milliseconds between the start and the snapshot, so that the ready line does not wait for it. */
+/** Milliseconds between the start and the snapshot. An earlier snapshot would delay the ready line. */
 const SNAPSHOT_MS = 200
 
 const FORM = 'application/x-www-form-urlencoded'

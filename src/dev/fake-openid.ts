@@ -49,8 +49,8 @@ export const html = (body: string): Response =>
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'cache-control': 'no-store',
-        // The policy has no form-action. Chromium applies form-action also to the redirects that follow a
-        // POST, among them redirects by the client.
+        // The policy has no form-action, because Chromium also applies it to the redirects that follow a
+        // POST, including redirects by the client.
         'content-security-policy': `default-src 'none'; style-src ${source(STYLE)}; script-src ${source(SUBMIT)}; base-uri 'none'; frame-ancestors 'none'`,
       },
     },
@@ -179,7 +179,7 @@ export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = ke
         : new URL(request.url).searchParams
       const redirect_uri = parameters.get('redirect_uri')
       if (!hasWebScheme(redirect_uri))
-        return new Response('redirect_uri: an http or https URL', { status: 400 })
+        return new Response('redirect_uri must be an http or https URL.', { status: 400 })
       if (!isForm) return signInPage(`${issuer}/authorize`, parameters)
       if (form.get('decision') === 'deny')
         return answer(parameters, redirect_uri, { error: 'access_denied', iss: issuer })

@@ -29,7 +29,7 @@ const partOf = (token: string, part: 0 | 1): Claims =>
 
 /**
  * Mints any token and signs it with the server's key. An access token of an existing user and client gets a
- * session. The token can thus be revoked and introspected like the token of a login.
+ * session, so that it can be revoked and introspected like the token of a login.
  */
 export const mint = async (
   context: Issuer,

@@ -65,7 +65,7 @@ const row = (
       </a></li>`
 }
 
-/** Returns the form that finds users who are not in the list; empty when the list has all. */
+/** Returns the form that finds users who are not in the list; empty with fewer than `SHOWN` users. */
 const searchForm = ({ handle }: LoginStep, users: readonly UserWithRoles[], search = ''): string =>
   users.length < SHOWN && search === ''
     ? ''

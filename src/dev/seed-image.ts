@@ -13,7 +13,7 @@ const events = Object.freeze(seedEvents())
 
 /**
  * Completes a store that was created from the image. The times in the image are relative to the start, so the
- * current time is added. Events are recorded with new id, time and MAC.
+ * current time is added. Events are recorded with a new id, time and MAC.
  */
 export const completeSeed = (base: Core): Promise<void> =>
   base.store.write(async tx => {

@@ -38,7 +38,7 @@ export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
 
 /**
  * The origin of a change: the caller, whose permissions limit the change, and the client info. Admin routes
- * pass it to the services; routes of users pass `UserChangedBy`.
+ * pass this object to the services; the routes of users pass `UserChangedBy` instead.
  */
 export interface ChangedBy {
   caller: Caller
@@ -71,7 +71,10 @@ export const recordChange = (
     client_info,
   })
 
-/** The server itself, a seed file or a command. It has all permissions, and its events name no actor. */
+/**
+ * The origin of changes by the server itself, a seed file or a command. The caller has all permissions, and
+ * the events name no actor.
+ */
 export const serverActor: ChangedBy = {
   caller: {
     kind: 'client',

@@ -24,7 +24,7 @@ export const findIdentity = async (
 /**
  * Condition of a prepared statement: the row belongs to the organization in the parameter `within`. Callers
  * of the whole instance pass null, which matches all organizations (`within` in http/tenant.ts).
- * `test/isolation/matrix.test.ts` calls each route as another tenant.
+ * `test/isolation/matrix.test.ts` tests this: it calls each route as another tenant.
  */
 export const isWithin = (organization_id: Column): SQL =>
   sql`${organization_id} = coalesce(${placeholder('within')}, ${organization_id})`

@@ -55,7 +55,10 @@ describe('no page of another origin runs script in the origin of development mod
         await decide(request, 'deny'),
       ]
       for (const answer of answers)
-        expect([answer.status, await answer.text()]).toEqual([400, 'redirect_uri: an http or https URL'])
+        expect([answer.status, await answer.text()]).toEqual([
+          400,
+          'redirect_uri must be an http or https URL.',
+        ])
     }
     expect((await ask(`GET /dev/saml/sso?${sso(uri)}`)).status).toBe(400)
     expect((await ask('POST /dev/saml/sso', {}, sso(uri))).status).toBe(400)

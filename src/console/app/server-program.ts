@@ -1,4 +1,4 @@
-/** Returns a JavaScript string in single quotes. The parts of a URL contain no backslash. */
+/** Returns a part of a URL as a JavaScript string in single quotes. Such a part contains no backslash. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "\\'")}'`
 
 /**

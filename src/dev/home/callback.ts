@@ -14,8 +14,8 @@ export const CALLBACK = '/dev/callback'
 export const TRY = '/dev/try'
 const DEFAULT_SCOPES = ['openid', 'profile', 'email']
 /**
- * Maximum number of pending logins that these pages have begun. Pending logins are in memory. Above the
- * maximum, the oldest one is dropped.
+ * Maximum number of pending logins that these pages keep in memory. Above the maximum, the oldest one is
+ * dropped.
  */
 const MOST = 100
 

@@ -40,7 +40,8 @@ const identifier = z
   )
   .describe('Audience of the tokens of the API, unique in the instance. It cannot be changed.')
 
-// Names with another meaning in the parameter `scope`: permissions and scopes of OpenID Connect.
+// Names that have another meaning in the parameter `scope`: permissions, `admin` and `*` (all permissions),
+// and the scopes of OpenID Connect.
 const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'admin', '*'])
 
 const scopeName = z
@@ -49,7 +50,7 @@ const scopeName = z
   .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes or backslashes.')
   .refine(
     text => !taken.has(text),
-    'A scope must not have the name of a permission or a scope of OpenID Connect.',
+    'A scope must not have the name of a permission or of an OpenID Connect scope.',
   )
   .describe('Name in the parameter `scope`, unique in the API.')
 

@@ -33,8 +33,8 @@ export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Ap
 const problem = (field: string, code: string, message: string): Detail => ({ field, code, message })
 
 /**
- * Maximum bytes of scopes and clients as JSON. They are read with their API. A page of 100 APIs thus has at
- * most 12.5 MiB of them.
+ * Maximum bytes of the scopes and clients of an API as JSON. They are read with the API, so a page of 100
+ * APIs has at most 12.5 MiB of them.
  */
 const PARTS_BYTES = 128 * 1024
 
@@ -114,8 +114,8 @@ export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateA
 }
 
 /**
- * Generates the signing key of the API's tokens if the key does not exist yet. The key is thus published
- * before the first token.
+ * Generates the signing key of the API's tokens if it does not exist yet, so that the key is published before
+ * the first token.
  */
 const publishKey = async (context: Core, api: Api): Promise<Api> => {
   if (api.access_token_alg) await ensureKey(context, api.access_token_alg)

@@ -83,9 +83,9 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns a client before its metadata document is read. It has the redirect URI of the request, or no
- * redirect URI if a client cannot register that one. `consent_required` is false, so that no consent page is
- * shown before the document is read.
+ * Returns a client before its metadata document is read. It has the redirect URI of the request, or none if
+ * clients may not register that URI. `consent_required` is false, so that no consent page is shown before the
+ * document is read.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

@@ -22,7 +22,7 @@ export const checkedName = (client: Client, redirect_uri = client.redirect_uris[
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
 
 /**
- * Returns a name as people see it at a quick look: in lower case and without accents, spaces, punctuation and
+ * Returns a name as people see it at a glance: in lower case and without accents, spaces, punctuation and
  * invisible characters. Latin letters replace the letters that resemble them.
  */
 const lookOf = (name: string): string =>

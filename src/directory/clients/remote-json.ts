@@ -140,7 +140,7 @@ const read = async <T>(
 }
 
 const jsonOf = (answer: Response): Promise<unknown> => {
-  if (answer.status !== 200) throw new Error(`The document has the HTTP status ${answer.status}.`)
+  if (answer.status !== 200) throw new Error(`The server answered with HTTP status ${answer.status}.`)
   const type = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? ''
   if (!/^application\/(?:[\w.-]+\+)?json$/i.test(type))
     throw new Error('The content type of the document is not JSON.')

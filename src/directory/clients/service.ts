@@ -117,8 +117,8 @@ const takeLogo = (
 }
 
 /**
- * Creates a client. For a confidential client without `secret_hash`, also generates a secret and returns the
- * secret. The server stores only the hash, so nobody can read the secret again.
+ * Creates a client. For a confidential client without `secret_hash`, also generates and returns a secret.
+ * The server stores only the hash, so nobody can read the secret again.
  */
 export const createClient = async (
   context: Core,

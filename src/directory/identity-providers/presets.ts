@@ -29,8 +29,8 @@ interface Preset {
   settings: Readonly<Record<string, unknown>>
   claims: ClaimNames
   /**
-   * Authorization parameters that force reauthentication at an OAuth 2.0 provider, which has no standard
-   * parameter for it.
+   * Authorization parameters that force reauthentication at an OAuth 2.0 provider. OAuth 2.0 has no standard
+   * parameter for this.
    */
   reauthenticate?: Readonly<Record<string, string>>
 }

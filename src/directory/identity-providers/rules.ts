@@ -31,7 +31,7 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
   return { settings: result.data, whole, problems }
 }
 
-/** Returns a problem for each plain http address whose host and port are missing in `outbound_allow`. */
+/** Returns a problem for each plain http address whose host and port are missing from `outbound_allow`. */
 export const addressProblems = ({ config }: Core, organization: CalledFor, given: GivenSettings): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
     const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null

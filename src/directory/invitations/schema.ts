@@ -9,8 +9,9 @@ import { iso } from '#src/lib/text.ts'
 import type { Invitation } from './store.ts'
 
 /**
- * Default lifetime of an invitation in milliseconds. A week covers a person who is away for some days. Anyone
- * who reads the mailbox gets the account, so a longer lifetime (at most 30 days) must be chosen explicitly.
+ * Default lifetime of an invitation in milliseconds. A week is enough for a person who is away for some days.
+ * Anyone who reads the mailbox gets the account, so a longer lifetime (at most 30 days) must be chosen
+ * explicitly.
  */
 export const INVITATION_TTL = 7 * DAY
 

@@ -117,8 +117,8 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent, and is never stored. A person with a copy of
- * the database thus cannot accept the invitation.
+ * Invites a person. A mailed link is made when the mail is sent and is never stored. Otherwise anyone with a
+ * copy of the database could accept the invitation.
  *
  * @throws AppError as `judgeNew` does; 409 when a user has the address or the server cannot mail the link;
  * 422 with the problems; 429 for too many mails
@@ -196,7 +196,7 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
 
 /**
  * Mails an invitation again or returns its new link, and restarts its lifetime. The former link stops
- * working, because it may have reached the wrong person. The database keeps one hash for each invitation.
+ * working, because it may have reached the wrong person.
  *
  * @throws AppError 403 when the caller lacks permissions that the invitation gives; 404 for an unknown
  * invitation; 409 when the invitation was accepted or withdrawn, or cannot be mailed; 429 for too many mails
@@ -254,7 +254,7 @@ const recordInvitation = (
 
 /**
  * Returns the user, client or server that made an invitation. The acceptance runs with the permissions that
- * this caller has then. An invitation by a dismissed administrator thus grants nothing.
+ * this caller has at that time, so an invitation by a dismissed administrator grants nothing.
  *
  * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
  * organization or add members to the groups
@@ -268,7 +268,7 @@ export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Cal
   const isAllowed =
     maker?.permissions.has('users:create') &&
     (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
-  if (!maker || !isAllowed) throw forbidden('The person who made the invitation may no longer invite.')
+  if (!maker || !isAllowed) throw forbidden('The person who made the invitation may no longer invite people.')
   mayInviteInto(maker, invitation.groups)
   const caller: Caller = {
     ...created_by,

@@ -13,8 +13,8 @@ import { searchableNames } from './user-attributes.ts'
 /** Maximum numbers of users and of new rows in one write of a rebuild. Other writes wait for this write. */
 const BATCH = { users: 100, rows: 1000 }
 /**
- * Maximum number of indexed items of a list. A definition allows as many items. A list that is older than its
- * definition may have tens of thousands.
+ * Maximum number of indexed items of a list. A definition allows the same number, but a list that is older
+ * than its definition may have tens of thousands.
  */
 const ITEMS = 100
 /** Maximum number of rows in one statement; SQLite allows 32,766 parameters. */
@@ -57,8 +57,8 @@ export const indexAttributes = async (
 }
 
 /**
- * Prefix of the ids of requests in `purges`. No client_id contains a space, so a client that is registered or
- * deleted neither ends the request of an organization nor makes its searches fail.
+ * Prefix of the ids of requests in `purges`. Other rows have the client_id of a deleted client as id. No
+ * client_id contains a space, so it never equals the id of a request.
  */
 const REQUEST = 'attributes '
 

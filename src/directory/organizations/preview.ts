@@ -28,7 +28,7 @@ export const PreviewLooks = z
       privacy_url: true,
       support_url: true,
     })
-      .meta({ id: 'LooksSettings', description: 'Settings of the appearance; null stands for the default.' })
+      .meta({ id: 'LooksSettings', description: 'Settings of the appearance; null means the default.' })
       .optional(),
   })
   .meta({
@@ -78,7 +78,7 @@ export const sealLooks = (
 
 /**
  * Returns the appearance in a preview, and the organization of the preview. Returns undefined for an expired
- * preview, and for a text that is no preview.
+ * preview, and for a text that is not a preview.
  */
 export const openLooks = (
   { master, clock }: Core,

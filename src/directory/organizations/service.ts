@@ -293,7 +293,7 @@ export const deleteOrganization = (context: Core, reference: string, by: Changed
     await recordChange(context, tx, by, {
       type: 'organization.deleted',
       target_id: id,
-      // The deleted organization loses its events too, so this event belongs to the default organization.
+      // The events of the deleted organization are deleted too, so this event belongs to the default one.
       organization_id: DEFAULT_ORGANIZATION,
       metadata: { name, slug },
     })

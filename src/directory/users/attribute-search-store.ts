@@ -19,8 +19,8 @@ import type { UserRow } from './store.ts'
 type Values = [name: string, value: string][]
 
 /**
- * A list of users filtered by attributes. `counted` caches the number of matching users under the plan as
- * JSON.
+ * A list of users filtered by attributes. The plan as JSON is the cache key of `counted`, the number of
+ * matching users.
  */
 interface AttributePlan extends Plan {
   values: Values

@@ -38,8 +38,9 @@ export const readCosts = async (q: Queries): Promise<string[]> => (await getSett
 export const findCosts = cached('settings', readCosts)
 
 /**
- * Stores the cost of a hash before the hash itself. Each login computes one hash of each stored cost. A hash
- * whose cost is missing would thus show in the time of its user's login.
+ * Stores the cost of a hash before the hash itself. Each login computes one hash of each stored cost. If
+ * the cost of a user's hash were missing, that user's logins would take longer than others and thereby reveal
+ * that the user exists.
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */

@@ -13,9 +13,9 @@ const TASKS = '/proc/self/task'
 const lowered = new Set<string>()
 
 /**
- * Gives the threads that hash passwords (the runtime's pool) a lower priority than the main thread. The
- * server thus answers requests during a flood of logins (R-16). On Linux each thread has a priority of its
- * own (setpriority(2), "C library/kernel differences"); elsewhere nothing happens. Each hash calls this
+ * Gives the threads that hash passwords (the runtime's pool) a lower priority than the main thread.
+ * Otherwise a flood of logins would delay all other requests (R-16). On Linux each thread has its own
+ * priority (setpriority(2), "C library/kernel differences"); elsewhere nothing happens. Each hash calls this
  * function, because the threads of the pool start one by one, as work arrives.
  */
 export const lowerHashThreads = (): void => {

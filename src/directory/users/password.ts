@@ -11,8 +11,8 @@ import { configuredCost, costOf, dummyOf, type HashSettings } from './hash-costs
 import { lowerHashThreads } from './hash-threads.ts'
 
 /**
- * Maximum bytes of a password as UTF-8, after NFC. No passphrase is longer, and a password of this length is
- * cheap to normalize.
+ * Maximum bytes of a password as UTF-8, after NFC. People do not type longer passphrases, and a password of
+ * this length is cheap to normalize.
  */
 export const MAX_PASSWORD_BYTES = 1024
 
@@ -75,8 +75,8 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 
 /**
  * Returns the hash queue of this process. The server has `workers` processes, which share all cores except
- * one. That core is left for other work. For each core of its share, a process lets 128 jobs wait, which are
- * a few seconds of work.
+ * one. That core is left for other work. For each core of its share, a process lets 128 jobs wait. They take
+ * a few seconds.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)
@@ -137,7 +137,7 @@ const isHash = (text: string): boolean =>
  * configured cost. The time thus reveals nothing about the stored hash, even when stored hashes have
  * different costs after a change of the settings or an import. One hash of the highest cost would not
  * suffice, because the times of argon2 and bcrypt cannot be equalized exactly. An empty or overlong password
- * is refused before any hash is computed, also for an unknown user.
+ * is refused before any hash is computed, whether or not the user exists.
  *
  * @throws AppError 503 `temporarily_unavailable` when too many jobs wait
  */

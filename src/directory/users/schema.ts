@@ -19,8 +19,8 @@ import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
 import type { UserWithRoles } from './store.ts'
 
 /**
- * User names are ASCII, because look-alike letters would make two people seem one. User names have no `@`, so
- * they cannot be mistaken for addresses.
+ * User names are ASCII, because look-alike letters would let one person pass as another. User names have no
+ * `@`, so they cannot be mistaken for addresses.
  */
 const Username = z
   .string('A user name of 3 to 128 characters.')

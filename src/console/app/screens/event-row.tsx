@@ -9,7 +9,7 @@ import { dateRange, eventTitle, exactDate, joined, number, words } from '../word
 
 export type LogEvent = AuditEvent
 
-/** An event in which users end their own session or token gets no warning colour, because that is routine. */
+/** A session that its own user revokes gets no warning colour, because that is routine. */
 const toneOf = ({ type, actor_id, metadata }: LogEvent): string =>
   /failed|refused|disabled|deleted|revoked/.test(type) && !(actor_id && actor_id === metadata.user_id)
     ? 'bad'

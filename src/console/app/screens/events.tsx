@@ -33,7 +33,7 @@ const exported = [
   'metadata',
 ]
 
-/** Tells screen readers how many events have arrived. One announcement counts the events of five seconds. */
+/** Tells screen readers how many events have arrived. Each announcement covers five seconds. */
 const Arrivals = ({ count }: { count: number }) => {
   const latest = useRef(0)
   latest.current = count
@@ -67,8 +67,8 @@ export const EventsScreen = () => {
   // The stream has no end time, so new events are not shown while the filter has an end time.
   const mayFollow = to === ''
   const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
-  // The stream sends only events that are recorded after it opens. The list is therefore read again each
-  // time.
+  // The stream sends only events that are recorded after it opens. The list is therefore read again whenever
+  // the stream opens.
   const stream = useStream<LogEvent>(path, list.reload)
   const fresh = new Set(stream.items.map(({ id }) => id))
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
@@ -142,8 +142,8 @@ export const EventsScreen = () => {
           items={list.isLoading && shown.length === 0 ? undefined : runs}
           placeholders={8}
           empty={<Empty title={isFiltered ? words.log.noneFits : words.log.none} />}
-          // New events are added at the front of a run, so the id of its oldest event is the key. An open run
-          // thus stays open.
+          // New events are added at the front of a run. The key is the id of the oldest event, so that an
+          // open run stays open.
           row={events => <EventRun key={events.at(-1)?.id} events={events} />}
         />
       </Card>

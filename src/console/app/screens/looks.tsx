@@ -37,7 +37,7 @@ const PAGE = '/console/preview'
 
 /**
  * Shows the login page in a frame. A form posts the unsaved appearance into the frame, because the console's
- * policy (Trusted Types) forbids scripts to insert markup. The frame is `inert`, because the fields and
+ * policy (Trusted Types) forbids scripts from inserting markup. The frame is `inert`, because the fields and
  * buttons of the preview have no function.
  */
 const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {

@@ -20,7 +20,7 @@ const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 const newPassword = (): string =>
   `${[...crypto.getRandomValues(new Uint32Array(16))].map(n => letters[n % letters.length]).join('')}-Aa7`
 
-/** Shows that the user was created, but is not a member of some chosen groups. */
+/** Shows that the user was created, and lists the chosen groups that the user could not join. */
 const Incomplete = (props: { user: UserAnswer; failed: NotJoined[]; retry(): void; isBusy: boolean }) => {
   const { user, failed, retry, isBusy } = props
   return (

@@ -59,8 +59,8 @@ interface Factor {
 }
 
 /**
- * Shows the authenticator apps and passkeys of a user. The administrator confirms twice to remove a factor
- * that is the user's only way to sign in. Afterwards the user can sign in only with a link from an
+ * Shows the authenticator apps and passkeys of a user. To remove a factor that is the user's only way to
+ * sign in, the administrator must confirm twice. Afterwards the user can sign in only with a link from an
  * administrator.
  */
 export const Factors = ({ id }: { id: string }) => {

@@ -57,8 +57,8 @@ export const addFactor = async (
   const now = context.clock.now()
   const id = newId('fac', now)
   const isFirst = (await listFactors(tx, user.id)).length === 0
-  // Any change of credentials ends remembered browsers (RMB-04), because one of them may be the browser of a
-  // thief.
+  // Each change of credentials forgets the remembered browsers (RMB-04), because one of them may be the
+  // browser of a thief.
   await removeRemembered(tx, user.id)
   await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
   const metadata = { factor_id: id, factor_type: factor.type }
