@@ -28,7 +28,7 @@ export type ServiceClientOptions = {
   now?: () => number
 }
 
-/** Gets access tokens by client credentials, keeps them, and renews them shortly before they expire. */
+/** Gets access tokens by client credentials, caches them, and renews them shortly before they expire. */
 export type ServiceClient = {
   /**
    * Returns a valid access token for these scopes (default: those of the options).
@@ -38,7 +38,7 @@ export type ServiceClient = {
   getToken(scopes?: readonly string[]): Promise<string>
   /**
    * Calls `fetch` with the token in the Authorization header. After a 401 it repeats the request once with a
-   * new token: the kept token may have been revoked, or its key withdrawn.
+   * new token, because the cached token may have been revoked, or its key withdrawn.
    *
    * @throws TokenRequestError
    */

@@ -83,8 +83,8 @@ export const blockedUntil = cached(
 )
 
 /**
- * Counts one failure against each key. `login-throttle.ts` makes the keys of a login, of the same kinds for a
- * name with and without a user. Returns the new counts in the order of `keys`.
+ * Counts one failure against each key. `login-throttle.ts` makes the keys of a login, whether or not the name
+ * has a user. Returns the new counts in the order of `keys`.
  */
 export const countFailure = async (
   context: Pick<Core, 'clock'>,

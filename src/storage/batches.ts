@@ -16,7 +16,7 @@ const BATCH_TIME = 4
 /**
  * Runs `batch` in separate writes until `batch` returns 0, or a number for which `isLast` is true. Returns
  * the sum of its results. Other writes run between the batches. On SQLite the time of the last batch decides
- * the size of the next one, because the time per row differs by a factor of fifty. The time depends on the
+ * the size of the next one, because the time per row varies by a factor of fifty. The time depends on the
  * kind of row, and on whether its pages are in memory or on the disk.
  */
 export const inBatches = async (

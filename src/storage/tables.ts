@@ -53,8 +53,8 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
  * secret that the server has to use is sealed. Triggers maintain counts (`user_count`, `member_count`,
  * `counters`) and the search index.
  *
- * The deletion of a row also removes the rows that mean nothing without it: in the same write (`cascade`) if
- * they are few, otherwise later in batches (`purges`). No foreign key refers to `organizations`: a deleted
+ * The deletion of a row also removes the rows that depend on it: in the same write (`cascade`) if they are
+ * few, otherwise later in batches (`purges`). No foreign key refers to `organizations`: a deleted
  * organization is hidden at once, and most of its rows are removed in batches.
  */
 export const tables = (kit: Kit) => {

@@ -7,7 +7,7 @@ import { type Added, writeSums } from '#src/storage/sums.ts'
 
 /**
  * Maximum number of bodies per transaction. It limits how long one transaction occupies the event loop. More
- * bodies would save little, because 64 of them share one sync already.
+ * bodies would save little, because 64 bodies already share one sync.
  */
 const BATCH = 64
 /**
