@@ -293,7 +293,7 @@ test('only config.ts and the command line read the environment', () => {
 
 /** Files that keep state outside of the parts that `openCore` and `createApp` make. */
 const stateful = [
-  // State of a request, stored by the request object, because Elysia and its adapters pass on nothing else.
+  // State of a request, kept by its object, because Elysia and its adapters pass on nothing else.
   'http/call.ts',
   'resource-server/elysia.ts',
   // State of a connection, and of an app.

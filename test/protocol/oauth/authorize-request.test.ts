@@ -34,8 +34,8 @@ const query = (changes: Record<string, string | undefined> = {}) => {
 }
 
 /**
- * Runs all steps of validation. Returns `page` for a refusal without a redirect, `redirect` for one with a
- * redirect, each with its code, or `ok`. `redirect` also names the returned `state`.
+ * Runs all steps of validation. Returns `ok`, `page CODE` for a refusal on a page, or `redirect CODE STATE`
+ * for a refusal that goes to the client.
  */
 const authorize = (raw: string, registered: AuthorizeClient = client) => {
   const parameters = parseParameters(raw)
