@@ -75,8 +75,8 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
 }
 
 /**
- * Opens a stream of the events that are written from now on:
- * https://html.spec.whatwg.org/multipage/server-sent-events.html.
+ * Opens a stream of the events that are written from now on
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html).
  * If other streams are open already, the new stream may begin with events of the last `LOOK` ms. When the
  * caller's token, session or permission ends, the stream sends the refusal as an event `error` and ends.
  *

@@ -22,9 +22,9 @@ const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 *
 
 /**
  * Returns the user of this name when the request comes from one of the user's known browsers. The work is the
- * same for every name. A known browser passes the limits of its network only for mails to its own user.
- * Otherwise a person with an account could make many browsers known, and flood other people with mail from
- * each browser.
+ * same for every name. A known browser is exempt from `PER_ADDRESS` and from the budget of its network, but
+ * only for mails to its own user. Otherwise a person with an account could make many browsers known, and
+ * flood other people with mail from each browser.
  */
 export const knownOwner = (
   { store }: Context,

@@ -125,8 +125,8 @@ const sendCode = async (
     ...(owner && { known_to: owner }),
   }
   const mail = { kind: 'sign_in_code', organization_id, user_id: null, data } as const
-  // Known browsers are counted apart, so strangers who ask for codes for this name do not use up the owner's
-  // limit.
+  // Requests from known browsers are counted separately, so that strangers who request codes for this name do
+  // not use up the owner's limit.
   const recipient = `code:${accountName({ organization_id, identifier })}${owner ? ':known' : ''}`
   const wait = await askForMail(context, call, mail, recipient, owner)
   if (wait > 0) {

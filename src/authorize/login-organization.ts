@@ -8,8 +8,8 @@ import type { Flow } from './flow.ts'
 export const MAX_SLUG = 64
 
 /**
- * Returns the typed organization, or an empty text if none was typed. The URL contains it, so that it stays
- * when the person changes the language.
+ * Returns the typed organization, or an empty text if none was typed. The URL contains the typed text, so
+ * that a change of the language does not lose it.
  */
 export const keptSlug = ({ request }: Call): string =>
   (new URL(request.url).searchParams.get('organization') ?? '').slice(0, MAX_SLUG)

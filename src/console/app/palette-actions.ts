@@ -7,7 +7,7 @@ export interface Found {
   title: string
   about: string
   href: string
-  /** Further words by which a person may look for it. */
+  /** Further words by which a person may look for the entry. */
   also?: string
 }
 
