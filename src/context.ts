@@ -89,7 +89,7 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /** Throws the 503 of `run` when the queue is full. Called before a single-use value is used up. */
+  /** Throws the 503 of `run` when the queue is full. Callers use it before they use up a single-use value. */
   check(organization_id: string, ip_address?: string): void
 }
 

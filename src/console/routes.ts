@@ -94,8 +94,8 @@ const file = async (name: string, accepted: string): Promise<Response> => {
 }
 
 /**
- * Maximum bytes of a posted preview. It has room for two logos and the CSS at their maximum sizes, sealed and
- * in base64.
+ * Maximum bytes of a posted preview: enough for two logos and the CSS at their maximum sizes, sealed and in
+ * base64.
  */
 const LOOKS = 512 * 1024
 

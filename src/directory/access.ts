@@ -132,8 +132,8 @@ export const readOnlyProblems = (changed: string[], writable: object): Detail[] 
     .map(field => ({ field, code: 'read_only', message: 'This field cannot be changed.' }))
 
 /**
- * Returns the organization of a new resource: the one in the body, otherwise the caller's. Callers thus need
- * not know the id of their organization.
+ * Returns the organization of a new resource: the one in the body, otherwise the caller's. Callers need not
+ * know the id of their own organization.
  */
 export const organizationFor = (caller: Caller, wanted?: string): OrganizationId =>
   scopeOf(caller, wanted) ?? caller.organization_id

@@ -1,9 +1,8 @@
 /**
- * Texts that need quotes although all of their characters are plain. They are the words that YAML 1.1 or 1.2
- * reads as a boolean or null, and texts that begin like a number.
+ * Words that need quotes, because YAML 1.1 or 1.2 reads them as a boolean or null:
  * https://yaml.org/spec/1.2.2/#103-core-schema
  */
-const special = /^(?:true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i
+const special = /^(?:true|false|null|yes|no|on|off|y|n)$/i
 
 const textOf = (text: string): string =>
   /^[A-Za-z_][\w./@-]*(?: [\w./@-]+)*$/.test(text) && !special.test(text) ? text : JSON.stringify(text)

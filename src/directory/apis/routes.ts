@@ -76,7 +76,7 @@ export const apiRoutes = (context: Context): AdminRoute[] => [
     path: '/apis/:api_id',
     permission: 'apis:delete',
     fresh: true,
-    summary: 'Delete an API: no token is issued for it any more',
+    summary: 'Delete an API; no further token is issued for it',
     status: 204,
     errors: [404],
     handle: input => deleteApi(context, input.params.api_id, input),

@@ -96,7 +96,7 @@ const identifierProblems = async ({ config }: Core, q: Queries, identifier = '')
         problem(
           'identifier',
           'reserved',
-          'The identifier must name neither this server, nor a path of it, nor a client.',
+          'The identifier must not be a client_id, the URL of this server or a URL below it.',
         ),
       ]
     : []

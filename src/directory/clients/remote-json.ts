@@ -10,8 +10,8 @@ import { shareOf } from '#src/lib/share.ts'
  */
 const MAX_KNOWN = 1_000
 /**
- * Maximum number of concurrent calls: of the server (`all`), and to one origin. A slow origin thus cannot use
- * up all calls.
+ * Maximum number of concurrent calls: of the server (`all`), and to one origin, so that a slow origin cannot
+ * use up all calls.
  */
 const PARALLEL = { all: 16, origin: 4 }
 /**

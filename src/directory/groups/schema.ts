@@ -43,7 +43,7 @@ export const GroupAnswer = z
   .object({ ...stored, ...writable, member_count: count.describe('Number of members.') })
   .meta({
     id: 'Group',
-    description: 'Users of an organization that share roles.',
+    description: 'A set of users of an organization who share roles.',
     example: {
       id: example.group_id,
       ...staff,

@@ -69,7 +69,7 @@ export const recordRegistration = async (
 }
 
 /**
- * Approves a user who waits: enables the user and, if the server sends mail, mails the user.
+ * Approves a user who waits: enables the user, and notifies the user by mail if the server sends mail.
  *
  * @throws AppError 403 for a user with permissions that the caller lacks; 404 for a user who does not wait;
  * 429 when the mail exceeds the limits of administrators' mails

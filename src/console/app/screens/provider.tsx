@@ -16,7 +16,7 @@ import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
 
 /**
  * Replaces the secret that the provider has issued to Gatehouse. The stored secret is never shown, so that a
- * stolen session of an administrator cannot take it.
+ * thief of an administrator's session cannot read it.
  */
 const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
   const [client_secret, setSecret] = useState<string>()
