@@ -187,6 +187,13 @@ describe('the form', () => {
       400,
       'unknown_state',
     ],
+    [
+      'a hundred other fields before its own',
+      trip =>
+        `${'a=&'.repeat(100)}RelayState=${trip.relay_state}&SAMLResponse=${encodeURIComponent(answerTo(trip))}`,
+      400,
+      'unknown_state',
+    ],
     ['a hundred thousand fields', () => 'a=&'.repeat(80_000), 400, 'unknown_state'],
     ['more than 256 KiB', () => 'x'.repeat(256 * 1024 + 1), 413, 'saml_unreadable'],
     ['no UTF-8', () => '\ud800', 400, 'unknown_state'],
