@@ -29,7 +29,16 @@ export const linkAccount = async (
   return true
 }
 
-/** Links the account to the user and records `user.updated`, unless the account is linked already. */
+/**
+ * Maximum number of a user's accounts at one provider. Pages list all of them, and some providers report a
+ * new subject at each login.
+ */
+const MAX_ACCOUNTS = 20
+
+/**
+ * Links the account to the user and records `user.updated`, unless the account is linked already. Unlinks the
+ * oldest account at the provider when there are too many.
+ */
 export const linkOwnAccount = async (
   context: Context,
   tx: Transaction,
@@ -37,8 +46,12 @@ export const linkOwnAccount = async (
   user: Owner,
   client_info: ClientInfo,
 ): Promise<void> => {
-  if (await linkAccount(context, tx, account, user))
-    await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
+  if (!(await linkAccount(context, tx, account, user))) return
+  await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
+  const linked = (await listAccounts(tx, user.id)).filter(
+    ({ provider }) => provider.id === account.provider_id,
+  )
+  await unlink(context, tx, user, linked.slice(0, -MAX_ACCOUNTS), client_info)
 }
 
 /** Unlinks all accounts of the user, with an event for each. */
@@ -47,8 +60,16 @@ export const unlinkAccounts = async (
   tx: Transaction,
   user: Owner,
   client_info: ClientInfo,
+): Promise<void> => unlink(context, tx, user, await listAccounts(tx, user.id), client_info)
+
+const unlink = async (
+  context: Context,
+  tx: Transaction,
+  user: Owner,
+  accounts: readonly { account: ExternalAccount }[],
+  client_info: ClientInfo,
 ): Promise<void> => {
-  for (const { account } of await listAccounts(tx, user.id)) {
+  for (const { account } of accounts) {
     await removeAccount(tx, account)
     await recordLink(context, tx, user, { unlinked: account.provider_id }, client_info)
   }

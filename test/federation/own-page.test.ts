@@ -1,13 +1,26 @@
 import { describe, expect, test } from 'bun:test'
 import { insertAccount } from '#src/directory/identity-providers/account-store.ts'
+import type { IdentityProviderId } from '#src/lib/ids.ts'
 import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { addUser, authorizeUrl, REDIRECT, signIn, VERIFIER } from '#test/support/people.ts'
 import { restarting } from '#test/support/restarting.ts'
 import { startLinking } from './linking-world.ts'
 import { atUpstream, goThrough, pathOf } from './upstream.ts'
 
-const { app, upstream, client_secret, asking, fresh, somebody, entry, accounts, accountsOf, whoIs, refusal } =
-  await startLinking()
+const {
+  app,
+  upstream,
+  client_secret,
+  asking,
+  trusted,
+  fresh,
+  somebody,
+  entry,
+  accounts,
+  accountsOf,
+  whoIs,
+  refusal,
+} = await startLinking()
 
 describe('the account page', () => {
   const own = async (username: string): Promise<{ browser: Browser; page: Page }> => {
@@ -84,6 +97,36 @@ describe('the account page', () => {
     expect((await thief.get('/account')).heading).toBe('Sign in')
     const { refresh_token } = stolen
     expect((await tokens({ grant_type: 'refresh_token', refresh_token })).status).toBe(400)
+  })
+
+  test('FED-23 keeps the latest 20 accounts of a user at one provider', async () => {
+    const { sub } = somebody()
+    const user = await addUser(app, sub)
+    const now = app.clock.now()
+    const link = (provider_id: IdentityProviderId, i: number) =>
+      app.context.store.write(tx =>
+        insertAccount(tx, {
+          ...{ provider_id, subject: `${sub}-${i}`, label: '' },
+          ...{ user_id: user.id, organization_id: user.organization_id, created_at: now - 30 + i },
+        }),
+      )
+    for (let i = 0; i < 20; i++) await link(asking.id, i)
+    await link(trusted.id, 0)
+    const { browser, page } = await own(sub)
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    const away = await browser.follow(
+      await browser.post('/account/identities/link', { csrf_token, provider: 'asking' }),
+    )
+    await app.events()
+    await browser.get(pathOf(await atUpstream(upstream, away.location ?? '', { sub: `${sub}-20` })))
+    expect(await refusal()).toEqual([
+      ['user.updated', user.id, { fields: ['external_accounts'], linked: asking.id }],
+      ['user.updated', user.id, { fields: ['external_accounts'], unlinked: asking.id }],
+    ])
+    const kept = await accountsOf(user.id)
+    const subjects = kept.filter(({ provider_id }) => provider_id === asking.id).map(each => each.subject)
+    expect(subjects.toSorted()).toEqual(Array.from({ length: 20 }, (_, i) => `${sub}-${i + 1}`).toSorted())
+    expect(kept).toHaveLength(21)
   })
 
   test('R-24 a restart between any two steps of a link changes nothing, and it is made once', async () => {
