@@ -139,8 +139,8 @@ const hiddenClaims = (names: ReadonlySet<string>, mapping: ClaimMapping): string
 
 /**
  * Composes the tokens that the application would get. It uses the functions that issue tokens, but signs no
- * token, so that the answer is no credential. Values that administrators may not see are left out, because a
- * claim mapping must not reveal them.
+ * token, so that the answer is not a credential. Values that administrators may not see are left out, because
+ * a claim mapping must not reveal them.
  *
  * @throws OAuthError for a request that would be refused
  */
