@@ -237,15 +237,16 @@ export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<
 
 /**
  * Ends the user's logins except `except_login_id`; with `organization_id` only those in that organization.
+ * Returns the number of ended logins.
  */
 export const endUserLogins = async (
   tx: Transaction,
   user_id: UserId,
   organization_id?: OrganizationId,
   except_login_id?: LoginId,
-): Promise<void> => {
+): Promise<number> => {
   const { logins } = tx.tables
-  await tx
+  const ended = await tx
     .delete(logins)
     .where(
       and(
@@ -254,6 +255,8 @@ export const endUserLogins = async (
         except_login_id && ne(logins.id, except_login_id),
       ),
     )
+    .returning({ id: logins.id })
+  return ended.length
 }
 
 /**

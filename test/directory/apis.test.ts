@@ -5,6 +5,7 @@ import { parseSeed } from '#src/seed/read.ts'
 import { startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization } from '#test/support/people.ts'
+import { hearStatements } from '#test/support/statements.ts'
 
 const app = await startApp()
 await addClient(app, 'shop')
@@ -110,6 +111,19 @@ test('RES-10 changes are recorded, and a deleted client is gone from every API',
   await app.admin('DELETE', `/apis/${api.id}`)
   expect((await app.events()).map(({ type }) => type)).toEqual(['api.deleted'])
   expect((await app.admin('GET', `/apis/${api.id}`)).status).toBe(404)
+})
+
+test('RES-10 the deletion of a client reads the APIs of its organization only', async () => {
+  const heard: string[] = []
+  const stop = hearStatements(text => heard.push(text))
+  const own = await startApp()
+  await addClient(own, 'shop')
+  heard.length = 0
+  await own.admin('DELETE', '/clients/shop')
+  stop()
+  const reads = heard.filter(text => /from "apis"/.test(text))
+  expect(reads).toHaveLength(1)
+  expect(reads[0]).toMatch(/"organization_id" = /)
 })
 
 test('RES-10 an organization takes its APIs along', async () => {

@@ -128,7 +128,9 @@ describe('revoking', () => {
     await app.events()
     expect(await revokeAll({ user_id: alice.id })).toBe(0)
     expect(await isAlive(tokens)).toBe(false)
-    expect((await app.events()).map(({ type }) => type)).toEqual([])
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+      ['user.updated', { fields: ['logins'] }],
+    ])
   })
 
   test('expired sessions are not revoked again', async () => {
@@ -241,4 +243,29 @@ describe('the logins of a browser', () => {
     app.clock.advance(DAY - HOUR)
     expect((await list(after)).map(({ id }) => id)).toEqual([second])
   })
+})
+
+test('EVT-27 signing a user out who has no session, or ending what could sign the user in, is recorded', async () => {
+  const { app, alice } = await start()
+  const happened = async () =>
+    (await app.events()).map(({ type, actor_id, target_id, metadata }) => [
+      type,
+      actor_id,
+      target_id,
+      metadata,
+    ])
+  const ended = (...fields: string[]) => [['user.updated', 'gatehouse-admin', alice.id, { fields }]]
+  const revoke = (path: string) => app.admin('DELETE', path)
+  await addLogin(app, alice)
+  await app.events()
+  const answer = await revoke(`/users/${alice.id}/sessions`)
+  expect([answer.body.revoked_count, await happened()]).toEqual([0, ended('logins')])
+  await revoke(`/users/${alice.id}/sessions`)
+  expect(await happened()).toEqual([])
+
+  await app.admin('POST', `/users/${alice.id}/sign-in-link`)
+  await app.context.store.write(tx => tx.update(tx.tables.users).set({ pending_email: 'new@example.com' }))
+  await app.events()
+  await revoke(`/sessions?user_id=${alice.id}`)
+  expect(await happened()).toEqual(ended('sign_in_link', 'pending_email'))
 })

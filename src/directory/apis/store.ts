@@ -59,14 +59,25 @@ export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promi
   tx.changed('apis')
 }
 
-/** Removes a deleted client from all APIs, because a later client may get the same id. */
-export const forgetClient = async (tx: Transaction, client_id: string): Promise<void> => {
+/**
+ * Removes a deleted client from the APIs of its organization, because a later client may get the same id. An
+ * API names only clients of its own organization.
+ */
+export const forgetClient = async (
+  tx: Transaction,
+  { client_id, organization_id }: { client_id: string; organization_id: OrganizationId },
+): Promise<void> => {
   const { apis } = tx.tables
   const named = `%${JSON.stringify(client_id)}%`
   const found = await tx
     .select()
     .from(apis)
-    .where(or(like(apis.clients, named), like(apis.served_by, named)))
+    .where(
+      and(
+        eq(apis.organization_id, organization_id),
+        or(like(apis.clients, named), like(apis.served_by, named)),
+      ),
+    )
   for (const api of found)
     await saveApi(tx, {
       ...api,

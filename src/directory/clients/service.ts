@@ -264,7 +264,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     await removeClient(tx, client_id, context.clock.now())
-    await forgetClient(tx, client_id)
+    await forgetClient(tx, client)
     if (client.logo) await removeUnusedAssets(tx, client.organization_id)
     await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })
   })

@@ -62,8 +62,8 @@ export const consumeEmailCode = async (
   return false
 }
 
-/** Deletes the code of a user. */
-export const removeEmailCode = async (tx: Transaction, user_id: UserId): Promise<void> => {
+/** Deletes the code of a user. Returns the number of deleted codes, 0 or 1. */
+export const removeEmailCode = async (tx: Transaction, user_id: UserId): Promise<number> => {
   const { email_codes: t } = tx.tables
-  await tx.delete(t).where(eq(t.user_id, user_id))
+  return (await tx.delete(t).where(eq(t.user_id, user_id)).returning({ id: t.user_id })).length
 }

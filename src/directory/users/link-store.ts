@@ -65,14 +65,17 @@ export const consumeSignInLink = async (
   return link
 }
 
-/** Deletes a user's sign-in links; with `organization_id` only those of that organization. */
+/**
+ * Deletes a user's sign-in links and returns their number; with `organization_id` only those of that
+ * organization.
+ */
 export const removeSignInLinks = async (
   tx: Transaction,
   user_id: UserId,
   organization_id?: OrganizationId,
-): Promise<void> => {
+): Promise<number> => {
   const { links } = tx.tables
-  await tx
+  const removed = await tx
     .delete(links)
     .where(
       and(
@@ -81,6 +84,8 @@ export const removeSignInLinks = async (
         inArray(links.kind, signInKinds),
       ),
     )
+    .returning({ kind: links.kind })
+  return removed.length
 }
 
 /**

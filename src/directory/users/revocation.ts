@@ -8,29 +8,37 @@ import { inBatches } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
+import { recordUser } from './record.ts'
 import { cancelPendingEmail, findUser } from './store.ts'
+
+/** Returns the names of the counts that are not 0. */
+const namesOf = (counts: Record<string, number>): string[] =>
+  Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [name] : []))
 
 /**
  * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
  * address. Runs when the user's address or `enabled` changes, and whenever {@link revokeUser} ends the user's
  * logins. Links and codes from before the change must not work after it. With `organization_id`, a user of
- * another organization keeps everything.
+ * another organization keeps everything. Returns the names of what the user had.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
   user_id: UserId,
   organization_id?: OrganizationId,
-): Promise<void> => {
-  if (organization_id && !(await findUser(tx, organization_id, user_id))) return
-  await removeSignInLinks(tx, user_id, organization_id)
-  await cancelPendingEmail(tx, user_id, organization_id)
-  await removeEmailCode(tx, user_id)
-  await removeRemembered(tx, user_id)
+): Promise<string[]> => {
+  if (organization_id && !(await findUser(tx, organization_id, user_id))) return []
+  return namesOf({
+    sign_in_link: await removeSignInLinks(tx, user_id, organization_id),
+    pending_email: await cancelPendingEmail(tx, user_id, organization_id),
+    email_code: await removeEmailCode(tx, user_id),
+    remembered_browsers: (await removeRemembered(tx, user_id)).length,
+  })
 }
 
 /**
- * Revokes at most `limit` of the user's sessions, like `revokeSessions`. Ends the user's logins and pending
- * links. The login `except_login_id` and its sessions continue. Returns the number of revoked sessions.
+ * Revokes the user's sessions as `revokeSessions` does, at most `limit`, and ends the user's logins and
+ * pending links. The login `except_login_id` and its sessions continue. Returns the number of sessions, and
+ * the names of what else ended.
  */
 export const revokeUser = async (
   context: Core,
@@ -42,18 +50,36 @@ export const revokeUser = async (
   },
   by: RevokedBy,
   limit?: number,
-): Promise<number> => {
+): Promise<{ sessions: number; others: string[] }> => {
   const { user_id, organization_id, except_login_id } = user
-  const count = await revokeSessions(context, tx, user, by, limit)
-  await endUserLogins(tx, user_id, organization_id, except_login_id)
-  await revokePendingLinks(tx, user_id, organization_id)
-  return count
+  const sessions = await revokeSessions(context, tx, user, by, limit)
+  const logins = await endUserLogins(tx, user_id, organization_id, except_login_id)
+  const links = await revokePendingLinks(tx, user_id, organization_id)
+  return { sessions, others: [...namesOf({ logins }), ...links] }
 }
 
 /**
- * Revokes all sessions that match a filter, in writes of bounded size. When the filter has a user and no
- * client, the user's logins and pending links end too. Only the first write checks the caller, because that
- * write may end the caller's own session.
+ * Revokes a user as {@link revokeUser} does, and returns the number of sessions. Each session has its event.
+ * When only something else ended, one event names it, because the log must show who signed the user out.
+ */
+const revokeRecorded = async (
+  context: Core,
+  tx: Transaction,
+  user: { user_id: UserId; organization_id?: OrganizationId | undefined },
+  by: RevokedBy,
+  limit: number,
+): Promise<number> => {
+  const { sessions, others } = await revokeUser(context, tx, user, by, limit)
+  const found =
+    sessions === 0 && others.length > 0 ? await findUser(tx, user.organization_id, user.user_id) : undefined
+  if (found) await recordUser(context, tx, by, 'user.updated', found, { fields: others })
+  return sessions
+}
+
+/**
+ * Revokes all sessions that match a filter, in writes of bounded size. When the filter names a user and no
+ * client, the user's logins and pending links end too. Only the first write checks the caller, because it may
+ * end the caller's own session.
  */
 export const revokeAllSessions = async (
   context: Core,
@@ -70,7 +96,7 @@ export const revokeAllSessions = async (
         isConfirmed = true
       })
       return user_id && client_id === undefined
-        ? revokeUser(context, tx, { ...filter, user_id }, by, limit)
+        ? revokeRecorded(context, tx, { ...filter, user_id }, by, limit)
         : revokeSessions(context, tx, filter, by, limit)
     },
     (count, limit) => count < limit,

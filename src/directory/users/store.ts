@@ -244,15 +244,15 @@ const isFirst = (unit: number, before: number | null, now: number): boolean =>
 
 /**
  * Cancels a pending change of the user's address. With `organization_id`, the user must belong to that
- * organization.
+ * organization. Returns the number of cancelled changes, 0 or 1.
  */
 export const cancelPendingEmail = async (
   tx: Transaction,
   id: UserId,
   organization_id?: OrganizationId,
-): Promise<void> => {
+): Promise<number> => {
   const { users } = tx.tables
-  await tx
+  const cancelled = await tx
     .update(users)
     .set({ pending_email: null })
     .where(
@@ -262,6 +262,8 @@ export const cancelPendingEmail = async (
         organization_id && eq(users.organization_id, organization_id),
       ),
     )
+    .returning({ id: users.id })
+  return cancelled.length
 }
 
 /** Returns the ids of up to `limit` users of an organization, even if the organization is deleted. */
