@@ -1,10 +1,12 @@
 import type { Core } from '#src/context.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
-import { CONSOLE_NAME } from '#src/lib/ids.ts'
+import { CONSOLE_NAME, type OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { host } from '#src/protocol/oauth/redirect-uri.ts'
-import { type Client, findClientNames } from './store.ts'
+import { cached } from '#src/storage/cache.ts'
+import { type Client, listClientNames } from './store.ts'
 
 /**
  * Returns the name of a client for a page or mail other than the consent page. The name of a dynamic client
@@ -31,6 +33,20 @@ const lookOf = (name: string): string =>
     .replace(/[\p{M}\p{C}\p{Z}\p{P}\p{Default_Ignorable_Code_Point}]/gu, '')
     .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
 
+/** Number of names between two turns of the event loop. They take about 3 ms. */
+const SLICE = 300
+
+/** Returns the looks of the names of the clients that the organization has registered. */
+const findLooks = cached('clients', async (q, organization_id): Promise<ReadonlySet<string>> => {
+  const looks = new Set<string>()
+  const names = await listClientNames(q, organization_id as OrganizationId)
+  for (const [i, name] of names.entries()) {
+    if (i % SLICE === SLICE - 1) await othersRun()
+    looks.add(lookOf(name))
+  }
+  return looks
+})
+
 /**
  * True when the name of a dynamic client looks like a host, or like the name of the organization, of one of
  * its registered applications or of the console. Also true for a name without a visible letter or digit. The
@@ -42,7 +58,7 @@ export const isMisleading = async (
   given: string,
 ): Promise<boolean> => {
   const look = lookOf(given)
-  const known = [name, display_name, CONSOLE_NAME, ...(await findClientNames(store, id))]
   const isHost = /[\p{L}\p{N}][.。]\p{L}{2,}/u.test(fold(given))
-  return look === '' || isHost || known.some(other => lookOf(other) === look)
+  const isKnown = [name, display_name, CONSOLE_NAME].some(other => lookOf(other) === look)
+  return look === '' || isHost || isKnown || (await findLooks(store, id)).has(look)
 }

@@ -186,14 +186,17 @@ export const listStartable = async (q: Queries, organization_id: OrganizationId)
 }
 
 /** Returns the names of the clients that the organization has registered. */
-export const findClientNames = cached('clients', async (q, organization_id): Promise<readonly string[]> => {
+export const listClientNames = async (
+  q: Queries,
+  organization_id: OrganizationId,
+): Promise<readonly string[]> => {
   const { clients } = q.tables
   const rows = await q
     .selectDistinct({ name: clients.name })
     .from(clients)
-    .where(eq(clients.organization_id, organization_id as OrganizationId))
+    .where(eq(clients.organization_id, organization_id))
   return rows.map(({ name }) => name)
-})
+}
 
 /** Filters of the list; absent ones match all clients. */
 export interface ClientFilter {
