@@ -280,7 +280,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // Read only now, because the pruning of organizations has already deleted users, groups and other rows.
+    // Not read earlier, because the pruning of organizations also deletes users, groups and other rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

@@ -75,8 +75,9 @@ const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise
 }
 
 /**
- * Returns the field whose index finds the fewest sessions. With a client and an organization either may have
- * fewer sessions: a client may have users of several organizations, and an organization has several clients.
+ * Returns the field whose index finds the fewest sessions. If the filter names a client and an organization,
+ * either of the two may have fewer: a client may have users of several organizations, and an organization has
+ * several clients.
  */
 export const narrowest = async (q: Queries, filter: SessionFilter): Promise<Indexed | undefined> => {
   const [first, second] = indexed.filter(name => filter[name] !== undefined)

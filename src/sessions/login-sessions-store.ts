@@ -21,7 +21,8 @@ const selectUnrecorded = prepared((q, { logins, sessions }) =>
 )
 
 /**
- * True when no event shows the login: it was not recorded, and no code of it was exchanged since it began.
+ * True when no event shows the login: the login itself was not recorded, and no session of the login has got
+ * a token since the user signed in.
  */
 export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
   (await selectUnrecorded(q, { login_id })).length > 0

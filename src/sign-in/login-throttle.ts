@@ -10,7 +10,8 @@ import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /**
  * Maximum attempts per day from each network on an account whose shared budget is spent. The owner can thus
- * sign in even after mistyping the password. Failures of the network within the shared budget count too.
+ * sign in even after mistyping the password. Attempts that failed before the shared budget was spent count
+ * too.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
@@ -110,9 +111,9 @@ export const budgetsOf = async (
 }
 
 /**
- * Updates the budgets after a success: removes consecutive failures and counts the attempt against `passed`.
- * A success in a known browser keeps the shared count, because a reset would show others that the owner has
- * signed in.
+ * Updates the budgets after a success: resets the count of consecutive failures, and counts the attempt
+ * against the keys in `passed`. A success in a known browser keeps the shared count, because a reset would
+ * show others that the owner has signed in.
  */
 export const countSuccess = async (
   context: Core,

@@ -105,8 +105,8 @@ const cookieFor = async (context: Context, tx: Transaction, value: Secret): Prom
 type Recorded = Pick<Login, 'id' | 'user_id' | 'email' | 'organization_id' | 'amr'>
 
 /**
- * Records a login to the account pages. A login to a client is recorded when the client exchanges the code,
- * so that the event has the session.
+ * Records the event of a login that leads to the account pages. The event of a login at a client is recorded
+ * when the client exchanges the code, so that the event contains the session.
  */
 export const recordLogin = async (
   context: Context,

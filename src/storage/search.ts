@@ -75,7 +75,7 @@ const isIndexedWord = (word: string): boolean => [...word].length >= 3
  */
 export const isIndexedTerm = (term: string): boolean => wordsOf(term).some(isIndexedWord)
 
-/** True when each row that the index finds for the term is compared with the shorter words. */
+/** True for a term with a word of fewer than three characters, with which each found row is then compared. */
 export const isComparedTerm = (term: string): boolean => !wordsOf(term).every(isIndexedWord)
 
 /** Returns the longest word of a term. */

@@ -57,7 +57,7 @@ const begin = (connection: SQL, mode: Mode) =>
       ]
 
 /**
- * Takes the lowest slot that no other connection of any copy uses. A connection counts only in the rows of
+ * Takes the lowest slot that no other connection of any copy uses. A connection changes only the rows of
  * `counter_slots` that have its slot.
  */
 const TAKE_SLOT = `SELECT set_config('gatehouse.slot', n::text, false) FROM generate_series(0, 4095) AS n

@@ -31,8 +31,8 @@ export const applyMigrations = (db: Database, migrations: [name: string, text: s
 /**
  * True when the table of migrations exists.
  *
- * @throws StorageError when `migrations` is not the expected table. Another object is not read, because
- * reading a view would run SQL of the file
+ * @throws StorageError when `migrations` is not the expected table. Only a table is read, because reading a
+ * view would run SQL from the file
  */
 export const hasMigrations = (db: Database): boolean => {
   const [found] = db.query("SELECT type, sql FROM sqlite_schema WHERE lower(name) = 'migrations'").values()

@@ -24,7 +24,7 @@ const counted = {
   organizations: "SELECT '', count(*) FROM organizations HAVING count(*) > 0",
 }
 
-/** Queries that return 0 for correct totals, and the finding for any other result. */
+/** Each `query` returns 0 when the totals are correct. `finding` is reported for any other result. */
 export const totalsQueries = Object.entries(counted).map(([kind, query]) => {
   const kept = `SELECT organization_id, total FROM counters WHERE kind = '${kind}' AND total <> 0`
   return {
