@@ -27,7 +27,7 @@ export interface UpstreamIdentity {
   linking?: UserId | undefined
   /** The invitation that this login accepts. The invited user is new, or was created with the invitation. */
   invited?: FlowRequest['invited']
-  /** True when the user filled in a form after the callback; each form works for one login. */
+  /** True when the user filled in a form after the callback. The login then uses up the form. */
   is_form?: boolean
 }
 
@@ -127,8 +127,8 @@ const maySkipPassword = async (
 }
 
 /**
- * Confirms inside the write that the provider is still as it was when its answer was verified. A provider
- * decides how long its answers take, so an administrator may have disabled, deleted or repaired it meanwhile.
+ * Confirms inside the write that the provider is still as it was when its answer was verified. A provider may
+ * answer slowly, and an administrator may have changed, disabled or deleted it meanwhile.
  *
  * @throws CallbackError `provider_changed`
  */

@@ -30,7 +30,7 @@ import { provisionUser } from './provisioning.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from './refusal.ts'
 import { endUpstreamRequest, isPendingUpstream, storePendingLink } from './upstream-request.ts'
 
-/** Facts of the upstream request that a callback answers. */
+/** Facts about the upstream request that a callback answers. */
 export interface CallbackRequest {
   /** Time of the request in milliseconds. */
   readonly sent_at: number
@@ -73,9 +73,9 @@ export const handleCallback = async (
 
 /**
  * Returns the `auth_time` of the login in milliseconds, never later than now. When the provider states no
- * time, the value is 0, which no `max_age` accepts. When the request required a re-authentication, a missing
- * time counts as now, because some providers never state a time. The value is then at least the time of the
- * request.
+ * time, the value is 0, which no `max_age` accepts. When the upstream request required a new authentication,
+ * the value is at least the time of that request. A missing time then counts as now, because some providers
+ * never state a time.
  */
 const authTimeOf = (
   { clock }: Context,

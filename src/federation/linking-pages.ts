@@ -36,7 +36,8 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   const browser_hash = browserHash(context, call.request)
   const stored = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
   const provider = stored && (await findProvider(context.store, stored.provider_id))
-  // The profile is as trustworthy as the settings by which it was verified.
+  // The profile was verified with the settings that the provider had then, so a change of the settings makes
+  // it unusable.
   if (!stored || !provider?.enabled || stored.provider_version !== provider.updated_at)
     throw new PageError('expired', 400)
   const flow = await findFlow(context, browser, stored.handle)
@@ -206,7 +207,8 @@ const completeProfile = async (
   )
   if (Object.keys(errors).length > 0)
     return completeProfilePage(context, pending_link, { data: { values, errors }, status: 422 })
-  // The form works again until a login uses it up, and the address of a user stores a second form each time.
+  // The form can be sent many times, because only a login uses it up. If the typed address belongs to a user,
+  // each submission stores another pending link.
   await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'commit' })
   const email_verified = identity.profile.email_verified && !missing.includes('email')
   return completeLogin(context, browser, flow, {

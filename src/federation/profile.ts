@@ -82,8 +82,8 @@ export const mapClaims = (
   const [first, ...others] = (textOf(value('name')) ?? '').trim().split(/\s+/)
   const roles = value('roles')
   const email = textOf(value('email'))
-  // The claim `email_verified` is about the claim `email`. Users of some providers may choose the value of
-  // another claim with an address.
+  // The claim `email_verified` is about the claim `email`. At some providers, users choose the values of
+  // other claims that contain an address.
   const isAboutEmail = attribute_mapping.email_verified !== undefined || email === textOf(claims.email)
   return {
     subject: textOf(value('subject')) ?? '',

@@ -98,8 +98,8 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 }
 
 /**
- * Number of names that are tried before random characters are added. Each name takes one or two queries;
- * `jane-9` is the last name that is tried.
+ * Number of names that are tried before random characters are added. The last of these names is `jane-9`.
+ * Each name takes one or two queries.
  */
 const TRIES = 9
 

@@ -62,7 +62,9 @@ const columns = (rows: string[][], width: number): number[] | undefined => {
   return widths
 }
 
-/** Returns the characters that the cells before the last one need: the sum of their longest words. */
+/**
+ * Returns the width in characters that the cells before the last one need: the sum of their longest words.
+ */
 const demand = (row: string[]): number => row.slice(0, -1).reduce((sum, cell) => sum + longestWord(cell), 0)
 
 const tableRow = (cells: string[], widths: number[]): string[] => {

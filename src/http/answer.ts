@@ -1,7 +1,7 @@
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { Call } from './call.ts'
 
-/** Error body of the JSON endpoints. Refusals at OAuth endpoints have its first four members. */
+/** Error body of the JSON endpoints. The body of an `OAuthError` has only the first four members. */
 export interface ErrorBody {
   error: string
   error_description: string

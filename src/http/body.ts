@@ -10,8 +10,8 @@ export const SAML_BODY = 256 * 1024
 const ADMIN_BODY = 1024 * 1024
 
 /**
- * Maximum time for a complete body, in ms, because an open request holds a connection. A body of 1 MiB thus
- * needs at least 0.84 Mbit/s.
+ * Maximum time for a complete body, in ms. It is limited, because a slow client occupies a connection. A body
+ * of 1 MiB needs at least 0.84 Mbit/s.
  */
 const BODY_TIMEOUT = 10 * SECOND
 
@@ -63,8 +63,8 @@ const withTimeout = <T>(body: Promise<T>, ms: number): Promise<T> =>
   })
 
 /**
- * Returns the refusal of a body that cannot be read. An interrupted body is an error of the client, because
- * the connection ended and the server did not fail.
+ * Returns the refusal of a body that cannot be read. An interrupted body counts as an error of the client,
+ * because the server did not fail.
  */
 const refusalOf = (cause: unknown): AppError =>
   cause instanceof AppError

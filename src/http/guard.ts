@@ -92,7 +92,8 @@ export interface TaggedObject {
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
    *
-   * @throws AppError 404 for an unknown object, 412 for another tag. Only readers get the object with the 412
+   * @throws AppError 404 for an unknown object, 412 for another tag. The 412 contains the object only if the
+   * caller may read it
    */
   requireMatch(q: Queries, input: RouteInput, if_match: string): Promise<void>
 }
@@ -137,8 +138,8 @@ export const serveRoute =
     const call = callOf(request)
     try {
       // If an administrator opens a page of another site, the page could send a leaked token from the
-      // administrator's network. A page of a sibling subdomain (`same-site`) passes this check. Its browser
-      // refuses the call anyway, because admin answers have no CORS headers.
+      // administrator's network. A page of a sibling subdomain (`same-site`) passes this check. The browser
+      // refuses its call anyway, because admin answers have no CORS headers.
       if (request.headers.get('sec-fetch-site') === 'cross-site')
         throw new AppError('forbidden', 'Pages of other sites cannot call the admin API.')
       const caller = await context.authenticate(request)
@@ -247,7 +248,7 @@ const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | 
     .find(shape => shape?.[discriminator]?.safeParse(type).success)
 }
 
-/** Returns the details of a refusal by a review as problems of fields, so that the answer remains one 422. */
+/** Returns the details of an error that a review threw. They become part of the 422 for the body. */
 const reviewedBy = (error: unknown): Reviewed => {
   if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error

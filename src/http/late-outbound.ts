@@ -1,7 +1,10 @@
 import type { Config } from '#src/config.ts'
 import type { Outbound } from '#src/context.ts'
 
-/** Returns a function like `outboundFetch`. Its first call loads outbound.ts, so the start is shorter. */
+/**
+ * Returns a function like `outboundFetch`. The module is loaded at the first call, so the server starts
+ * faster.
+ */
 export const lateOutbound =
   (config: Pick<Config, 'outbound_allow'>): Outbound =>
   async (url, init) =>

@@ -109,7 +109,7 @@ export interface Charge {
   units?: number
   /**
    * Hash of the device cookie of a browser in which a user of the organization has signed in. The browser
-   * then pays instead of network and organization.
+   * then pays instead of the network and the organization.
    */
   device?: SecretHash | undefined
 }
@@ -208,7 +208,7 @@ export const chargeDocument = (
     ],
     1,
     clock.now(),
-    'Too many applications were looked up.',
+    'Too many metadata documents of applications were requested.',
   )
 
 /**
@@ -226,7 +226,7 @@ export const chargeKeySet = (
     [[charges.organizations, `keys:${isOwn}:${origin}`, PER_ORIGIN]],
     1,
     clock.now(),
-    'Too many keys of applications were looked up.',
+    'Too many key sets of applications were requested.',
   )
 
 /**

@@ -1,4 +1,4 @@
-/** Levels with the numbers of pino's lines, which tools such as pino-pretty read. */
+/** Log levels with pino's numbers, which tools such as pino-pretty read. */
 const levels = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, silent: Number.POSITIVE_INFINITY }
 
 export type LogLevel = keyof typeof levels

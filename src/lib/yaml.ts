@@ -2,8 +2,8 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import type { Document, Pair } from 'yaml'
 
 /**
- * For each anchor, the number of its uses times the number of aliases inside it may be at most this. Without
- * a maximum, nested aliases could expand to gigabytes.
+ * Maximum, for each anchor, of the number of its uses times the number of aliases inside it. Without this
+ * limit, nested aliases could expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
 /**

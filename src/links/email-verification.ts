@@ -10,12 +10,12 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Limit of verification mails for one user. The user types the address, so each mail may go to a stranger. A
+ * Limit on verification mails for one user. The user types the address, so each mail may go to a stranger. A
  * person who gets no mail asks for another once or twice.
  */
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 /**
- * Limit of verification mails to one address, counted over all users: an address that many users claim is
+ * Limit on verification mails to one address, counted over all users: an address that many users claim is
  * probably being flooded.
  */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }

@@ -42,8 +42,8 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 
 /**
  * True when the address is the current or pending one of the user, and still has to be verified. No mail goes
- * to a pending address that another user has. The page does not mention this, because it would reveal that
- * the address is taken.
+ * to a pending address that another user has. The page does not say so, because that would reveal that the
+ * address is taken.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false
@@ -111,8 +111,8 @@ const deliverInvitation = async (
 }
 
 /**
- * Lifetime of a registration link. It is longer than that of a reset link, because the link opens no account.
- * The person may read the mail on another day.
+ * Lifetime of a registration link. It is longer than that of a reset link, because a registration link gives
+ * access to no account and the person may read the mail a day later.
  */
 const REGISTER_WITHIN = DAY
 

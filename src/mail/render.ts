@@ -17,7 +17,7 @@ const reader = (autoEscape: boolean): Eta => {
 const html = reader(true)
 const text = reader(false)
 
-/** Replaces custom properties by their colours: few mail programs support custom properties. */
+/** Replaces custom properties with their colours: few mail programs support custom properties. */
 const filled = (css: string, tokens: Record<string, string>): string =>
   css.replace(/var\(--([\w-]+)\)/g, (_, name) => tokens[name] ?? '')
 

@@ -5,8 +5,8 @@ import { SECOND } from '#src/lib/duration.ts'
 
 /**
  * Milliseconds to wait for the connection, for the greeting and for each answer. The outbox sends a mail
- * after the answer to the request that caused it, so these requests never wait for a mail server. Only the
- * server's checks wait for it (`operations/health.ts`).
+ * after the answer to the request that caused it, so the request does not wait for the mail server. Only the
+ * checks in `operations/health.ts` wait.
  */
 const TIMEOUT = 10 * SECOND
 

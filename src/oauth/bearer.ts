@@ -14,11 +14,10 @@ export interface LiveToken extends AccessToken {
 }
 
 /**
- * Returns a valid access token with its user. The session is looked up at each call, because a signature does
- * not show that the session was revoked since. Returns undefined when the signature, issuer or expiry is
- * wrong, and when `audience` is `own` and the token is for an API. Also returns undefined when the session
- * was revoked, when the organization was deleted, and when the user was deleted, is disabled or is not
- * admitted by the client.
+ * Returns a valid access token with its user; undefined for any other text. The signature, issuer and expiry
+ * must be valid, and with the audience `own` the token must not be for an API. The organization must exist.
+ * The session must be active, and its user must be enabled and admitted by the client. The session is looked
+ * up at each call, because a signature does not show that the session was revoked since.
  */
 export const findLiveToken = async (
   context: Context,

@@ -27,8 +27,9 @@ interface ClientRequest {
 }
 
 /**
- * Runs `attempt` for the authenticated client. A client with its correct secret or assertion is never refused
- * for failures of other clients in its network. Its own expired codes or tokens do not count as guesses.
+ * Runs `attempt` for the authenticated client. A client that presents its correct secret or assertion is
+ * never refused because of failures of other clients in its network. Its own expired codes or tokens do not
+ * count as guesses.
  *
  * @throws OAuthError `invalid_client`, or `invalid_grant` when an assertion comes with no usable grant
  * @throws AppError 429 for an unauthenticated client ({@link throttled}); 429 or 503 when too many keys of
@@ -117,8 +118,8 @@ const report = (
 /**
  * Runs `attempt`, which verifies a secret, a code or a token. Counts the wrong guesses of each network. After
  * too many wrong guesses it refuses each attempt from the network without verifying it, because the attempt
- * could be the right guess. Clients with their correct secret or assertion do not come here
- * ({@link asClient}).
+ * could be the right guess. Not called for a client that presents its correct secret or assertion (see
+ * {@link asClient}).
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`; what `attempt` throws

@@ -50,8 +50,8 @@ export const postIntrospect = (context: Context) =>
 
 /**
  * True when the client may read the token. Client and token must belong to the same organization. For a token
- * of an API, the API's `served_by` must also name the client. The reason is that the answer contains claims
- * about the user.
+ * of an API, the API's `served_by` must also name the client, because the answer contains claims about the
+ * user.
  */
 const maySee = (
   { store }: Context,

@@ -32,7 +32,7 @@ const MAX_BYTES = 16 * 1024
 
 /**
  * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
- * that register equal metadata without an initial access token get the same client_id, because some clients
+ * that register the same metadata without an initial access token share one client_id, because some clients
  * register at each connection.
  */
 export const postRegister = (context: Context) =>
@@ -115,9 +115,9 @@ const register = async (
 }
 
 /**
- * Charges a registration to its network; with a token, also to the token's organization. A wrong token stores
- * nothing, so it is charged as a write: strangers with wrong tokens would otherwise use up the registrations
- * of the instance.
+ * Charges a registration to its network; with a token, also to the token's organization. A request with a
+ * wrong token is charged as a `commit`, although it stores nothing. Strangers with wrong tokens thus cannot
+ * use up the registrations of the instance.
  *
  * @throws AppError 401 `invalid_token`, 429 `rate_limited`
  */

@@ -33,7 +33,7 @@ const inRatio = (trace_id: string, ratio: number): boolean =>
   Number.parseInt(trace_id.slice(-14), 16) >= (1 - ratio) * 2 ** 56
 
 /**
- * Returns the function that decides if a trace is recorded:
+ * Returns the function that decides whether a trace is recorded:
  * https://opentelemetry.io/docs/specs/otel/trace/sdk/#built-in-samplers
  */
 export const sampler = ({

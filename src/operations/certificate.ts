@@ -36,7 +36,7 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
  * is not checked, so that a server can start with an expired certificate. It loads the renewed certificate
  * without a restart.
  *
- * @throws ConfigError when a file cannot be read or has other content, or the key does not belong to the
+ * @throws ConfigError when a file cannot be read or contains no such PEM, or the key does not belong to the
  * certificate
  */
 export const readCertificate = ({

@@ -150,8 +150,8 @@ const adminUser = (config: Config) =>
       })
 
 /**
- * Checks the id of the first admin client and the fields of the first administrator by the schemas of the
- * admin API.
+ * Checks the id of the first admin client and the fields of the first administrator against the schemas of
+ * the admin API.
  *
  * @throws ConfigError for a value that the admin API refuses
  */

@@ -13,7 +13,7 @@ import { allScopes, findSecretHash, hasOrganization, KNOWN_SCOPES } from './star
 export interface FirstStart {
   /** File with the generated secret of the first admin client, when this start wrote it. */
   admin_client_file?: string
-  /** True when no administrator exists, so that a set-up link is needed. */
+  /** True when no administrator exists and thus a set-up link is needed. */
   needs_admin: boolean
 }
 
@@ -76,7 +76,8 @@ const checkConsole = async ({ config, store }: Core): Promise<void> => {
 export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await store.read(countAdmins)) === 0
 
 /**
- * Checks the settings of the first admin client and the first administrator by the rules of the admin API.
+ * Checks the settings of the first admin client and the first administrator against the rules of the admin
+ * API.
  */
 export const checkNames = async (config: Config): Promise<void> => {
   const { admin_client_id, admin_username } = config

@@ -15,7 +15,7 @@ const NAME = 'instance_key'
 
 const findSealed = (q: Queries): Promise<string | undefined> => getSetting(q, NAME)
 
-/** True when the instance has no key yet, so that a master key may be created. */
+/** True when the instance has no key yet. A master key may be created only in this case. */
 export const isNewInstance = async (store: Store): Promise<boolean> =>
   (await store.read(findSealed)) === undefined
 
@@ -37,7 +37,7 @@ const wrongKey = (): StorageError =>
 
 /**
  * Returns the key of this instance; creates it at the first start. Only this key is sealed under the master
- * key, so a new master key changes one row and running servers continue.
+ * key, so a new master key changes only one row, and running servers keep working.
  *
  * @param masters master keys to try
  * @throws StorageError when no master key opens it

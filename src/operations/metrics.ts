@@ -23,9 +23,11 @@ const ANSWERS: Family = {
  * logouts and webhooks.
  */
 export const openProcessMetrics = (metrics: Metrics): void => {
-  metrics.gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
+  metrics.gauge('gatehouse_resident_memory_bytes', 'Resident memory of the process.', () =>
+    process.memoryUsage.rss(),
+  )
   showHold(metrics, () => 0)
-  metrics.gauge('gatehouse_uptime_seconds', 'Age of the process.', () => process.uptime())
+  metrics.gauge('gatehouse_uptime_seconds', 'Time since the process started.', () => process.uptime())
   metrics.declare('histogram', DURATIONS)
   for (const family of [ANSWERS, EVENTS, TOKENS, LOGOUTS, WEBHOOKS]) metrics.declare('counter', family)
 }

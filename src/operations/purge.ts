@@ -10,7 +10,7 @@ import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * A user counts as this number of rows in a batch. To remove a user takes many times as long as to remove
+ * A user counts as this number of rows in a batch. Removing a user takes many times as long as removing
  * another row, because the search index and many other tables refer to the user.
  */
 const USER = 25

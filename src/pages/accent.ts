@@ -115,7 +115,7 @@ export const accentAsset = (pathname: string): Response | undefined => {
   return color && accentUrl(accent) === pathname ? assetAnswer(accentStyle(accent), 'css') : undefined
 }
 
-/** Returns the accent of the light and of the dark scheme. Browsers colour their address bar with it. */
+/** Returns the accents of the light and the dark scheme. Browsers colour their address bar with them. */
 export const frameColors = ({ theme, accent }: Pick<Brand, 'theme' | 'accent'>): string[] =>
   accent
     ? accentTokens(accent).map(tokens => tokens.accent)

@@ -676,7 +676,7 @@ export interface AccountPage extends AccountFrame {
     }[]
     available: { provider: string; name: string; kind: string }[]
   }
-  /** Next steps of an administrator after the set-up. */
+  /** Next steps for an administrator after the set-up. */
   next?: {
     /** `lines` are a command or settings to paste. */
     steps: { step: MessageCode<'account.next.', '.title'>; lines: string[] }[]

@@ -71,8 +71,8 @@ const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_er
 /**
  * Returns the link of an error page. Without a login to return to, the link leads to the account. After a
  * refused POST it leads to the page of the form, and after a temporary error to the same URL. Other error
- * pages have no link. The page of an error in an application's request has no link, because only the
- * application can correct the request. An exception is a form that a page of this server posted.
+ * pages have no link. An error in an application's request has no link either, because only the application
+ * can correct it. A request that came from a page of this server does not count as one of an application.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }

@@ -10,8 +10,8 @@ import { type Picture, type PictureFault, readDataUri } from './picture.ts'
  */
 
 /**
- * Maximum bytes of a picture of a person, because the database stores it. The page's script shrinks larger
- * pictures before the upload.
+ * Maximum bytes of a picture of a person. The limit is low, because the database stores the picture. The
+ * page's script shrinks larger pictures before the upload.
  */
 export const PHOTO_LIMIT = 256 * 1024
 /**

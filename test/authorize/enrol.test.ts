@@ -127,7 +127,7 @@ describe('a user who may not change their profile', () => {
     for (const more of [{}, { prompt: 'none' }])
       expect(answerOf(await browser.get(authorizeUrl('web', { acr_values: 'phr', ...more })))).toEqual({
         error: 'unmet_authentication_requirements',
-        error_description: 'The user cannot sign in as strongly as the request asks.',
+        error_description: 'The user cannot authenticate as strongly as the request requires.',
         iss: app.context.config.url,
         state: 'xyz',
       })

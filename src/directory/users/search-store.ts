@@ -30,10 +30,10 @@
  * |                     |                                                   | expensive case, for many matches that are far     |
  * |                     |                                                   | apart in the order                                |
  *
- * A term of several words finds the users for whom each word is part of a field. The search index answers all
- * words of three or more characters at once. Each row that it finds is compared with the shorter words, so
- * the cost of a page includes rows that match only the longer words. A term is short when each of its words
- * has one or two characters.
+ * A term of several words finds the users that have each word in at least one field. The search index answers
+ * all words of three or more characters at once. Each row that it finds is compared with the shorter words,
+ * so the cost of a page includes rows that match only the longer words. A term is short when each of its
+ * words has one or two characters.
  *
  * On SQLite a statement compares at most 5,000 rows, and other requests run between two of them
  * (`match-store.ts`).
@@ -49,8 +49,8 @@
  *   a thousand users needs one statement. More than 1,000,000 users do not increase the cost.
  * - A search that finds one user among 1,000 may fill a page among 1,000,000. A page of 20 rows takes 0.3 ms
  *   more than a page of one row.
- * - The first search by a short and a longer word, such as `example ~`, compares each user who has the longer
- *   word: 0.8 ms for a thousand users. The result is then cached until users change.
+ * - The first search by a short and a longer word, such as `example ~`, compares each user that matches the
+ *   longer word, which takes 0.8 ms for a thousand users. The result is then cached until users change.
  */
 import { and, eq, gte, lt, or, type SQL } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
@@ -118,8 +118,8 @@ const everywhere = ({ facets: { organization_id, purging }, search }: UserSearch
 })
 
 /**
- * Returns the plan of a list. Returns undefined when the organization has no role with the name in the
- * filter, so that no user matches.
+ * Returns the plan of a list; undefined when no user can match, because the organization has no role with the
+ * name in the filter.
  */
 export const planOf = async (
   q: Queries,
@@ -212,7 +212,7 @@ const sorted = cached(
   16,
 )
 
-/** Returns a page of the matches, sorted by the field `name`; without it, in the order of creation. */
+/** Returns a page of the matches, sorted by the field `name`, or in the order of creation without `name`. */
 const sortedPage = async (
   store: Store,
   search: UserSearch,

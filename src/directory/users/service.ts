@@ -128,7 +128,7 @@ export const createUser = async (
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
  * the same write, when the changed fields are known and before they are stored.
  *
- * Disabling a user (`enabled: false`) ends pending links and keeps the sessions. The sessions are refused
+ * Disabling a user (`enabled: false`) revokes pending links and keeps the sessions. The sessions are refused
  * while the user is disabled, and work again when the user is enabled. A short suspension thus signs nobody
  * out. `revokeUserSessions` ends the sessions.
  *
@@ -183,10 +183,10 @@ export const updateUser = (
   })
 
 /**
- * Sends the user a notice of a change, so that the user learns of a change by someone else. A mail that an
- * administrator causes counts against the limits of administrators' mails.
+ * Sends the user a notice of a change, so that the user learns of a change by someone else. If an
+ * administrator made the change, the mail counts against the limits on mail that administrators send.
  *
- * @throws AppError 429 when the mail exceeds these limits
+ * @throws AppError 429 when the mail would exceed these limits
  */
 export const notify = (
   context: Core,

@@ -18,7 +18,7 @@ export const hasAccepted = async (
   key: Pick<Acceptance, 'user_id' | 'version'>,
 ): Promise<boolean> => (await selectAcceptance(q, key)).length > 0
 
-/** Stores an acceptance. Returns false when the user accepted this version before. */
+/** Stores an acceptance. Returns false when the user has already accepted this version. */
 export const insertAcceptance = async (tx: Transaction, acceptance: Acceptance): Promise<boolean> => {
   const { terms_acceptances: t } = tx.tables
   const rows = await tx.insert(t).values(acceptance).onConflictDoNothing().returning({ version: t.version })

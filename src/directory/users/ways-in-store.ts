@@ -5,8 +5,8 @@ import { listFactors } from './factors/store.ts'
 import type { UserRow } from './store.ts'
 
 /**
- * A way by which a user begins a login without an administrator's help. Codes by mail do not count, because
- * the organization may switch them off at any time.
+ * A way for a user to begin a login without an administrator's help. Codes by mail do not count, because the
+ * organization may switch them off at any time.
  */
 export type WayIn =
   | { by: 'password' }
@@ -37,6 +37,6 @@ export const listWaysIn = async (
   ]
 }
 
-/** True when the user has at least one way in, and `isGone` is true for each of them. */
+/** True when the user has ways in, and `isGone` is true for all of them. */
 export const isOnlyWayIn = (ways: readonly WayIn[], isGone: (way: WayIn) => boolean): boolean =>
   ways.length > 0 && ways.every(isGone)

@@ -68,10 +68,7 @@ const xml = (body: string): Response => new Response(body, { headers: { 'content
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
 
-/**
- * Returns a form field. Returns an empty string when the field is missing, and when it is ambiguous because
- * it is repeated.
- */
+/** Returns a form field; an empty string when the field is missing, or repeated and thus ambiguous. */
 const field = (form: URLSearchParams, name: string): string => {
   const [value = '', ...more] = form.getAll(name)
   return more.length > 0 ? '' : value

@@ -18,8 +18,8 @@ import { useAssertion } from '#src/tokens/assertion-store.ts'
 import { signingThread } from '#src/tokens/signing-thread.ts'
 
 /**
- * Returns a URL of the service provider. Each identity provider sees its own entity id and endpoints of
- * Gatehouse. A response of one provider is thus never accepted as a response of another provider.
+ * Returns a URL of the service provider. Gatehouse has a separate entity id and separate endpoints for each
+ * identity provider, so that a response of one provider is never accepted as a response of another.
  */
 export const samlAddress = (
   { config }: Context,
@@ -85,7 +85,7 @@ const signer = async (context: Context) => {
 /**
  * Verifies a response and returns its assertion.
  *
- * @param upstream_request facts of the upstream request; undefined for an unsolicited response
+ * @param upstream_request facts about the upstream request; undefined for an unsolicited response
  * @throws CallbackError with the reason of a refusal; AppError when too many responses wait for the XML
  * reader
  */

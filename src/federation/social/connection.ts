@@ -114,7 +114,7 @@ const checkCredentials = async (
     return finding(
       'credentials',
       'unknown',
-      'Only a login can tell whether client id and secret are right.',
+      'Only a login can tell whether the client id and secret are right.',
       code,
     )
   }

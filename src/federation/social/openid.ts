@@ -35,7 +35,7 @@ export const openid: Upstream<OidcProvider> = {
       code_challenge_method: 'S256',
       ...(response_mode !== 'query' && { response_mode }),
       ...(prompt && { prompt }),
-      // When the request has max_age, the ID token must contain auth_time.
+      // OpenID Connect requires auth_time in the ID token when the request has max_age.
       ...(reauthenticate && { max_age: '0' }),
       ...(request.login_hint !== undefined && { login_hint: request.login_hint }),
       ...(request.ui_locales.length > 0 && { ui_locales: request.ui_locales.join(' ') }),

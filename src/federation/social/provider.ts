@@ -8,7 +8,7 @@ import type { LoginStart } from '#src/federation/start-login.ts'
 export interface Callback {
   parameters: URLSearchParams
   state: string
-  /** Facts of the upstream request. */
+  /** Facts about the upstream request. */
   upstream_request: CallbackRequest | undefined
 }
 

@@ -36,7 +36,7 @@ export interface TokenAnswer {
 }
 
 /**
- * Handles one grant type: authorizes, records the event, and signs after the transaction has committed.
+ * Handles one grant type: authorizes the request, records the event, and signs the tokens after the commit.
  *
  * @throws OAuthError when the grant is refused
  */

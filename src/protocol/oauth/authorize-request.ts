@@ -17,7 +17,8 @@ export const promptValues = ['none', 'login', 'consent', 'select_account'] as co
 export type Prompt = (typeof promptValues)[number]
 
 /**
- * Response modes in which a code can be sent. `fragment` is the mode of response types that return tokens:
+ * Response modes in which a code can be sent. `fragment` is missing, because it is for response types that
+ * return tokens:
  * https://openid.net/specs/oauth-v2-multiple-response-types-1_0.html#ResponseModes
  */
 export const responseModes = ['query', 'form_post'] as const

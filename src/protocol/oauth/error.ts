@@ -16,7 +16,10 @@ const errors = {
   login_required: [400, 'The user has to sign in.'],
   consent_required: [400, 'The user has to consent.'],
   interaction_required: [400, 'An interaction with the user is required.'],
-  unmet_authentication_requirements: [400, 'The user cannot sign in as strongly as the request asks.'],
+  unmet_authentication_requirements: [
+    400,
+    'The user cannot authenticate as strongly as the request requires.',
+  ],
   request_not_supported: [400, 'A request object is not supported (parameter request).'],
   request_uri_not_supported: [400, 'A request object is not supported (parameter request_uri).'],
   registration_not_supported: [400, 'The parameter registration is not supported.'],

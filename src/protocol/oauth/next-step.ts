@@ -149,8 +149,9 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }
   if (!chosen && prompts.includes('select_account') && hinted.length > 1)
     return { step: 'select_account', logins: hinted }
-  // Among several logins the latest is used, because its user signed in here last. To ask the user at each
-  // request would end single sign-on. A client that wants the user to choose sends `prompt=select_account`.
+  // Among several logins the latest is used, because its user signed in here last. Asking the user at each
+  // request would defeat single sign-on. A client that wants the user to choose sends
+  // `prompt=select_account`.
   const login = chosen ?? hinted[0]
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 
