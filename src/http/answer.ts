@@ -24,7 +24,7 @@ export const jsonHeaders = (more: Record<string, string> = {}): Headers =>
 
 const JSON_HEADERS = jsonHeaders()
 
-/** Returns a JSON answer with a copy of `prepared`, to which `headers` are added. */
+/** Returns a JSON answer. Its headers are a copy of `prepared`, to which `headers` are added. */
 export const json = (
   body: unknown,
   status = 200,

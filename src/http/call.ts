@@ -104,8 +104,8 @@ class OpenedCall implements Call {
 }
 
 /**
- * Opens the call of a request. `callOf` returns this call for the same request object. If `request` was made
- * from the request object of the socket, `received` is the object of the socket.
+ * Opens the call of a request. `callOf` returns this call for the same request object. If `request` is a
+ * changed copy, `received` is the request object that the socket received.
  */
 export const openCall = (
   core: Core,

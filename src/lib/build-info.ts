@@ -24,7 +24,7 @@ const root = join(import.meta.dir, '../..')
 
 /** The commit that an executable is built from. */
 export interface Commit {
-  /** The first 12 digits; `unknown` outside a Git checkout. Uncommitted changes do not show in it. */
+  /** The first 12 digits; `unknown` outside a Git checkout. The id does not show uncommitted changes. */
   id: string
   /** ISO 8601, UTC. */
   time: string

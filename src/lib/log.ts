@@ -48,7 +48,9 @@ export const openLogger = (level: LogLevel, write: (line: string) => void): Logg
   }
 }
 
-/** Returns a function that makes the beginning of a line. It formats the time once per millisecond. */
+/**
+ * Returns a function that makes the beginning of a line. It formats the time at most once per millisecond.
+ */
 const openHead = (): ((level: number) => string) => {
   let stamped = 0
   let stamp = ''

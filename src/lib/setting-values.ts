@@ -35,7 +35,10 @@ export const setting = <T>(parser: Parser<T>, about: string): Setting<T | undefi
   about,
 })
 
-/** An optional setting that terminals and error messages never show, and that may be read from a file. */
+/**
+ * An optional secret setting. Its value is never shown in a terminal or an error message, and may be read
+ * from a file.
+ */
 export const secret = <T>(parser: Parser<T>, about: string): Setting<T | undefined> => ({
   ...setting(parser, about),
   secret: true,

@@ -70,7 +70,8 @@ export const parseYaml = (text: string): Yaml => {
 }
 
 /**
- * Returns the reason and place of a key that repeats another key, or with which a mapping exceeds `MAX_KEYS`.
+ * Returns the reason and place of a wrong key: one that repeats another, or the first beyond `MAX_KEYS` in
+ * its mapping.
  */
 const wrongKey = ({ contents }: Document): { reason: string; at: number } | undefined => {
   const { isCollection, isMap, isPair, isScalar } = require('yaml') as typeof import('yaml')

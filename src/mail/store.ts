@@ -46,7 +46,7 @@ export const claimMail = async (
   return rows.length > 0
 }
 
-/** Sets the next attempt of a mail to `now` if it is between `now` and `until`, so that the mail is due. */
+/** Releases claimed mails: each mail whose next attempt is between `now` and `until` (ms) becomes due. */
 export const releaseMails = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { mails } = tx.tables
   const { next_attempt_at: next } = mails

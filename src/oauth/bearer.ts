@@ -41,7 +41,7 @@ export const findLiveToken = async (
 const MAX_LENGTH = 8192
 
 /**
- * Returns the 401 of a request without a valid token. Its header names the error only when the request has a
+ * Returns the 401 for a request without a valid token. Its header names the error only when the request has a
  * token:
  * https://www.rfc-editor.org/rfc/rfc6750#section-3.1
  */

@@ -38,7 +38,8 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
 }
 
 /**
- * Number of rows in one read. A large table then needs few reads, and the rows need less than 1 MB of memory.
+ * Number of rows in one read. With this number a large table needs few reads, and the rows take less than 1
+ * MB of memory.
  */
 const BATCH = 1_000
 /**

@@ -215,7 +215,7 @@ export const setLastLogin = async (tx: Transaction, id: UserId, now: number): Pr
   await tx.update(tx.tables.users).set({ last_login: now }).where(eq(tx.tables.users.id, id))
 }
 
-/** Stores when the user declined the offer of a passkey. */
+/** Stores the time (ms) at which the user declined the offer of a passkey. */
 export const setPasskeyDeclined = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
   await tx.update(tx.tables.users).set({ passkey_declined_at: now }).where(eq(tx.tables.users.id, id))
 }
