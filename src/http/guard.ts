@@ -92,7 +92,7 @@ export interface TaggedObject {
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
    *
-   * @throws AppError 404 for an unknown object; 412 for another tag, with the object if the caller may read it
+   * @throws AppError 404 for an unknown object; 412 for another tag, with the object if the caller may see it
    */
   requireMatch(q: Queries, input: RouteInput, if_match: string): Promise<void>
 }

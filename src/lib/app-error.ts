@@ -32,7 +32,7 @@ export type AppErrorCode = keyof typeof statuses
 interface AppErrorOptions {
   details?: Detail[]
   headers?: Record<string, string>
-  /** The stored object, which the answer 412 shows. */
+  /** The stored object, for the answer 412 `precondition_failed`. */
   current?: unknown
   /** The name that the caller repeats to confirm the change, for the answer 409 `last_administrator`. */
   confirm?: string

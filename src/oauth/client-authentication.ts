@@ -74,7 +74,7 @@ const requireAuthenticated = (
 type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 'wrong_secret' | 'public'
 
 /**
- * Returns the reason that the client is not authenticated; `public` for a client that need not authenticate.
+ * Returns the reason why the client is not authenticated; `public` for a client that need not authenticate.
  * While the keys of a client cannot be read, the client counts as `public` if it may also use the method
  * `none`. Its assertion is then ignored.
  */

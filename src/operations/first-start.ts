@@ -62,7 +62,7 @@ const isComplete = async ({ config }: Core, q: Queries, known: string[]): Promis
  * Checks that no stored client has the id of the console's client, because the built-in client would hide the
  * stored one. Does nothing when the console is off.
  *
- * @throws ConfigError when a stored client has this id and the console is on
+ * @throws ConfigError when a stored client has this id
  */
 const checkConsole = async ({ config, store }: Core): Promise<void> => {
   if (config.console === 'off') return

@@ -5,8 +5,8 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from './error-page.ts'
 
 /**
- * Purpose of a form. A token for one purpose is refused for every other purpose. A token from one page can
- * thus not post the form of another page.
+ * Purpose of a form. A token for one purpose is refused for every other purpose, so a token from one page
+ * cannot post the form of another.
  */
 export type CsrfPurpose =
   | 'login'

@@ -36,8 +36,8 @@ export const through =
     })
 
 /**
- * Returns the option with which openid-client calls a plain http URL. Returns no option when `outbound_allow`
- * lacks the host and port of the URL.
+ * Returns the option with which openid-client calls a plain http URL; no option when `outbound_allow` does
+ * not name the host and port of the URL.
  */
 export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
   isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []

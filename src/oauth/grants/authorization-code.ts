@@ -191,8 +191,8 @@ const beginSession = async (
 
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
- * in memory only and requests a code with each loaded page. Returns undefined for a used code, and when the
- * login has no active session of the console with this scope. The code must not name an API.
+ * in memory only and requests a code each time a page is loaded. Returns undefined for a used code, and when
+ * the login has no active session of the console with this scope. The code must not name an API.
  */
 const continueSession = async (
   { clock }: Context,
