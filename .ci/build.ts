@@ -6,10 +6,10 @@ import { dirname, join } from 'node:path'
 import { $, Glob } from 'bun'
 
 const args = process.argv.slice(2)
-// The executable embeds the generated SQL of the statements of a start. The check fails when that SQL is out
-// of date.
+// The executable embeds the SQL of the statements that a start executes. The check fails when the generated
+// file is out of date.
 await $`${process.execPath} ${join(import.meta.dir, 'statements.ts')} --check`
-// The executable embeds the generated rows of the default seed. The check fails when those rows are out of
+// The executable embeds the rows of the default seed. The check fails when the generated file is out of
 // date.
 await $`${process.execPath} ${join(import.meta.dir, 'seed-rows.ts')} --check`
 const given = args.indexOf('--outfile')
@@ -21,5 +21,5 @@ const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dis
 const { exitCode } =
   await $`${process.execPath} build --compile --bytecode --format=esm --minify --splitting --compile-jit-policy=8 --bytecode-order=${join(import.meta.dir, 'bytecode.order')} --sourcemap --no-compile-autoload-dotenv --no-compile-autoload-bunfig --define __dirname='"/"' --outfile ${outfile} ${args} src/main.ts`.nothrow()
 if (exitCode !== 0) process.exit(exitCode)
-// The executable contains the source maps. Bun also writes them beside it, one file for each chunk.
+// The executable contains the source maps. Bun also writes them as files beside it, which nothing needs.
 for (const map of new Glob('*.map').scanSync(dirname(outfile))) rmSync(join(dirname(outfile), map))

@@ -22,8 +22,8 @@ const snapshotOf = async (path: string, empty: Snapshot): Promise<Snapshot> =>
   (await Bun.file(path).exists()) ? await Bun.file(path).json() : empty
 
 /**
- * Adds STRICT, which drizzle-kit does not support. A table with a primary key of several columns is WITHOUT
- * ROWID, so that an insert writes to one B-tree instead of two.
+ * Makes each table STRICT, and a table with a primary key of several columns also WITHOUT ROWID: an insert
+ * then writes to one B-tree instead of two. drizzle-kit supports neither option.
  */
 const sqliteStatement = (statement: string): string => {
   const options = /\tPRIMARY KEY\(/.test(statement) ? 'STRICT, WITHOUT ROWID' : 'STRICT'
@@ -34,7 +34,7 @@ const sqliteStatement = (statement: string): string => {
     .replaceAll(' ON UPDATE no action', '')
 }
 
-/** Makes text compare by byte, as in SQLite, and removes the schema from names. */
+/** Makes text columns compare by byte, as in SQLite, and removes the prefix `"public".` from names. */
 const postgresStatement = (statement: string): string =>
   statement
     .trim()
@@ -56,8 +56,8 @@ const SQLITE = 'migrations/meta/sqlite.json'
 const POSTGRES = 'migrations/meta/postgres.json'
 
 /**
- * Returns the statements that change the schema of the last migration into that of `tables.ts`, and the new
- * snapshot.
+ * Returns the new snapshot, and the statements that change the schema of the last migration into that of
+ * `tables.ts`.
  */
 export const sqliteChanges = async () => {
   const before = await snapshotOf(SQLITE, await generateSQLiteDrizzleJson({}))

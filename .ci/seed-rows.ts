@@ -80,9 +80,7 @@ if (import.meta.main) {
   const rows = await seedRows()
   if (!process.argv.includes('--check')) await Bun.write(FILE, JSON.stringify(rows))
   else if (!Bun.deepEquals(rows, await Bun.file(FILE).json())) {
-    console.error(
-      `${FILE} does not have the rows that the default seed writes: run \`bun run seed:generate\`.`,
-    )
+    console.error(`${FILE} is out of date: run \`bun run seed:generate\`.`)
     process.exit(1)
   }
   process.exit(0)

@@ -1,5 +1,5 @@
-// Writes the SQL of the statements of a start (`preparedForStart`) to
-// src/storage/sqlite/made-statements.json. With --check it only compares them with the file.
+// Writes the SQL of the statements that a start executes (`preparedForStart`) to
+// src/storage/sqlite/made-statements.json. With --check it only compares the SQL with the file.
 
 import { join } from 'node:path'
 import { Glob } from 'bun'
@@ -42,7 +42,7 @@ const formOf = (column: Column, own: 'mapToDriverValue' | 'mapFromDriverValue'):
   if (is(column, SQLiteBoolean)) return 'boolean'
   if (is(column, SQLiteCustomColumn)) return 'json'
   if (is(column, SQLiteBlobBuffer)) return 'bytes'
-  throw new Error(`no form for the column ${column.name}`)
+  throw new Error(`no conversion is known for the values of the column ${column.name}`)
 }
 
 const parameterOf = (param: unknown): MadeStatement['parameters'][number] => {
@@ -54,12 +54,13 @@ const parameterOf = (param: unknown): MadeStatement['parameters'][number] => {
 
 const fieldOf = ({ path, field }: SelectedField): string => {
   const decoder = is(field, Column) ? field : Reflect.get(is(field, SQL) ? field : field.sql, 'decoder')
-  if (!is(decoder, Column) && decoder !== noopDecoder) throw new Error(`no form for the field ${path}`)
+  if (!is(decoder, Column) && decoder !== noopDecoder)
+    throw new Error(`no conversion is known for the values of the field ${path}`)
   const form = is(decoder, Column) && formOf(decoder, 'mapFromDriverValue')
   return form ? `${path.join('.')}:${form}` : path.join('.')
 }
 
-/** Returns the content of the generated file: the statements of a start by name. */
+/** Returns the content of the generated file: the statements that a start executes, by name. */
 export const madeStatements = async (): Promise<Record<string, MadeStatement>> => {
   for await (const file of new Glob('**/*.ts').scan(SOURCE)) {
     const path = join(SOURCE, file)
@@ -88,7 +89,7 @@ if (import.meta.main) {
   const made = await madeStatements()
   if (!process.argv.includes('--check')) await Bun.write(FILE, JSON.stringify(made))
   else if (!Bun.deepEquals(made, await Bun.file(FILE).json())) {
-    console.error(`${FILE} does not have the statements of a start: run \`bun run statements:generate\`.`)
+    console.error(`${FILE} is out of date: run \`bun run statements:generate\`.`)
     process.exit(1)
   }
 }

@@ -1,8 +1,8 @@
 import { Glob } from 'bun'
 
 /**
- * Openings and words of sentences that read as translated. This check finds them in comments, messages and
- * the guide. `.github/CONTRIBUTING.md` has the rules.
+ * Openings and words that make a sentence read like a translation. This check finds them in comments,
+ * messages and the guide. `.github/CONTRIBUTING.md` has the rules.
  */
 const OPENING =
   /^(?:What|Whoever|Whose|Whence|Whom|Who|Whether|How|Where|Of|Upon|Nobody|Somebody|One that|Those (?:of|that)|Begins the ids|So that|As long|So many|Here,? for)\b/
@@ -13,7 +13,7 @@ const COMMENT = /\/\*\*?([\s\S]*?)\*\/|(?<=^|\s)\/\/ ?(.*)$/gm
 
 /** Texts of comments, with the line that each begins on. Consecutive `//` lines are one text. */
 const commentsOf = (source: string): { line: number; text: string }[] => {
-  // A glob in a string would read as the start of a comment.
+  // A glob in a string can contain `/*`, which does not begin a comment there.
   const joined = source
     .replace(/'[^'\n]*(?:\/\*|\*\/)[^'\n]*'/g, "''")
     .replace(/(^[ \t]*)\/\/ ?(.*)\n(?:[ \t]*\/\/ ?.*\n)+/gm, block => {

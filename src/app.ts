@@ -18,7 +18,7 @@ export interface App {
   context: Context
   /**
    * Returns the path that a route declares, such as `/saml/:provider/metadata`, for the path of a request.
-   * Returns undefined for an unknown path, and before a request has loaded the section of the path.
+   * Returns undefined for an unknown path, and for a path whose section no request has loaded yet.
    */
   routeOf(path: string): string | undefined
   /** Loads all sections. Returns their paths as declared, and the admin routes. */

@@ -26,7 +26,7 @@ export interface Build {
   epoch: number
   /** The manual page gatehouse(1). */
   manual: string
-  /** Makes an empty folder that is removed at the end. */
+  /** Makes an empty folder that is removed at the end of the run. */
   scratch(): string
 }
 
@@ -53,7 +53,8 @@ const build: Build = {
   manual: await $`bun ${main} man`.text(),
   scratch: () => {
     const folder = mkdtempSync(join(scratches, 'part-'))
-    // `mkdtemp` sets mode 0700, but the folder becomes the root of archives and images.
+    // `mkdtemp` sets mode 0700. The folder becomes the root of packages and images, which all users must be
+    // able to enter.
     chmodSync(folder, 0o755)
     return folder
   },
@@ -79,7 +80,7 @@ try {
     await $`bun ${main} sbom --format ${format} > ${join(out, `gatehouse-${project.version}.${format}.json`)}`
   await checksums()
 } catch (error) {
-  // All packages are removed, because nobody could verify them without checksums.txt.
+  // After a failure all packages are removed, because nobody could verify them without checksums.txt.
   rmSync(out, { recursive: true, force: true })
   const { stderr, message } = error as Error & { stderr?: Buffer }
   console.error(`package: ${(stderr && errorIn(String(stderr))) || message}; nothing is left in ${out}`)

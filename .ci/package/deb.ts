@@ -6,7 +6,7 @@ import { lay } from './pack.ts'
 import type { Target } from './targets.ts'
 
 /**
- * Builds a Debian package: executable, unit, user, settings, manual page.
+ * Builds a Debian package with executable, systemd unit, system user, settings and manual page.
  * https://www.debian.org/doc/debian-policy/
  */
 export const deb = async (build: Build, target: Target, executable: string): Promise<void> => {

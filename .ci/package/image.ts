@@ -5,7 +5,9 @@ import type { Build } from './build.ts'
 import { names } from './names.ts'
 import { lay, tar } from './pack.ts'
 
-/** Libraries that the runtime loads (`ldd`), and those for name lookups. All are in Debian's libc6. */
+/**
+ * Libraries that `ldd` lists for the runtime, and those that name lookups load. All are in Debian's libc6.
+ */
 const LIBRARIES = [
   'libc.so.6',
   'libm.so.6',
@@ -15,7 +17,7 @@ const LIBRARIES = [
   'libnss_dns.so.2',
   'libnss_files.so.2',
 ]
-/** Names of each architecture in Debian and in container images. */
+/** Folder of the libraries and path of the dynamic loader, by architecture. */
 const PLATFORMS: Record<string, { libraries: string; loader: string }> = {
   amd64: { libraries: 'lib/x86_64-linux-gnu', loader: 'lib64/ld-linux-x86-64.so.2' },
   arm64: { libraries: 'lib/aarch64-linux-gnu', loader: 'lib/ld-linux-aarch64.so.1' },

@@ -20,7 +20,8 @@ export const platformPackage = async (build: Build, target: Target, executable: 
     os: [os],
     cpu: [cpu],
     ...(libc && { libc: [libc] }),
-    // The package has no modules, so this is the default value. publint asks for a stated type.
+    // `commonjs` is the default, and the package has no modules. The type is given because publint requires
+    // it.
     type: 'commonjs',
     preferUnplugged: true,
   }

@@ -17,7 +17,7 @@ const bytesOf = async ({ content }: Entry): Promise<Uint8Array<ArrayBuffer>> =>
       ? content
       : await Bun.file(content.from).bytes()
 
-/** Writes the files below `folder`. */
+/** Writes each entry as a file below `folder`. */
 export const lay = async (folder: string, entries: readonly Entry[]): Promise<void> => {
   for (const entry of entries) {
     const path = join(folder, entry.path)

@@ -7,7 +7,10 @@ export interface Target {
   npm: { os: string; cpu: string; libc?: string }
   /** https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/ */
   wheel: string
-  /** Architecture of Debian and of container images. */
+  /**
+   * Name of the architecture in Debian and in container images; undefined for a platform without a Debian
+   * package and an image.
+   */
   debian?: string
 }
 

@@ -6,7 +6,7 @@ import { type Entry, zip } from './pack.ts'
 import type { Target } from './targets.ts'
 
 /**
- * Writes a wheel that contains the pytest fixtures, and the executable in its folder of scripts:
+ * Writes a wheel with the pytest fixtures and, among its scripts, the executable:
  * https://packaging.python.org/en/latest/specifications/binary-distribution-format/
  */
 export const wheel = async (build: Build, target: Target, executable: string): Promise<void> => {

@@ -27,7 +27,7 @@ await $`git clone -q ${root} ${clone}`
 const inClone = (command: string[], env: Record<string, string> = {}): void => {
   const { success } = Bun.spawnSync(command, {
     cwd: clone,
-    // Some steps change the global Git configuration, so they get a file of their own.
+    // Some steps change Git's global configuration. Here they change a separate file.
     env: { ...process.env, GIT_CONFIG_GLOBAL: join(clone, '../gitconfig'), ...env },
     stdout: 'inherit',
     stderr: 'inherit',

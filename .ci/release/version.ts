@@ -29,7 +29,9 @@ try {
   }
   await Bun.write(join(root, '.github/CHANGELOG.md'), changelog)
   await $`git -C ${root} --no-pager diff --stat`
-  console.log(`Next: bun run check, commit, then git tag v${next} and push both: the tag starts the release.`)
+  console.log(
+    `Next: bun run check, git commit, git tag v${next}, then push the commit and the tag. The tag starts the release.`,
+  )
 } catch (error) {
   console.error(`release: ${(error as Error).message}`)
   process.exit(1)

@@ -11,9 +11,9 @@ import { recordLogin } from '#src/sign-in/sign-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Continues a form after its user has confirmed who they are. A form continues only one time, in the same
- * browser and for the same user. The form gets a new CSRF token, because the old token was checked when the
- * form was posted and is not stored.
+ * Handles a stored form after the user has confirmed who they are. The form is handled only once, in the
+ * browser and for the user that posted it. It gets a new CSRF token, because the old token was checked when
+ * the form was posted and is not stored.
  *
  * @param forms the handlers by path
  */
@@ -35,7 +35,7 @@ export const getContinue =
       if (isProven(flow)) await recordLogin(context, tx, login, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
-    // Runs under the form's own path, because the handler may store that path for another confirmation.
+    // The handler gets the form's own path, because it may store that path again for another confirmation.
     return form(withRequest(call, path, postOf(context, call, fields)), {})
   }
 

@@ -67,8 +67,8 @@ export const getData =
   }
 
 /**
- * Returns an event for the user's download. IP address and user agent are left out when another user or a
- * client caused the event, because they are not data about this user. They are included when nobody was
+ * Returns an event as the user's download shows it. IP address and user agent are left out when another user
+ * or a client caused the event, because they are not data about this user. They are included when nobody was
  * authenticated, such as in a failed login.
  */
 const eventOf = (

@@ -10,7 +10,7 @@ import { clientLooks, listSignIns } from './store.ts'
 import { permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/history'
-/** Maximum number of entries on one page, the default page size of the admin API. */
+/** Maximum number of entries on one page. The admin API has the same default page size. */
 const SHOWN = 20
 
 /** Methods as the page names them, by `amr` value: https://www.rfc-editor.org/rfc/rfc8176#section-2 */

@@ -99,8 +99,8 @@ const invitationPage = async (
   status = 200,
 ): Promise<Response> => {
   const { invitation, organization, user, token, csrf_token, request } = opened
-  // Only the first form offers providers. A new user first gets the form for name and address, an existing
-  // user the form for a passkey or password.
+  // Only the first form offers providers. The first form asks a new user for name and address, and an
+  // existing user for a passkey or password.
   const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
   return render(
     'invitation',
@@ -169,7 +169,7 @@ const errorsOf = async (
     (await context.store.read(q => isReservedName(q, organization, values.username)))
   if (isReserved) errors.username ??= 'taken'
   // If the form was sent twice, the first request took the name and used up the invitation. This check then
-  // refuses the second request, which would otherwise report the person's own name as taken.
+  // refuses the second request. Otherwise its answer would say that the person's own name is taken.
   if (Object.keys(errors).length > 0) await context.store.read(q => findInvited(context, q, link_hash))
   return errors
 }

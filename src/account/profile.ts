@@ -117,7 +117,7 @@ export const postProfile =
         if (!changed.includes('pending_email')) return
         const wait = await sendVerification(context, tx, before, email, call)
         if (wait > 0) throw retryLater('rate_limited', 'Too many verification mails were requested.', wait)
-        // The owner of the current address learns of a change that a thief may have asked for.
+        // A thief may have asked for the change, so the owner gets a notice at the current address.
         await enqueueNotice(context, tx, 'email_change', before, call, { email, to: before.email })
       })
     } catch (error) {

@@ -27,7 +27,7 @@ import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail
 
 /** Returns the routes of the account pages, of single-use links and of the choice of a language. */
 export const accountRoutes = (context: Context) => {
-  /** Forms that are stored until the user has confirmed who they are. They contain no secrets. */
+  /** Forms that are stored until the user has confirmed who they are. The forms contain no secrets. */
   const continuing = {
     '/account/identities/link': postLink(context),
     '/account/identities/unlink': postUnlink(context),

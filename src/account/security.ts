@@ -123,7 +123,8 @@ export const getSecurity =
   }
 
 /**
- * Starts the enrolment of a further factor. As at a login, a user who has factors first proves one of them.
+ * Starts the enrolment of another factor. A user who already has factors first proves one of them, as at a
+ * login.
  */
 export const getAddFactor =
   (context: Context) =>
@@ -174,7 +175,8 @@ export const postRemoveFactor =
   }
 
 /**
- * Forgets a remembered browser. This needs no recent authentication, because it only makes logins stricter.
+ * Forgets a remembered browser. This change needs no recent authentication, because it only makes later
+ * logins stricter.
  */
 export const postForgetBrowser =
   (context: Context) =>

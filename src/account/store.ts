@@ -5,7 +5,7 @@ import { othersRun } from '#src/lib/turn.ts'
 import { inSlices } from '#src/storage/slices.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 
-/** Maximum events in a user's download of their data: about 5 MB, which are built in memory. */
+/** Maximum number of events in a user's download of their data: about 5 MB, which are built in memory. */
 const MAX_EVENTS = 10_000
 
 const shown = ({ events }: Queries['tables']) => ({
@@ -20,10 +20,14 @@ const shown = ({ events }: Queries['tables']) => ({
   metadata: events.metadata,
 })
 
-/** Keys that one statement reads. A read on SQLite blocks the event loop, for a few ms with 2,000 keys. */
+/**
+ * Maximum number of keys that one statement reads. A read on SQLite blocks the event loop, for a few ms with
+ * 2,000 keys.
+ */
 const KEYS = 2_000
 /**
- * Events that one statement reads, about 250 KiB. Converting these events from and to JSON takes about 10 ms.
+ * Maximum number of events that one statement reads, about 250 KiB. Converting these events from and to JSON
+ * takes about 10 ms.
  */
 const ROWS = 500
 

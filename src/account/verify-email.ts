@@ -64,8 +64,8 @@ const verifyEmailPage = (
   )
 
 /**
- * Asks to confirm the address. A pending address also requires a login, because a mistyped address belongs to
- * a stranger, who must not get the account.
+ * Asks the user to confirm the address. A pending address also requires a login, because a mistyped address
+ * may belong to a stranger, who must not get the account.
  */
 const askPage = async (
   context: Context,
@@ -138,7 +138,8 @@ export const postVerifyEmail =
 
 /**
  * Sends the verification mail again, or with `discard` removes the pending address. No mail is sent when the
- * limit of mails is reached. The page then shows the same notice, because the earlier mails still work.
+ * limit of mails is reached. The page then shows the same notice, because the links in the earlier mails
+ * still work.
  */
 export const postSendVerification =
   (context: Context) =>

@@ -76,7 +76,7 @@ const provesChange = (
 
 /**
  * Asks the signed-in user to confirm who they are. Afterwards the browser goes to `back`, or the form in
- * `intent` continues.
+ * `intent` is handled.
  */
 const confirmUser = async (
   context: Context,
@@ -148,7 +148,7 @@ interface AccountForm {
  * Opens a form of the account pages.
  *
  * @throws PageError 403 when the form was not issued to this browser's login cookie, 400 `expired` when the
- * login has ended or owes a step
+ * login has ended or still has a step to complete
  */
 export const openForm = async (
   context: Context,
@@ -173,16 +173,16 @@ interface FreshForm {
 }
 
 /**
- * Maximum characters of a form that is stored until the user has confirmed who they are. A longer form is not
- * stored, because each step reads the row of the pending request, which contains the form. The user has to
- * fill in a longer form again.
+ * Maximum length of a form that is stored until the user has confirmed who they are, in characters. A longer
+ * form is not stored, because each step reads the row of the pending request, which contains the form. The
+ * user has to fill in a longer form again.
  */
 const MAX_INTENT = 4_096
 
 /**
  * Like {@link openForm}, for a form that requires a recent authentication. Without a recent authentication it
- * returns the page that asks for one. The form continues afterwards if no `back` is given and the form has at
- * most `MAX_INTENT` characters. Otherwise the user returns to `back` or to the page.
+ * returns the page that asks for one. After the authentication the form is handled if no `back` is given and
+ * the form has at most `MAX_INTENT` characters. Otherwise the user returns to `back` or to the page.
  */
 export const openFreshForm = async (
   context: Context,
@@ -207,8 +207,8 @@ export const openFreshForm = async (
 }
 
 /**
- * Like {@link openForm}, for a user who only signs out. It accepts a login that owes a step, because no one
- * has to prove a factor or change a password in order to leave.
+ * Like {@link openForm}, for a user who only signs out. It accepts a login that still has a step to
+ * complete, because nobody has to prove a factor or change a password in order to sign out.
  */
 export const openAnyForm = async (
   context: Context,

@@ -13,7 +13,7 @@ import { findHolder } from '#src/sessions/store.ts'
 import type { Queries } from '#src/storage/store.ts'
 
 /**
- * Returns the authenticated caller of a request to the admin API, with its current permissions.
+ * Authenticates a request to the admin API. Returns the caller with the caller's current permissions.
  *
  * @throws AppError 401 without a valid token, 400 when a token is sent in two ways
  */

@@ -30,7 +30,7 @@ const ErrorAnswer = z
       .string()
       .optional()
       .describe(
-        'With 409 `last_administrator` the name that confirms the change, as the query parameter `confirm`.',
+        'With 409 `last_administrator` the value of the query parameter `confirm` that confirms the change.',
       ),
   })
   .meta({

@@ -56,9 +56,9 @@ const fields = ({ properties = {}, required = [], oneOf, enum: values }: Json): 
 }
 
 /**
- * Renders the OpenAPI document as one page without scripts. The policy allows only the style and the icon of
- * the page. Its `sandbox` gives the page an opaque origin, so the page can read no cookie and call no server.
- * https://html.spec.whatwg.org/multipage/browsers.html#sandboxing
+ * Renders the OpenAPI document as one page without scripts. The content security policy allows only the
+ * style and the icon of the page. Its directive `sandbox` gives the page an opaque origin, so the page can
+ * read no cookie and call no server. https://html.spec.whatwg.org/multipage/browsers.html#sandboxing
  */
 export const referencePage = (document: Json): ReferencePage => {
   const { info, paths, tags, components } = document as Record<string, Json>

@@ -8,16 +8,16 @@ import type { EventRow } from './store.ts'
 import { eventsUpTo, settledSeq } from './stream-store.ts'
 import { endFollowing } from './tails.ts'
 
-/** Maximum streams of one caller: a person opens only a few windows of the console. */
+/** Maximum number of open streams of one caller: a person opens only a few windows of the console. */
 const EACH = 5
 /**
- * Maximum streams of this server. Each stream keeps a connection open and checks its caller's permission
- * twice a second.
+ * Maximum number of open streams of this server. Each stream keeps a connection open and checks its caller's
+ * permission twice a second.
  */
 const ALL = 200
 /**
- * Maximum streams of an organization other than the default one, so that one organization cannot take all
- * streams of the server.
+ * Maximum number of open streams of an organization other than the default one, so that one organization
+ * cannot take all streams of the server.
  */
 const OF_TENANT = 100
 /**
@@ -32,17 +32,20 @@ const JUDGED = SECOND / 2
  * minute, and `http/socket.ts` closes one after 30 silent seconds.
  */
 const BEAT = 15 * SECOND
-/** Maximum events of one read, which bounds the memory of a stream that catches up. */
+/** Maximum number of events of one read, which bounds the memory of a stream that catches up. */
 const BATCH = 200
-/** Maximum bytes that wait for a slow reader, about 500 events. The stream ends when more bytes wait. */
+/**
+ * Maximum number of bytes that wait for a slow reader; 500 events have about this size. The stream ends when
+ * more bytes wait.
+ */
 const WAITING = 256 * 1024
 
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
 
 /**
- * Reads new events once for all open streams, until the last stream closes. After a purge has removed the
- * last events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the last `seq`
- * that exists.
+ * Reads new events for all open streams together, until the last stream closes. After a purge has removed
+ * the newest events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the largest
+ * `seq` that exists.
  */
 const readOn = async (context: Core, from: number): Promise<void> => {
   const { tails, store, log } = context
@@ -93,7 +96,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
       'rate_limited',
       `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, and all callers together ${ALL}.`,
       {
-        // The server cannot know when a stream will end. It names the interval at which idle streams send.
+        // The server cannot know when a stream will end. A write to a closed connection shows that its
+        // stream has ended, and idle streams write at this interval.
         headers: { 'retry-after': String(BEAT / SECOND) },
       },
     )

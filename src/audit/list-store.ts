@@ -44,7 +44,7 @@ const selectPurges = prepared((q, { purges }) =>
 
 /**
  * Excludes events of deleted organizations and events that name a deleted user, until a purge has removed
- * them. The event `user.deleted` stays. The condition is undefined while no purge is pending.
+ * them. The event `user.deleted` is not excluded. The condition is undefined while no purge is pending.
  */
 export const visibleEvents = async (q: Queries): Promise<SQL | undefined> => {
   if ((await selectPurges(q, {})).length === 0) return undefined
@@ -123,8 +123,9 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
 }
 
 /**
- * Returns the condition that is compared event by event; undefined when the index finds all that match.
- * `coalesce` hides the compared columns from the planner, which would otherwise use their indexes.
+ * Returns the condition that is compared event by event; undefined when the index covers the whole filter
+ * and no purge is pending. `coalesce` hides the compared columns from the planner, which would otherwise use
+ * their indexes.
  */
 const comparison = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<SQL | undefined> => {
   const { events } = q.tables
@@ -149,8 +150,8 @@ interface Start {
 
 /**
  * Calls `read` with the condition of each slice of the matching events, until `read` returns true or no slice
- * is left. Other requests run between two slices. All events are one slice when the index finds all that
- * match.
+ * is left. Other requests run between two slices. If no condition is compared event by event (`comparison`),
+ * all events are one slice.
  */
 const readSlices = async (
   store: Store,
@@ -223,8 +224,8 @@ export const countAllEvents = async (
 }
 
 /**
- * Filters that match more than 10,000 events. These filters are not counted again until events are removed or
- * hidden.
+ * Filters that match more than 10,000 events. Their matches are not counted again until events are removed
+ * or hidden.
  */
 const beyondCount = cached('events', async () => new Set<string>())
 /** Maximum number of these filters in memory. */

@@ -113,7 +113,7 @@ export type ListEvents = z.output<typeof ListEvents>
 
 export const EventList = listOf('AuditEventList', AuditEvent)
 
-/** Maximum points of an answer: a year of days fits, and a chart needs no more. */
+/** Maximum number of points in an answer: a year of days fits, and a chart needs no more. */
 const POINTS = 400
 const intervals = { hour: HOUR, day: DAY } as const
 /**

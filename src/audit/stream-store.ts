@@ -5,8 +5,8 @@ import { visibleEvents } from './list-store.ts'
 import type { EventRow } from './store.ts'
 
 /**
- * No further event can appear with a number up to `seq`. `next.seq` replaces `seq` when all transactions with
- * an id below `next.before` have ended.
+ * No new event can have a number up to `seq`. `next.seq` replaces `seq` when all transactions with an id
+ * below `next.before` have ended.
  */
 interface Horizon {
   seq: number
@@ -34,8 +34,8 @@ export const lastSeq = async (q: Queries): Promise<number> => {
 }
 
 /**
- * Returns the `seq` up to which all events are known: no open transaction will add a smaller one. Readers of
- * {@link eventsUpTo} stop there, so they skip no event.
+ * Returns the `seq` up to which all events are known: no open transaction will add an event with a smaller
+ * `seq`. Readers of {@link eventsUpTo} stop there, so they skip no event.
  *
  * On PostgreSQL a trigger gives a transaction its id before its first `seq`. Each `seq` up to the last one in
  * a snapshot therefore belongs to a transaction with an id below the `xmax` of the snapshot. All these

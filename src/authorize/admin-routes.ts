@@ -21,7 +21,9 @@ const UserApplication = z
     granted_at: time
       .nullable()
       .describe('Time of the first consent; null when none was needed or asked for.'),
-    sessions: count.describe(`Number of active sessions, among the ${MOST} newest of the user.`),
+    sessions: count.describe(
+      `Number of active sessions at the client, among the user’s ${MOST} newest sessions.`,
+    ),
     last_active_at: time.nullable().describe('Time of the latest use of one of these sessions.'),
   })
   .meta({

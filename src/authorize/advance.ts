@@ -92,7 +92,7 @@ const pages = {
   consent: consentPage,
 }
 
-/** Returns the step that is due for the flow and the logins of the browser. */
+/** Returns the next step of the flow. The step depends on the logins of the browser. */
 export const decide = async (
   context: Context,
   browser: BrowserSession,
@@ -152,8 +152,8 @@ export const decideAmong = (
 /**
  * True when the login counts as proven in this flow: its authentication is recent, or newer than the stored
  * request. A login also counts if the user has no factor, must add one, and need not change the password. A
- * provider with single sign-on may report an old authentication, or no time. Without this exception such a
- * user could never add the factor.
+ * provider with single sign-on may report an old authentication, or no time. Without this exception a user
+ * of such a provider could never add the factor.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login

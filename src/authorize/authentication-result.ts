@@ -43,8 +43,8 @@ interface AuthenticationResult extends AuthenticationMethod {
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction
   /**
-   * The linked account at a provider by which the user was identified. It must still be a way in when the
-   * login begins.
+   * The linked account at a provider by which the user was identified. When the login begins, the user must
+   * still be able to sign in with this account.
    */
   account?: FirstFactorProof['account']
   /** Time of the authentication in milliseconds: now if undefined, 0 when the time is unknown. */
@@ -63,8 +63,8 @@ interface AuthenticationResult extends AuthenticationMethod {
 }
 
 /**
- * Starts the login, stores it as the flow's choice and continues. When the user owes a second factor, the
- * login and the post-login action wait for that factor (O-69).
+ * Starts the login, stores it as the flow's choice and continues. When the user has to prove a second
+ * factor, the login and the post-login action wait for that factor (O-69).
  */
 export const proceedAs = (
   context: Context,
@@ -163,7 +163,7 @@ const isWayIn = async (
   )
 
 /**
- * Continues after the user of this step has proven a further factor: starts the login, or raises the existing
+ * Continues after the user of this step has proven another factor: starts the login, or raises the existing
  * one to the new level.
  */
 export const completeWithFactor = async (

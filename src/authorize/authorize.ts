@@ -30,8 +30,8 @@ export const getAuthorize =
     )
 
 /**
- * Handles an authorization request as a form post, from any site. The browser omits SameSite=Lax cookies from
- * a cross-site POST, so a valid request is stored and replayed by a GET on this origin.
+ * Handles an authorization request that any site posts as a form. The browser omits SameSite=Lax cookies
+ * from a cross-site POST, so a valid request is stored and replayed by a GET on this origin.
  */
 export const postAuthorize =
   (context: Context) =>
@@ -110,8 +110,8 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   const redirect_uri = parameters.values.get('redirect_uri')
   const client = await clientOfRequest(context, client_id, redirect_uri)
   if (!client) throw await refuse('unknown_client', { client_id, redirect_uri })
-  // Only a navigation gets a code for the console. A script could get a code unnoticed, because nobody is
-  // asked for consent to the console.
+  // Only a navigation gets a code for the console. Otherwise a script could get a code unnoticed, because
+  // the user is not asked for consent to the console.
   if (client_id === CONSOLE_CLIENT && call.request.headers.get('sec-fetch-mode') !== 'navigate')
     throw await refuse('not_a_navigation', { client_id, redirect_uri })
   const target = read(() => parseTarget(parameters, client))
@@ -180,7 +180,7 @@ const refuseDynamic = async (
   return refuseRequest(context, call, reason, { client_id, redirect_uri, error })
 }
 
-/** Returns the query of a call without `?`, as it was sent. */
+/** Returns the query of a call as it was sent, without the leading `?`. */
 export const queryOf = ({ request }: Call): string => {
   const start = request.url.indexOf('?')
   return start < 0 ? '' : request.url.slice(start + 1)

@@ -36,7 +36,7 @@ const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolea
 }
 
 /**
- * Normalizes a text for a comparison with a posted hidden field. In such a field browsers replace line breaks
- * by CRLF, and NUL by U+FFFD. `state` may contain line breaks and NUL (O-25).
+ * Normalizes a text for a comparison with a posted hidden field. In such a field browsers replace line
+ * breaks with CRLF, and NUL with U+FFFD. `state` may contain line breaks and NUL (O-25).
  */
 const asPosted = (text: string): string => text.replace(/\r\n?|\n/g, '\n').replaceAll('\0', '\ufffd')

@@ -135,8 +135,8 @@ const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
 
 /**
  * True when the user may add a factor. Every user may add the factor or passkey that the organization
- * requires, and the passkey that replaces a lost one. Any further factor needs `profile:update`, up to
- * `MAX_FACTORS`.
+ * requires, and the passkey that replaces a lost one. To add any other factor, the user needs
+ * `profile:update` and must have fewer than `MAX_FACTORS` factors.
  */
 const mayEnrol = async (
   { store }: Context,
@@ -209,7 +209,7 @@ const requiredLevel = ({ organization, client }: Flow): number => {
   return client?.client_id === CONSOLE_CLIENT ? Math.max(ofEach, levelOf(console_acr ?? '')) : ofEach
 }
 
-/** Returns the steps that a user with this login and these factors still owes in this flow. */
+/** Returns which factor a user with this login and these factors still has to prove or add in this flow. */
 export const owedBy = (
   { config }: Core,
   flow: Flow,

@@ -88,8 +88,8 @@ export const postEmailCode =
   }
 
 /**
- * Sends a code by mail. The answer and the work are the same for every name, because the sender of the mail
- * decides whether a code goes out.
+ * Sends a code by mail. The answer and the work are the same for every name, because only the job that sends
+ * the mail decides whether a code is sent.
  */
 const sendCode = async (
   context: Context,

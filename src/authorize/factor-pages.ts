@@ -77,8 +77,8 @@ export const secondFactorPage = async (
       ...exitOf(context, flow, login.id),
       ...(method !== 'recovery' && { remember_days: daysFor(flow, login) }),
       ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
-      // Recovery codes are not accepted here. They are accepted at the login to the security page, where the
-      // user can replace a lost factor.
+      // A page that accepts no recovery code links to the security page. The login to the security page
+      // accepts a recovery code, and the user can then replace a lost factor there.
       ...(!methods.includes('recovery') && {
         replace_url: `/account/security?organization=${flow.organization.slug}`,
       }),
@@ -137,10 +137,7 @@ export const enrolPage = async (
   return show(context, 'enrol-passkey', browser, flow, { ...form, options }, retry as Retry<'enrol-passkey'>)
 }
 
-/**
- * True for a user without a password. A new passkey of this user must be able to sign in without another
- * factor.
- */
+/** True for a user without a password. A new passkey of this user must suffice for a login on its own. */
 export const hasNoPassword = async (
   { store }: Context,
   { organization }: StoredFlow,

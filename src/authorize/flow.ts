@@ -25,7 +25,10 @@ import { type FlowRequest, findPending, insertPending, type Pending } from './st
 /** Milliseconds in which a user has to finish a login: enough to wait for a mail or set up an app. */
 export const PENDING_FOR = 30 * MINUTE
 
-/** A login, or `proof`: a first factor proven in this flow, whose login begins with the second factor. */
+/**
+ * Id of a login, or `proof` for a first factor that was proven in this flow and whose login begins with the
+ * second factor.
+ */
 export type SubjectId = LoginId | 'proof'
 
 /** A request of a browser, and the hash of its login cookie. */
@@ -158,8 +161,8 @@ export const accountRequest = (
 })
 
 /**
- * Form of the handle of a flow without a client. The handle contains the slug of the organization that the
- * URL named, so that the page of an expired request can link to a new login.
+ * Pattern of the handle of a flow without a client. The handle contains the slug of the organization that
+ * the URL named, so that the page of an expired request can link to a new login.
  */
 const ownHandle = /^own-(?:([a-z0-9-]+)-)?[\w-]{43}$/
 
@@ -168,7 +171,7 @@ const startOf = (handle: string): { retry_url?: string } => {
   return own ? { retry_url: own[1] ? `/account?organization=${own[1]}` : '/account' } : {}
 }
 
-/** Generates the handle of a request; without a client it has the form of {@link ownHandle}. */
+/** Generates the handle of a request; for a flow without a client it matches {@link ownHandle}. */
 export const newHandle = ({ client, organization, request }: Flow): string => {
   if (client) return newSecret()
   return request.any_organization ? `own-${newSecret()}` : `own-${organization.slug}-${newSecret()}`

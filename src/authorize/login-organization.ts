@@ -4,7 +4,7 @@ import type { Call } from '#src/http/call.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import type { Flow } from './flow.ts'
 
-/** Maximum characters of a typed organization that a page repeats; no slug is longer. */
+/** Maximum number of characters of a typed organization that a page repeats; no slug is longer. */
 export const MAX_SLUG = 64
 
 /**
@@ -26,9 +26,10 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 
 /**
- * Returns the organization that owns the login domain of the address. People know their address, but no slug,
- * and users of several organizations may have the same address. Undefined when the request lacks
- * `any_organization`, no organization owns the domain, or the organization of the request owns it.
+ * Returns the organization that owns the login domain of the address. People know their address, but not the
+ * slug of their organization, and users of several organizations may have the same address. Undefined when
+ * the request lacks `any_organization`, no organization owns the domain, or the organization of the request
+ * owns it.
  */
 export const homeOf = async (
   { store }: Context,

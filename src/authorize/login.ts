@@ -50,9 +50,9 @@ export const postLogin =
   }
 
 /**
- * Redirects to the login page of another organization, which asks for the password again, because a redirect
- * must not carry the password. The redirect is charged like a password (`hash`): finding organizations by
- * trying addresses thus costs as much as guessing passwords.
+ * Redirects to the login page of another organization. That page asks for the password again, because a
+ * redirect must not contain the password. The redirect is charged like a password (`hash`): finding
+ * organizations by trying addresses thus costs as much as guessing passwords.
  */
 export const continueAt = async (
   context: Context,

@@ -19,7 +19,7 @@ const RECOVERY_CODE = { acr: '1', amr: ['otp'] }
 const NOBODY = { id: 'usr_', password_hash: null } as const
 
 /**
- * True for a user without a password who has a passkey that signs in alone. For other users, such as those
+ * True for a user who has no password and can sign in with a passkey alone. For other users, such as those
  * who sign in through a provider, the code is a second factor.
  */
 const mayRecover = async (q: Queries, user: Pick<UserRow, 'id' | 'password_hash'>): Promise<boolean> => {

@@ -91,8 +91,9 @@ export const publicError = (
 }
 
 /**
- * Maximum events of one client in an hour. Each redirect URI is an event of its own, and strangers could name
- * any number of redirect URIs. 20 events show a developer each mistake, and add at most 480 rows a day.
+ * Maximum number of events for one client in an hour. Each redirect URI is an event of its own, and
+ * strangers could name any number of redirect URIs. 20 events are enough to show a developer each mistake,
+ * and add at most 480 rows a day.
  */
 const MAX_EVENTS = 20
 const EVENTS: Limit = { kind: 'window', count: MAX_EVENTS, window: HOUR, wait: 0 }

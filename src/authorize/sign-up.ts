@@ -10,7 +10,7 @@ import { askForMail } from './ask-for-mail.ts'
 import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
 import { openStepPage, type Retry, show } from './step-pages.ts'
 
-/** Maximum characters of an e-mail address: https://www.rfc-editor.org/errata/eid1690 */
+/** Maximum length of an e-mail address in characters: https://www.rfc-editor.org/errata/eid1690 */
 const MAX_EMAIL = 254
 
 const page = (
@@ -47,9 +47,9 @@ export const getSignUp =
   }
 
 /**
- * Sends a registration link, which also continues the request of this browser. Only the sender of the mail
- * looks the user up. Answer and work are the same for an address that has a user, so a stranger cannot find
- * out who has an account.
+ * Sends a registration link, which also continues the request of this browser. Only the job that sends the
+ * mail looks the user up. Answer and work are the same for an address that has a user, so a stranger cannot
+ * find out who has an account.
  */
 export const postSignUp =
   (context: Context) =>

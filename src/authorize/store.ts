@@ -5,11 +5,11 @@ import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** The page or form that follows after the user has confirmed who they are; it contains no secret. */
+/** The page or form that follows after the user has confirmed who they are. Neither contains a secret. */
 interface Confirmation {
   /** Path of this site to which the user may go back instead. */
   readonly cancel: string
-  /** The posted form that continues after the confirmation. */
+  /** The posted form that is handled after the confirmation. */
   readonly intent?: { readonly path: string; readonly fields: Readonly<Record<string, string>> }
 }
 
@@ -36,7 +36,8 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
 /**
  * An authorization that waits for the user, bound to one browser. `login_id` is the chosen login. With
  * `selected` and a login, the user has selected the login but not proven it in this flow. With `selected` and
- * no login, the user wants another account. `proof` is a proven first factor whose user owes a second one.
+ * no login, the user wants another account. `proof` is a proven first factor that waits for the second
+ * factor.
  */
 export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request'> & {
   request: FlowRequest

@@ -30,7 +30,7 @@ test('checksums.txt names each file', async () => {
   )
 })
 
-test('a person signs in to a server of the archive; --version prints version, commit and runtime', async () => {
+test('a person signs in to a server from the archive; --version prints version, commit and runtime', async () => {
   expect(await developAndLogIn(await executable())).toBe('alice')
   const { stdout } = await run([await executable(), '--version'])
   const commit = (await $`git rev-parse --short=12 HEAD`.cwd(ROOT).text()).trim()
@@ -46,7 +46,7 @@ test('a build in another folder has the same bytes; a build without a network fa
   expect(again).toHaveLength(10)
   expect(await checksums(ROOT)).toEqual(expect.arrayContaining(again))
 
-  // The runtime of another platform comes from a registry.
+  // A build for another platform downloads that platform's runtime.
   const command = ['unshare', '--net', 'bun', 'run', '--silent', 'package', 'windows-x64']
   const { code, stderr } = await run(command, { cwd: at, env: { BUN_INSTALL_CACHE_DIR: place() } })
   expect(code).toBe(1)
@@ -85,7 +85,7 @@ test('the executable runs in a read-only folder; serve names a read-only data di
   expect(refused.stderr).toMatch(new RegExp(`^gatehouse: [^\\n]*${at}/data[^\\n]*\\n$`))
 })
 
-test('a running server outlives the replacement of its executable, and the new one finds its data', async () => {
+test('a running server outlives the replacement of its executable, and the new executable finds the data', async () => {
   const at = place()
   const path = join(at, 'gatehouse')
   copyFileSync(await executable(), path)

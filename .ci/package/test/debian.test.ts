@@ -61,7 +61,8 @@ test('dpkg installs the package and creates its user, and a person signs in', as
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
   expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^gatehouse:.*:\/var\/lib\/gatehouse:/m)
   expect(statSync(settings()).mode & 0o777).toBe(0o640)
-  // systemd makes the state directory: StateDirectory= and StateDirectoryMode= of the unit.
+  // On an installed system systemd makes this directory (StateDirectory= and StateDirectoryMode= of the
+  // unit).
   await run([
     ...inRoot(root),
     'install',
@@ -83,7 +84,7 @@ test('dpkg installs the package and creates its user, and a person signs in', as
     .quiet()
   expect(await logIn(server.url, person)).toBe('ada')
 
-  // An upgrade does not restart the running server.
+  // The package is upgraded while the server runs. The upgrade keeps the changed settings.
   appendFileSync(settings(), 'log_level: warn\n')
   copyFileSync(await repacked(`${version}+next`), join(root, 'gatehouse.deb'))
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })

@@ -11,7 +11,7 @@ import { built, developAndLogIn, inRoot, logIn, place, run, wheel } from './supp
 const tag = `gatehouse:${version}`
 afterAll(() => run(['podman', 'rmi', '--force', tag, 'gatehouse:latest']))
 
-/** Unpacks image and layers. */
+/** Unpacks the image and its layers. */
 const unpacked = async (architecture: string): Promise<{ root: string; config: Json }> => {
   const [at, root] = [place(), place()]
   await $`tar -xf ${built(`gatehouse-${version}-image-${architecture}.tar`)}`.cwd(at)
@@ -20,7 +20,7 @@ const unpacked = async (architecture: string): Promise<{ root: string; config: J
   return { root, config: await Bun.file(join(at, Config)).json() }
 }
 
-test('a person signs in to the server of the image, run as another user than root', async () => {
+test('a person signs in to the server of the image, which does not run as root', async () => {
   const { root, config } = await unpacked('amd64')
   expect(config.config).toMatchObject({
     User: '65532:65532',
@@ -54,7 +54,7 @@ const limits = [
 ]
 const load = () => $`podman load -q -i ${built(`gatehouse-${version}-image-amd64.tar`)}`.quiet()
 
-test('podman runs the image read-only and healthy, and the next container finds the data in the volume', async () => {
+test('podman runs the image read-only and reports it healthy; the next container finds the data in the volume', async () => {
   await load()
   const volume = `gatehouse-${process.pid}`
   // The container uses the network of this host, so it needs a port that is free here.

@@ -13,7 +13,7 @@ const ADHOC = 0x2
 
 // macOS kills an arm64 program whose signature is missing or wrong. The layout of a signature:
 // https://github.com/apple-oss-distributions/xnu/blob/main/osfmk/kern/cs_blobs.h
-test('its ad-hoc signature covers each page', async () => {
+test('the ad-hoc signature covers each page', async () => {
   const at = place()
   await $`tar -xzf ${built(`gatehouse-${version}-darwin-arm64.tar.gz`)} --strip-components=1`.cwd(at)
   const file = Buffer.from(await Bun.file(join(at, 'gatehouse')).bytes())
