@@ -21,5 +21,5 @@ const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dis
 const { exitCode } =
   await $`${process.execPath} build --compile --bytecode --format=esm --minify --splitting --compile-jit-policy=8 --bytecode-order=${join(import.meta.dir, 'bytecode.order')} --sourcemap --no-compile-autoload-dotenv --no-compile-autoload-bunfig --define __dirname='"/"' --outfile ${outfile} ${args} src/main.ts`.nothrow()
 if (exitCode !== 0) process.exit(exitCode)
-// The executable contains the source maps. Bun also writes them as files beside it, which nothing needs.
+// The executable contains the source maps. Bun also writes them as separate files, which are not needed.
 for (const map of new Glob('*.map').scanSync(dirname(outfile))) rmSync(join(dirname(outfile), map))

@@ -17,7 +17,7 @@ const LIBRARIES = [
   'libnss_dns.so.2',
   'libnss_files.so.2',
 ]
-/** Folder of the libraries and path of the dynamic loader, by architecture. */
+/** Folder of the libraries and path of the dynamic loader, by Debian's name of the architecture. */
 const PLATFORMS: Record<string, { libraries: string; loader: string }> = {
   amd64: { libraries: 'lib/x86_64-linux-gnu', loader: 'lib64/ld-linux-x86-64.so.2' },
   arm64: { libraries: 'lib/aarch64-linux-gnu', loader: 'lib/ld-linux-aarch64.so.1' },

@@ -8,8 +8,8 @@ export interface Target {
   /** https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/ */
   wheel: string
   /**
-   * Name of the architecture in Debian and in container images; undefined for a platform without a Debian
-   * package and an image.
+   * Name of the architecture in Debian and in container images; undefined for platforms that have no Debian
+   * package and no image.
    */
   debian?: string
 }

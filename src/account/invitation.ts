@@ -250,10 +250,10 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // Records the first login here, even while a second factor is due. Until the first login is recorded, an
+    // Records the first login even if a second factor is still to be proven. Until it is recorded, an
     // account at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The page has offered a passkey, if the server offers any, so the next login does not offer it again.
+    // The page offered a passkey if the server supports passkeys, so the next login does not offer one.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }

@@ -10,10 +10,10 @@ import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Returns the invitation with this `link_hash`. When it exists and is refused, an event may record the
- * refusal ({@link recordRefusal}).
+ * Returns the invitation with this `link_hash`. The refusal of an existing invitation may be recorded as an
+ * event ({@link recordRefusal}).
  *
- * @throws PageError 410
+ * @throws PageError 410 when the invitation does not exist or is refused
  */
 export const openInvitation = async (context: Context, call: Call, link_hash: SecretHash): Promise<Found> => {
   try {
@@ -25,8 +25,9 @@ export const openInvitation = async (context: Context, call: Call, link_hash: Se
 }
 
 /**
- * Returns why an invitation was refused. `not_allowed` has three reasons: the creator of the invitation lost
- * permissions; the invited user was disabled; the invited user got a credential or another address.
+ * Returns why an invitation was refused. `not_allowed` means that the creator of the invitation lost
+ * permissions, or that the invited user was disabled or deleted, has signed in, or got a credential or
+ * another address.
  */
 const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
   if (uses >= max_uses) return 'used_up'

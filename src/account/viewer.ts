@@ -65,9 +65,9 @@ export const requireViewer = async (
 }
 
 /**
- * True when a login suffices for a change of the account. The login must be recent (`FRESH` in next-step.ts),
- * and must have a second factor if the user has one. A remembered browser does not replace the second factor,
- * because its cookie identifies a browser, not a person.
+ * True when a login suffices for a change of the account. The login must be recent (`FRESH` in
+ * next-step.ts), and must include a second factor if the user has one. A remembered browser does not replace
+ * the second factor, because its cookie identifies a browser, not a person.
  */
 const provesChange = (
   login: Pick<StepUser, 'acr' | 'auth_time'> & { factors: readonly FactorType[] },

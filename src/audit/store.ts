@@ -50,7 +50,7 @@ const inserts = Array.from({ length: MAX_TOGETHER }, (_, last) =>
 )
 
 /**
- * Stores up to three events in their order, in one statement. Triggers of the schema refuse later changes of
+ * Stores up to three events in their order, in one statement. Triggers of the schema refuse later changes to
  * events.
  */
 export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Promise<unknown> => {

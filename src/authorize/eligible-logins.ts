@@ -228,8 +228,8 @@ export const owedBy = (
 
 /**
  * Returns the days for which this browser may be remembered in this flow. Undefined when the organization
- * remembers no browsers, and for requests that always need the second factor: requests for a permission
- * beyond `profile:*`, for a change of the account, or from the console.
+ * remembers no browsers, and for requests that always need the second factor: those that ask for a permission
+ * beyond `profile:*`, those that change the account, and those of the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =
@@ -286,7 +286,7 @@ const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactor
   return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]
 }
 
-// An expired password is replaced only at a login that used it: the other logins do not depend on it.
+// Only a login that used the expired password has to replace it. Other logins do not depend on the password.
 const mustChangePassword = (
   { clock }: Context,
   organization: Organization,

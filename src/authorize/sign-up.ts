@@ -48,8 +48,8 @@ export const getSignUp =
 
 /**
  * Sends a registration link, which also continues the request of this browser. Only the job that sends the
- * mail looks the user up. Answer and work are the same for an address that has a user, so a stranger cannot
- * find out who has an account.
+ * mail looks the user up. Answer and work are the same whether or not the address has a user, so a stranger
+ * cannot find out who has an account.
  */
 export const postSignUp =
   (context: Context) =>
