@@ -34,7 +34,7 @@ const removeOrganizationRows = async (
     if (ended < limit) ended += (await releaseSessions(context, tx, { user_id }, limit - ended)).length
   if (ended > 0) return ended
   const removed = await removeRemains(tx, 'user', users, limit)
-  if (removed === limit) return removed
+  if (removed >= limit) return removed
   await removeUsers(tx, users)
   return removed + users.length
 }

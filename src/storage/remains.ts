@@ -67,7 +67,10 @@ export const holdCursors = async (tx: Transaction): Promise<void> => {
     .where(gt(webhooks.cursor, sql`${last}`))
 }
 
-/** Removes up to `limit` rows that refer to deleted objects and returns their number. */
+/**
+ * Removes rows that refer to deleted objects and returns their number. When the number is less than `limit`,
+ * none remain. It may exceed `limit`, because one key can select rows of several objects.
+ */
 export const removeRemains = async (
   tx: Transaction,
   kind: Deletion,

@@ -115,3 +115,30 @@ test('R-20 M-10 a deleted organization: all of its data is removed, and no data 
   const deleted = (await app.admin('GET', `/events?target_id=${acme.id}`)).body.data
   expect(deleted).toMatchObject([{ type: 'organization.deleted', organization_id: 'org_default' }])
 })
+
+test('R-20 a batch that removes more rows than its limit leaves no row of the users behind', async () => {
+  const { id: organization_id } = await addOrganization(app, 'acme')
+  const users = [
+    await addUser(app, 'ann', { organization_id }),
+    await addUser(app, 'ben', { organization_id }),
+    await addUser(app, 'cleo', { organization_id }),
+  ]
+  // Each client id of a batch selects the consents of all users of the batch.
+  await app.context.store.write(tx =>
+    tx.insert(tx.tables.consents).values(
+      users.flatMap(({ id: user_id }) =>
+        Array.from({ length: DELETE_BATCH }, (_, i) => ({
+          user_id,
+          client_id: `dcr_${i}`,
+          organization_id,
+          scopes: ['openid'],
+          created_at: 0,
+          updated_at: 0,
+        })),
+      ),
+    ),
+  )
+  await app.admin('DELETE', `/organizations/${organization_id}`)
+  await purge(app.context)
+  expect(await app.context.store.read(q => q.$count(q.tables.consents))).toBe(0)
+})
