@@ -1,6 +1,7 @@
 /** Tests logins at clients that registered themselves. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR } from '#src/lib/duration.ts'
+import { purge } from '#src/operations/purge.ts'
 import { sweep } from '#src/operations/sweep.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -318,5 +319,20 @@ describe('DCR-09 control', () => {
     expect(forgotten.map(({ target_id }) => target_id)).not.toContain(unused.client_id)
     expect(isPage(await openBrowser(app).get(request(client)))).toEqual([400, undefined])
     expect((await app.admin('GET', `/users/${alice.id}`)).status).toBe(200)
+  })
+
+  test('DCR-13 a forgotten client that registers again at once keeps what users allow from then on', async () => {
+    const metadata = { client_name: 'Comes back' }
+    const client = await register(metadata)
+    await grant(client)
+    app.clock.advance(90 * DAY)
+    await sweep(app.context)
+    expect((await register(metadata)).client_id).toBe(client.client_id)
+    const { body } = await grant(client)
+    await purge(app.context)
+    expect(await app.context.store.read(q => q.$count(q.tables.purges))).toBe(0)
+    expect((await refresh(app, client, body.refresh_token)).status).toBe(200)
+    const allowed = await app.context.store.read(q => q.select().from(q.tables.consents))
+    expect(allowed.map(({ client_id }) => client_id)).toContain(client.client_id)
   })
 })

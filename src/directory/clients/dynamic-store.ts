@@ -4,7 +4,6 @@ import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
-import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -50,35 +49,31 @@ const UNUSED_KEPT = HOUR
 const USED_KEPT = 90 * DAY
 
 /**
- * Removes up to `limit` unused clients, and returns the removed clients. When their number is `limit`, more
- * may remain. A client is unused if no user allowed it within an hour after its registration. A client is
- * also unused after 90 days without a use, if all its sessions have ended.
+ * Returns up to `limit` unused clients. A client is unused if no user allowed it within an hour after its
+ * registration. A client is also unused after 90 days without a use, if all its sessions have ended.
  */
-export const removeUnusedClients = async (
-  tx: Transaction,
-  now: number,
-  limit: number,
-): Promise<DynamicClient[]> => {
-  const { dynamic_clients, sessions } = tx.tables
-  const live = tx
+export const listUnusedClients = (q: Queries, now: number, limit: number): Promise<DynamicClient[]> => {
+  const { dynamic_clients: t, sessions } = q.tables
+  const live = q
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(eq(sessions.client_id, dynamic_clients.client_id), isNull(sessions.ended_at)))
-  const unused = tx
-    .select({ client_id: dynamic_clients.client_id })
-    .from(dynamic_clients)
+    .where(and(eq(sessions.client_id, t.client_id), isNull(sessions.ended_at)))
+  return q
+    .select()
+    .from(t)
     .where(
       or(
-        and(isNull(dynamic_clients.used_at), lte(dynamic_clients.created_at, now - UNUSED_KEPT)),
-        and(lte(dynamic_clients.used_at, now - USED_KEPT), notExists(live)),
+        and(isNull(t.used_at), lte(t.created_at, now - UNUSED_KEPT)),
+        and(lte(t.used_at, now - USED_KEPT), notExists(live)),
       ),
     )
     .limit(limit)
-  const gone = await tx.delete(dynamic_clients).where(inArray(dynamic_clients.client_id, unused)).returning()
-  // Clients without a use have no consents to remove.
-  for (const { client_id, used_at } of gone)
-    if (used_at !== null) await beginPurge(tx, 'client', client_id, now)
-  return gone
+}
+
+/** Removes clients. The caller has removed their consents and pending requests. */
+export const removeDynamicClients = async (tx: Transaction, client_ids: string[]): Promise<void> => {
+  const { dynamic_clients: t } = tx.tables
+  await tx.delete(t).where(inArray(t.client_id, client_ids))
 }
 
 /** Replaces the metadata of a client. */

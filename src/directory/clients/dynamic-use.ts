@@ -2,12 +2,14 @@ import { hostActor, type NewEvent, record } from '#src/audit/record.ts'
 import type { Core, FoundDocument } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { asksAgain } from '#src/protocol/oauth/client-document.ts'
+import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { asClientRow, asDocumentClient } from './dynamic.ts'
 import {
   type DynamicClient,
+  listUnusedClients,
   readDynamicClient,
-  removeUnusedClients,
+  removeDynamicClients,
   saveRegistration,
 } from './dynamic-store.ts'
 
@@ -57,19 +59,23 @@ export const noteDocument = async (
 }
 
 /**
- * Removes up to `limit` unused clients, and returns their number. Records `client.forgotten` for each removed
- * client that had a consent. Other clients get no event, because strangers could fill the log with
- * registrations.
+ * Removes about `limit` rows: first the consents and pending requests of unused clients, then these clients.
+ * Returns the number of removed rows. Records `client.forgotten` for each removed client that had a consent.
+ * Other clients get no event, because strangers could fill the log with registrations. No purge removes the
+ * rows later: a public client gets the same id when it registers again, and would lose its new consents.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
-  const gone = await removeUnusedClients(tx, context.clock.now(), limit)
-  for (const client of gone) {
-    const organization_id = client.organization_id ?? DEFAULT_ORGANIZATION
-    if (client.used_at !== null)
-      await recordDynamic(context, tx, asClientRow(client), 'client.forgotten', {
-        ...hostActor,
-        organization_id,
-      })
-  }
-  return gone.length
+  const unused = await listUnusedClients(tx, context.clock.now(), limit)
+  const used = unused.filter(client => client.used_at !== null)
+  const removed = await removeRemains(tx, 'client', used.map(idOf), limit)
+  if (removed >= limit) return removed
+  await removeDynamicClients(tx, unused.map(idOf))
+  for (const client of used)
+    await recordDynamic(context, tx, asClientRow(client), 'client.forgotten', {
+      ...hostActor,
+      organization_id: client.organization_id ?? DEFAULT_ORGANIZATION,
+    })
+  return removed + unused.length
 }
+
+const idOf = ({ client_id }: DynamicClient): string => client_id
