@@ -9,6 +9,7 @@ import {
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
@@ -36,8 +37,8 @@ export const linkAccount = async (
 const MAX_ACCOUNTS = 20
 
 /**
- * Links the account to the user and records `user.updated`, unless the account is linked already. Unlinks the
- * oldest account at the provider when there are too many.
+ * Links the account to the user, records `user.updated` and puts a notice into the outbox, unless the account
+ * is linked already. Unlinks the oldest account at the provider when there are too many.
  */
 export const linkOwnAccount = async (
   context: Context,
@@ -52,6 +53,8 @@ export const linkOwnAccount = async (
     ({ provider }) => provider.id === account.provider_id,
   )
   await unlink(context, tx, user, linked.slice(0, -MAX_ACCOUNTS), client_info)
+  const { name: provider = '' } = linked.at(-1)?.provider ?? {}
+  await enqueueNotice(context, tx, 'account_linked', user, client_info, { provider })
 }
 
 /** Unlinks all accounts of the user, with an event for each. */

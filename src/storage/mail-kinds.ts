@@ -12,6 +12,7 @@ export type MailKind =
   | 'email_changed'
   | 'factor_added'
   | 'factor_removed'
+  | 'account_linked'
   | 'recovery_code_used'
   | 'passkey_copied'
   | 'new_device'

@@ -3,7 +3,7 @@ import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { create } from '#test/support/callers.ts'
 import { enrolTotp, linkWith, recoveryCodesOf, sendForm } from '#test/support/factors.ts'
-import { addOrganization, PASSWORD } from '#test/support/people.ts'
+import { addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
 import { addProvider, goThrough, pathOf } from './upstream.ts'
 
@@ -89,4 +89,21 @@ test('PEO-43 a reset at a verified address keeps the accounts at providers', asy
   const { who, id } = await resetAfter('trusted', { email_verified: 'true' })
   expect(await accountsOf(id)).toHaveLength(1)
   expect(await whoIs(await goThrough(fresh(), upstream, entry('trusted'), who))).toBe(id)
+})
+
+test('FED-24 a user gets a mail when an account is linked, once, and none for a user that the provider made', async () => {
+  const { sub, email } = somebody()
+  const post = async () => {
+    mail.clear()
+    while ((await deliverMails(app.context)) > 0);
+    return mail.mails.map(({ to, subject, text }) => [to, subject, text.includes('was connected')])
+  }
+  const user = await addUser(app, sub)
+  await post()
+  await goThrough(fresh(), upstream, entry('trusted'), { sub, email })
+  expect(await post()).toEqual([[user.email, 'A new way to sign in to Gatehouse', true]])
+  expect(mail.mails[0]?.text).toContain('An account at The trusted was connected to your account')
+  await goThrough(fresh(), upstream, entry('trusted'), { sub, email })
+  await goThrough(fresh(), upstream, entry('trusted'), somebody())
+  expect((await post()).filter(([, , isNotice]) => isNotice)).toEqual([])
 })

@@ -66,7 +66,7 @@ describe('a new address', () => {
       [user.email, ASKED],
     ])
     const link = linkIn()
-    const text = `the new address of your account ${user.username} at Gatehouse. Open the link where you are signed in`
+    const text = `the new address of your account ${user.username} at Gatehouse. Open the link in a browser in which you are signed in`
     expect(mail.mails[0]?.text).toContain(text)
     expect(mail.mails[0]?.html).toContain(text)
     const told = (await browser.follow(answer)).html

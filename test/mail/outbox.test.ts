@@ -21,6 +21,7 @@ const data = {
   device: 'Firefox on Linux',
   place: 'Lisbon',
   factor: 'My phone',
+  provider: 'GitHub',
   count: '7',
   webhook: 'Orbit Notes',
 }
