@@ -12,10 +12,10 @@ interface NewLogin {
   acr: string
   amr: string[]
   client_info: ClientInfo
-  /** Time of authentication in milliseconds; default now, 0 when unknown. */
+  /** Time of the authentication in milliseconds: now by default, 0 when the time is unknown. */
   auth_time?: number | undefined
   /**
-   * Start of the login in milliseconds; default now. A login that replaces another gets the start of the
+   * Start of the login in milliseconds: now by default. A login that replaces another gets the start of the
    * replaced login.
    */
   signed_in_at?: number | undefined
@@ -37,7 +37,8 @@ export const startLogin = async (
     id: newId('login', now),
     auth_time: auth_time ?? now,
     signed_in_at: signed_in_at ?? now,
-    // A login that replaces another, such as after a change of password, is no new login of the person.
+    // A login that replaces another, such as after a change of password, needs no event: the user has not
+    // signed in again.
     recorded_at: signed_in_at === undefined ? null : now,
     ip_address: client_info.ip_address,
     user_agent: client_info.user_agent,

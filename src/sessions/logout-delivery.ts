@@ -68,8 +68,8 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
 }
 
 /**
- * Attempts one logout. Status 400 ends the logout, because the application has refused the token; every other
- * failure is tried again until the logout expires.
+ * Attempts one logout. Status 400 ends the logout, because the application has refused the token. After any
+ * other failure the logout is tried again until it expires.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, organization_id, uri, attempts, expires_at } = logout
@@ -90,8 +90,8 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
 
 const queue: Queue<LogoutRow> = {
   topic: 'logouts',
-  // An application that does not answer occupies a call for seconds, so each organization gets only a few
-  // calls at a time.
+  // A call to an application that does not answer takes seconds, so each organization gets only a few calls
+  // at a time.
   at_once: 64,
   at_once_each: 4,
   lease: MINUTE,
@@ -101,7 +101,7 @@ const queue: Queue<LogoutRow> = {
   attempt,
 }
 
-/** Delivers the due logouts, in their order and one at a time for each client. */
+/** Delivers the due logouts. Those of one client are sent in order, one at a time. */
 export const deliverLogouts = (context: Context): Promise<number> => deliverDue(context, queue)
 
 /**

@@ -67,8 +67,8 @@ const headOf = async (q: Queries, client_id: string): Promise<number | undefined
 
 /**
  * Puts a logout into the outbox for each ended session whose client has a logout URI. Runs in the write that
- * ends the sessions. Expired sessions are reported only to clients that ask for it
- * (`backchannel_logout_on_expiry`), because nobody has signed out.
+ * ends the sessions. Expired sessions are reported only to clients with `backchannel_logout_on_expiry`,
+ * because nobody has signed out.
  */
 export const enqueueLogouts = async (
   tx: Transaction,
@@ -140,7 +140,7 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Makes each logout whose next attempt is between `now` and `until` due at `now`. */
+/** Makes logouts due at `now` if their next attempt is between `now` and `until`. */
 export const releaseLogouts = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { logouts } = tx.tables
   const { next_attempt_at: next } = logouts

@@ -25,7 +25,7 @@ const compose = (context: Core, session_id: SessionId, secret: Uint8Array): Secr
   return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
-/** Returns the session of a token, current or used. Returns undefined for a text without a valid tag. */
+/** Returns the session id in a current or used token; undefined for a text without a valid tag. */
 const sessionOf = (context: Core, token: string): SessionId | undefined => {
   if (token.length !== LENGTH) return undefined
   const bytes = Buffer.from(token, 'base64url')

@@ -42,8 +42,8 @@ export const sessionCreated = ({ email, ...session }: NewSession & { email: stri
  *
  * - Their refresh tokens and access tokens become invalid, and the logins of the sessions end.
  * - A filter by user, login or session also invalidates access tokens of sessions that had ended before.
- * - A filter by user, without session or login, also revokes the user's unredeemed codes (of `client_id` if
- * present).
+ * - A filter by user, without session or login, also revokes the user's unredeemed codes (only those of
+ * `client_id` if the filter has one).
  *
  * `revokeUser` ends the user's logins and pending links as well.
  */
@@ -148,8 +148,8 @@ export const releaseSessions = async (
 }
 
 /**
- * Ends expired sessions, at most `limit`, and records an event for each. Returns the number of ended
- * sessions, plus the number of due sessions that had been extended.
+ * Ends expired sessions, at most `limit`, and records an event for each. Returns the number of due sessions
+ * that were handled: those that were ended, and those that had been extended.
  */
 export const expireDueSessions = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const now = context.clock.now()

@@ -63,8 +63,8 @@ const isWithoutCredential = async (
   password_hash === null && last_login === null && (await listFactors(q, id)).length === 0
 
 /**
- * Throws the given error. A 403 says that the creator of the invitation lacks permissions; it becomes the
- * page of a link that no longer works.
+ * Throws the given error. A 403 means that the creator of the invitation lacks permissions; the person then
+ * sees that the link no longer works.
  */
 export const refuse = (error: unknown): never => {
   throw error instanceof AppError && error.status === 403 ? gone() : error
@@ -86,7 +86,7 @@ const chargeHash = async (
   if (password !== undefined) await chargeBrowser(context, call, { organization_id, kind: 'hash' })
 }
 
-/** Creates the user of an invitation with the permissions of its creator. */
+/** Creates the user of an invitation, if the creator of the invitation may still grant its roles. */
 export const createInvited = async (
   context: Context,
   call: Call,

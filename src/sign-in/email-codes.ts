@@ -13,11 +13,13 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkThrottle, countFailure, type Limit } from './throttle.ts'
 
 /**
- * Digits of a code. Six digits are common and quickly typed. The limit of five tries per code keeps guesses
+ * Digits of a code. Six digits are common and quickly typed. A code allows only five tries, so a guess is
  * unlikely to succeed.
  */
 const DIGITS = 6
-/** Milliseconds for which a code is valid: NIST SP 800-63B allows ten minutes for an out-of-band code. */
+/**
+ * Milliseconds for which a code is valid. NIST SP 800-63B allows at most ten minutes for an out-of-band code.
+ */
 export const CODE_LIFETIME = 10 * MINUTE
 
 /**

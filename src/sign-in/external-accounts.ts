@@ -79,8 +79,8 @@ const unlink = async (
 }
 
 /**
- * Records `user.updated` for a link that was created or removed. Forgets the remembered browsers of the user,
- * as each change of the credentials does (RMB-04).
+ * Records `user.updated` for an account that was linked or unlinked. Forgets the remembered browsers of the
+ * user, as each change of the credentials does (RMB-04).
  */
 export const recordLink = async (
   context: Context,

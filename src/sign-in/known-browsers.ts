@@ -16,8 +16,8 @@ import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 const KEPT = 400 * DAY
 
 /**
- * Sends a notice when a user who has a known browser signs in with a new one. The first browser is not news
- * to the user. Returns the Set-Cookie lines that make the browser known.
+ * Sends a notice when a user who has a known browser signs in with a new one. The user's first browser causes
+ * no notice. Returns the Set-Cookie lines that make the browser known.
  */
 export const recognizeDevice = async (
   context: Context,

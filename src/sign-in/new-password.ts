@@ -54,7 +54,7 @@ interface Retry {
   headers: Record<string, string>
 }
 
-/** `is_same` is true when the user of a link typed the current password as the new one. */
+/** `is_same` is true when a user who followed a link typed the current password as the new one. */
 type ChosenPassword =
   | { password_hash: string; is_same: boolean; retry?: never }
   | { password_hash?: never; is_same?: never; retry: Retry }
@@ -98,14 +98,15 @@ export const chooseNewPassword = async (
   if (broken.length > 0) return retry({ code: 'policy' })
   if (password !== (form.get('password_repeat') ?? password)) return retry({ code: 'mismatch' })
   // When the form has the current password, `provePassword` has already counted the attempt. A link stays
-  // valid until a password is stored, so its form may be sent often and is counted here.
+  // valid until a password is stored, so its form could be submitted any number of times. Each submission is
+  // therefore counted here.
   if (!ask_current)
     await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const
   // The holder of a link has proven neither the password nor the second factor. The answer `unchanged` would
-  // confirm a guess of the current password, and no throttle counts these guesses.
-  // With a link the comparison takes the same time for every user, so it tells nothing about the stored hash
-  // either.
+  // confirm a guess of the current password, and no throttle counts these guesses, so a link never gets this
+  // answer. With a link the comparison takes the same time for every user, and thus reveals nothing about the
+  // stored hash.
   const costs = by_link ? await findCosts(context.store, '') : []
   const compares = by_link || user.password_hash !== null
   const isSame = compares && (await verifyPassword(context, user.password_hash, password, lane, costs))

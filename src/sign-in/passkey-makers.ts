@@ -34,5 +34,5 @@ const makers: Record<string, string> = {
   'c5ef55ff-ad9a-4b9f-b580-adebafe026d0': 'YubiKey 5Ci',
 }
 
-/** Returns the maker's name; undefined for zeros and for an unknown AAGUID. */
+/** Returns the maker's name; undefined for an unknown AAGUID, such as all zeros. */
 export const makerOf = (aaguid: string): string | undefined => makers[aaguid.toLowerCase()]

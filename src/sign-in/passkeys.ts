@@ -27,7 +27,7 @@ export const challengeOf = (
 ): string => master.hmac('passkeys').update(`${purpose}\0${subject}`).digest('base64url')
 
 /**
- * Milliseconds that the user has to answer (5 minutes):
+ * Time limit for the user's answer, in milliseconds (5 minutes):
  * https://www.w3.org/TR/webauthn-3/#sctn-timeout-recommended-range
  */
 const TIMEOUT = 300_000
@@ -52,8 +52,8 @@ export const requestOptions = (
 
 const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'public-key', id, transports })
 
-// EdDSA, ES256, RS256. The standard names them, because nearly every authenticator supports one of them:
-// https://www.w3.org/TR/webauthn-3/#dom-publickeycredentialcreationoptions-pubkeycredparams
+// EdDSA, ES256, RS256. The standard recommends these three, because nearly every authenticator supports one
+// of them: https://www.w3.org/TR/webauthn-3/#dom-publickeycredentialcreationoptions-pubkeycredparams
 const ALGORITHMS = [-8, -7, -257]
 
 /**
@@ -152,7 +152,7 @@ const withoutStatement = async (attestationObject: string): Promise<string> => {
 
 /**
  * Verifies a registration for this challenge. Returns the new passkey, or undefined for an invalid answer.
- * With `alone`, user verification is required: such a passkey replaces password and second factor.
+ * With `alone`, user verification is required, because the passkey replaces both password and second factor.
  */
 export const verifyRegistration = async (
   context: Core,

@@ -66,10 +66,10 @@ const BUSY = 2 * SECOND
 
 /**
  * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
- * wrong passwords get the same refusal. The same hashes are computed and the same rows counted; only the
- * audit log has the reason. The answer thus does not tell who has an account. After too many failures,
- * counted over all names of the user, even the correct password gets this refusal. Another answer would
- * confirm the guess.
+ * wrong passwords get the same refusal. In each case the same hashes are computed and the same counters
+ * raised; only the audit log has the reason. The answer thus does not reveal who has an account. After too
+ * many failures, counted over all names of the user, even the correct password gets this refusal. Another
+ * answer would confirm the guess.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
   proveByName(context, credentials, {
@@ -83,7 +83,7 @@ export const provePassword = (context: Context, credentials: Credentials): Promi
     passed: (user, isKnown) => rehash(context, user, credentials, laneOf(credentials, isKnown)),
   })
 
-/** A way in which the user of a name authenticates, such as a password. */
+/** A way to authenticate a user who has typed a name, such as a password. */
 interface Means {
   work: ChargeKind
   /**

@@ -19,15 +19,15 @@ import { issueRecoveryCodes } from './recovery-codes.ts'
 import { checkMaker } from './user-links.ts'
 
 /**
- * A change that runs in the write in which a login begins. A first factor alone (a stolen password, a link)
- * must not change an account that requires a second factor. Until the second factor is proven, the sealed
- * action is stored with the proof of the first factor.
+ * A change that is made in the write that begins a login. A first factor alone (a stolen password, a link)
+ * must not be enough to change an account that requires a second factor. Until the second factor is proven,
+ * the sealed action is stored with the proof of the first factor.
  */
 export type PostLoginAction =
   | { readonly do: 'link'; readonly account: ExternalIdentity }
   /**
    * `link_hash` is the hash of the link that started the login; the action consumes the link. `is_same` is
-   * true when the user of the link typed the current password as the new one.
+   * true when the user who followed the link typed the current password as the new one.
    */
   | {
       readonly do: 'replace_password'
@@ -102,7 +102,7 @@ const useLink = async (
  * recovery codes. It runs at once and not as a post-login action, because a user without a factor has nothing
  * left to prove.
  *
- * @throws PageError 400 `expired` when the user has a factor by now, 410 `link`
+ * @throws PageError 400 `expired` when the user now has a factor, 410 `link` when the link is no longer valid
  */
 export const replaceByPasskey = async (
   context: Context,

@@ -41,8 +41,8 @@ const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
   master.hmac('recovery-codes').update(`${user_id}\0${code}`).digest('base64url')
 
 /**
- * Replaces the user's recovery codes by ten new ones. Only hashes are stored, so the codes can be shown only
- * now. Forgets the remembered browsers of the user, as each change of the credentials does (RMB-04).
+ * Replaces the user's recovery codes with ten new ones. Only hashes are stored, so the codes can be shown
+ * only now. Forgets the remembered browsers of the user, as each change of the credentials does (RMB-04).
  */
 export const issueRecoveryCodes = async (
   context: Core,

@@ -46,8 +46,8 @@ export const signIn = async (
     /** Time of the authentication in milliseconds: now by default, 0 when the time is unknown. */
     auth_time?: number | undefined
     /**
-     * Start of the login in milliseconds; default: now. A login that replaces another, such as after a change
-     * of password, gets the start of the replaced login.
+     * Start of the login in milliseconds: now by default. A login that replaces another, such as after a
+     * change of password, gets the start of the replaced login.
      */
     signed_in_at?: number | undefined
     /**
@@ -121,9 +121,9 @@ export const recordLogin = async (
 }
 
 /**
- * Records a login that no event shows when it opens the account pages. A program with a stolen password can
- * sign in to a client and never let the client exchange the code, and would otherwise read the account
- * without a trace.
+ * Called when a user opens the account pages. Records the login if no event shows it yet. Otherwise a program
+ * with a stolen password could sign in to a client, never let the client exchange the code, and read the
+ * account without a trace.
  */
 export const recordUnseen = async (
   context: Context,

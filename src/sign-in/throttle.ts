@@ -45,7 +45,7 @@ export const ROW = {
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /**
  * Limit of wrong client secrets, codes and refresh tokens from one network. The limit stops programs that
- * repeat a wrong secret in a loop. Clients with a correct secret are accepted even while the limit is
+ * repeat a wrong secret in a loop. Clients with a correct secret are accepted even after the limit is
  * reached.
  */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }

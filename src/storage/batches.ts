@@ -15,9 +15,9 @@ const BATCH_TIME = 4
 
 /**
  * Runs `batch` in separate writes until `batch` returns 0, or a number for which `isLast` is true. Returns
- * the sum of its results. Other writes run between the batches. On SQLite the time of the last batch decides
- * the size of the next one, because the time per row varies by a factor of fifty. The time depends on the
- * kind of row, and on whether its pages are in memory or on the disk.
+ * the sum of the returned numbers. Other writes run between the batches. On SQLite the time of the last batch
+ * decides the size of the next one, because the time per row varies by a factor of fifty. The time depends on
+ * the kind of row, and on whether its pages are in memory or on the disk.
  */
 export const inBatches = async (
   store: Store,
@@ -53,8 +53,8 @@ export const deleteBatch = async (
   limit: number,
 ): Promise<number> => {
   const some = tx.select({ key }).from(table).where(where).limit(limit)
-  // When `key` is the primary key, the selected keys are the only condition. With `where` as a second
-  // condition SQLite would search all rows that match `where`.
+  // When `key` is the primary key, the selected keys are the only condition of the DELETE. With `where` as a
+  // second condition SQLite would search all rows that match `where`.
   const removed = await tx
     .delete(table)
     .where(and(key.primary ? undefined : where, inArray(key, some)))

@@ -36,7 +36,7 @@ export const isUniqueViolation = has(/^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23
 /** True when another process held the SQLite lock for too long. */
 export const isBusy = has(/^SQLITE_BUSY/)
 
-/** True when a concurrent transaction conflicted; the same transaction may succeed when it runs again. */
+/** True after a conflict with a concurrent transaction; running the failed transaction again may succeed. */
 export const isConflict = has(/^(40001|40P01)$/)
 
 /** True when a lock was not available in time. */

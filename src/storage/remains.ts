@@ -11,8 +11,8 @@ import type { Tables } from './tables.ts'
 type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
 /**
- * Returns what refers to the deleted objects: each table, the column by which a batch is selected, and the
- * condition for the rows.
+ * Returns the tables with rows that refer to the deleted objects. For each table it returns the column by
+ * which a batch is selected, and the condition for these rows.
  */
 const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
   const isOf = (column: Column) => inArray(column, ids)
@@ -54,9 +54,9 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 }
 
 /**
- * Moves the cursors of webhooks back to the last remaining event. Each write that removes events calls this.
- * After the newest event was removed, SQLite gives its `seq` to the next event. A cursor with this `seq`
- * would skip that event.
+ * Moves webhook cursors back to the last remaining event if they are beyond it. Each write that removes
+ * events calls this. After the newest event was removed, SQLite gives its `seq` to the next new event. A
+ * cursor with this `seq` would skip that event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables

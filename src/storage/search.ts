@@ -23,7 +23,7 @@ export interface Search {
   unless?: 'username' | 'email' | undefined
 }
 
-/** A part of the search index: the matches after one `seq` and up to another. */
+/** A part of the search index: the entries with a `seq` above `after`, up to and including `upTo`. */
 export interface IndexPart {
   after?: number | undefined
   upTo?: number | undefined

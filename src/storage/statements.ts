@@ -55,7 +55,7 @@ const argumentOf = (parameter: Parameter, values: Values): unknown => {
   return parameter.encode && value !== null ? parameter.encode(value) : value
 }
 
-/** Returns a function from the values of placeholders to the parameters of the statement, in order. */
+/** Returns a function that turns placeholder values into the statement's parameters, in order. */
 export const binder =
   (parameters: readonly Parameter[]) =>
   (values: Values = {}): unknown[] => {
@@ -74,8 +74,8 @@ export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
 }
 
 /**
- * Returns a function from the values of a row, in the order of the fields, to the object that the query
- * selects.
+ * Returns a function that takes the values of a row, in the order of the fields, and returns the object that
+ * the query selects.
  *
  * @param optional names of objects that are null when a left join finds no row
  */

@@ -79,7 +79,7 @@ export type Transaction = Queries & {
 export type RehearsedUsers =
   | 'all'
   | {
-      /** Users by the id or slug of their organization and their folded name or address. */
+      /** Each user is named by organization (id or slug) and by folded user name or address. */
       named: { organization: string; username?: string; email?: string }[]
       ids: UserId[]
       /** Names of groups whose members may be read. */

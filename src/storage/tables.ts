@@ -25,7 +25,7 @@ import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kit } from './kit.ts'
 import type { MailKind } from './mail-kinds.ts'
 
-/** Condition for clients that a person can start from their account. */
+/** Condition for clients that a person can start from the account pages. */
 export const STARTABLE = '(client_uri IS NOT NULL OR initiate_login_uri IS NOT NULL)'
 
 /**
@@ -525,7 +525,10 @@ export const tables = (kit: Kit) => {
         auth_time: ms('auth_time').notNull(),
         /** Time of the last sign-in in this browser, including single sign-on of a provider. */
         signed_in_at: ms('signed_in_at').notNull(),
-        /** Time at which an event recorded this login apart from its sessions; null until then. */
+        /**
+         * Time from which the login needs no event of its own: the time of such an event, or the start of a
+         * login that replaces another. null before that time.
+         */
         recorded_at: ms('recorded_at'),
         acr: text('acr').notNull(),
         amr: json('amr').$type<string[]>().notNull(),
@@ -652,7 +655,7 @@ export const tables = (kit: Kit) => {
           password_changed_at: number
           /** Sealed post-login action. */
           action?: string
-          /** The linked account at a provider by which the user was identified. */
+          /** The provider account that identified the user. */
           account?: { provider_id: IdentityProviderId; subject: string }
           /** Latest end of the login, when the provider limits it. */
           until?: number
@@ -894,7 +897,7 @@ export const tables = (kit: Kit) => {
   /**
    * Outgoing mail. A row has the kind and the data of a mail. The sender looks up the address and makes the
    * text, links and codes, so none of these is stored. `user_id` is null when the sender finds the recipient
-   * by `data`.
+   * by the identifier in `data`.
    */
   const mails = once(() =>
     table(
@@ -917,8 +920,8 @@ export const tables = (kit: Kit) => {
 
   /**
    * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI. An expired
-   * session has a row only if the client asks for it (`backchannel_logout_on_expiry`). A row keeps the
-   * content of the logout token, because user, session and client may be deleted before the delivery.
+   * session has a row only if the client has `backchannel_logout_on_expiry`. A row keeps the content of the
+   * logout token, because user, session and client may be deleted before the delivery.
    */
   const logouts = once(() =>
     table(
@@ -974,7 +977,7 @@ export const tables = (kit: Kit) => {
         signature: text('signature').$type<'v1' | 'v1a'>().notNull(),
         /** Sealed: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
         secret: bytes('secret').notNull(),
-        /** The secret before the last rotation. Until `previous_until` events are signed with it too. */
+        /** The secret before the last rotation. Until `previous_until`, both secrets sign each event. */
         previous_secret: bytes('previous_secret'),
         previous_until: ms('previous_until'),
         cursor: int('cursor').notNull(),

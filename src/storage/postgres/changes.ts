@@ -64,14 +64,17 @@ export const postgresChanges = async (
   }
   const timer = setInterval(() => {
     missed = received < sent ? missed + 1 : 0
-    // A single late heartbeat may result from load of this process.
+    // A single late heartbeat may only mean that this process is busy.
     if (missed > 1) notify()
     if (missed > 0 && missed % MAX_MISSED === 0) reconnect()
     void send()
   }, HEARTBEAT)
   timer.unref()
   return {
-    /** Returns the statement by which a transaction notifies all copies of the topics at its commit. */
+    /**
+     * Returns the statement with which a transaction notifies all copies. PostgreSQL sends the topics at the
+     * commit.
+     */
     notice: (topics: ReadonlySet<Topic>): string =>
       `SELECT pg_notify('${CHANNEL}', '${self} ${[...topics].join(',')}')`,
     close: async (): Promise<void> => {

@@ -37,9 +37,9 @@ export const withTimeout = async <T>(
 }
 
 /**
- * Reserves a connection of the pool on which `first` succeeds, and returns it with the result. Tries at most
- * `pooled` + 1 connections: all `pooled` connections of the pool may be dead, and the pool then opens a new
- * connection.
+ * Reserves a pooled connection on which `first` succeeds, and returns the connection with the result of
+ * `first`. Tries at most `pooled` + 1 connections: all `pooled` connections of the pool may be dead, and the
+ * pool then opens a new connection.
  */
 export const reserve = async <T>(
   pool: SQL,

@@ -4,7 +4,7 @@ import { inPostgres } from '#src/storage/transfer/postgres.ts'
 
 /**
  * Counts the rows of all tables in one snapshot, and recounts the totals that triggers maintain. References
- * and indexes are not checked, because PostgreSQL ensures them.
+ * and indexes are not checked, because PostgreSQL itself keeps them consistent.
  *
  * @throws StorageError when the database cannot be reached or has no instance of this version
  */

@@ -21,7 +21,7 @@ import { postgresWriter } from './writer.ts'
 
 interface PostgresOptions {
   url: string
-  /** When false, pending migrations are not applied, but are an error. */
+  /** When false, pending migrations cause an error and are not applied. */
   migrate?: boolean
   /** Number of connections for reads, and the same number for writes. One more connection listens. */
   connections?: number

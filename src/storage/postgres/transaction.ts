@@ -64,8 +64,8 @@ export const transactionOf = (
         return value
       } catch (error) {
         await settleSent(state)
-        // Only a repeat of the whole body helps (writer.ts): a savepoint keeps the snapshot, which would
-        // conflict again, and a lost connection has no savepoint.
+        // After these failures the whole body has to run again (writer.ts). A rollback to the savepoint would
+        // keep the snapshot, which would conflict again; a lost connection has no savepoint.
         if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
         await run(`ROLLBACK TO ${name}`)
         await run(`RELEASE ${name}`)

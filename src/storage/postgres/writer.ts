@@ -179,7 +179,7 @@ export const postgresWriter = (
     metrics: { queued, committed },
   }: {
     stall: number
-    /** Returns the statement that notifies other copies of the topics. */
+    /** Returns the statement that sends the topics to the other copies. */
     notice(topics: ReadonlySet<Topic>): string
     /** Called after a commit that has topics, before its writer gets the result. */
     done(topics: ReadonlySet<Topic>): void

@@ -207,7 +207,7 @@ export const withBackup = async <T>(
 }
 
 /**
- * Replaces the database at `target` by the backup `source`. `accept` inspects the copy first and throws to
+ * Replaces the database at `target` with the backup `source`. `accept` inspects the copy first and throws to
  * refuse it. The caller holds the instance lock.
  *
  * @throws StorageError when `source` is not a usable backup, `accept` refuses it or `target` cannot be

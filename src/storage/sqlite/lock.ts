@@ -14,7 +14,7 @@ const held = new Set<Database>()
 /**
  * Locks the data directory for this process and returns the function that unlocks it. Without the lock two
  * servers would run the same periodic jobs at the same time. The lock is SQLite's lock on an empty file. The
- * operating system releases it however the process ends.
+ * operating system releases it when the process ends, even after a crash.
  *
  * @throws StorageError while another process holds it
  */

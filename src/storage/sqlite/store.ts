@@ -57,7 +57,7 @@ const rehearsed = async <T>(
 
 interface SqliteOptions {
   path: string
-  /** When false, pending migrations are not applied, but are an error. */
+  /** When false, pending migrations cause an error and are not applied. */
   migrate?: boolean
   /** When false, commits do not wait for the disk: the data need not survive a power failure. */
   durable?: boolean
@@ -76,8 +76,8 @@ interface SqliteOptions {
  */
 const CACHE = 16_384
 /**
- * Text of the probe. It is larger than a usual write, because a full disk may still have room for a single
- * page.
+ * Text that `probe` writes. It is larger than a usual write, because a full disk may still have room for a
+ * single page.
  */
 const PROBE = '.'.repeat(65_536)
 /**
@@ -107,7 +107,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     // Savepoints copy the pages that they change; copies above 64 KiB would go through a file.
     db.run('PRAGMA temp_store = MEMORY')
     if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
-    // From here on waiting would block the event loop; group-commit.ts retries instead.
+    // From here on, a wait would block the event loop; group-commit.ts retries instead.
     db.run('PRAGMA busy_timeout = 0')
     return db
   } catch (error) {
@@ -159,7 +159,8 @@ const watchOthers = (db: Database, notify: () => void) => {
  * Opens a database file as a store. Unless `migrate` is false, a missing file is created and pending
  * migrations are applied.
  *
- * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
+ * @throws StorageError when the file belongs to another program, is damaged, comes from a newer version or
+ * cannot be accessed
  */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   if (options.durable === false)

@@ -40,7 +40,7 @@ const describe = (table: (typeof sqliteTables)[keyof typeof sqliteTables]): Copi
 export const copiedTables = Object.values(sqliteTables).map(describe)
 
 /**
- * Columns that the target's triggers count while rows are written, so their values are not copied. The
+ * Columns that the target's triggers compute while rows are written, so their values are not copied. The
  * comparison of digests includes them.
  */
 const counted: ReadonlySet<string> = new Set(['user_count', 'member_count'])
