@@ -101,7 +101,7 @@ const queue: Queue<LogoutRow> = {
   attempt,
 }
 
-/** Delivers the due logouts. Those of one client are sent in order, one at a time. */
+/** Delivers the due logouts. The logouts of one client are sent in order, one at a time. */
 export const deliverLogouts = (context: Context): Promise<number> => deliverDue(context, queue)
 
 /**

@@ -119,7 +119,10 @@ export const slugOf = async (q: Queries, id: OrganizationId): Promise<string | u
   return row?.slug
 }
 
-/** Claims a due logout for one sender by postponing its next attempt. Returns true for exactly one sender. */
+/**
+ * Claims a due logout for one sender by postponing its next attempt. Returns false when another sender was
+ * faster.
+ */
 export const claimLogout = async (
   tx: Transaction,
   logout: Pick<LogoutRow, 'number' | 'next_attempt_at' | 'attempts'>,

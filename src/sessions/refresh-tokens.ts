@@ -8,9 +8,9 @@ import { findRefreshable, refreshSession } from './store.ts'
 /**
  * A refresh token is the id of its session, 256 secret bits and a MAC (tag), in base64url (86 characters).
  * The secret bits of the first token are random; those of a later token are derived from the token before it.
- * The session's row keeps the hash of the current token. The replay of a used token ends the session. The tag
- * distinguishes a used token from a forged one. Without the tag anyone could end a session, because ids of
- * sessions are not secret.
+ * The session's row keeps the hash of the current token. The replay of a used token usually ends the session
+ * (oauth/grants/refresh-token.ts). The tag distinguishes a used token from a forged one. Without the tag
+ * anyone could end a session, because ids of sessions are not secret.
  */
 const ID = 16
 const SECRET = 32

@@ -49,8 +49,8 @@ export const moveRemembered = async (tx: Transaction, from: SecretHash, to: Secr
 }
 
 /**
- * Stores a remembered browser and replaces the user's row for the same cookie. Keeps the latest
- * `MAX_REMEMBERED`.
+ * Stores a remembered browser. An earlier row of the user for the same cookie is replaced. Keeps the latest
+ * `MAX_REMEMBERED` rows of the user.
  */
 export const insertRemembered = async (tx: Transaction, browser: RememberedBrowser): Promise<void> => {
   const { remembered_browsers } = tx.tables
@@ -85,7 +85,7 @@ export const removeRemembered = async (
     .returning()
 }
 
-/** Forgets up to `limit` browsers of an organization's users and returns their number. */
+/** Forgets up to `limit` browsers of an organization's users. Returns the number of forgotten browsers. */
 export const removeRememberedOf = (
   tx: Transaction,
   organization_id: OrganizationId,

@@ -62,9 +62,7 @@ export const revokeSessions = async (
   return ended.length
 }
 
-/**
- * Revokes sessions as `revokeSessions` does, but keeps logins, codes and links. Returns the revoked sessions.
- */
+/** Revokes sessions as `revokeSessions` does, but keeps logins and codes. Returns the revoked sessions. */
 export const revokeSessionsAlone = async (
   context: Core,
   tx: Transaction,
@@ -131,9 +129,9 @@ export const revokeSession = async (
 }
 
 /**
- * Ends sessions. Their logins continue, and the access tokens of an existing user stay valid until they
- * expire. /oauth/revoke and the deletion of clients and users end sessions in this way, because these calls
- * are no sign of a stolen token or login.
+ * Ends sessions. Their logins continue, and their access tokens stay valid until they expire or the user is
+ * deleted or disabled. /oauth/revoke and the deletion of clients and users end sessions in this way, because
+ * these calls are no sign of a stolen token or login.
  */
 export const releaseSessions = async (
   context: Core,
@@ -177,7 +175,10 @@ export interface LoggedIn {
   organization_id: OrganizationId
 }
 
-/** Revokes most sessions of the logins. It is called before the write that calls {@link logOut}. */
+/**
+ * Revokes sessions of the logins as {@link revokeMost} does. It is called before the write that calls {@link
+ * logOut}.
+ */
 export const beginLogOut = async (
   context: Core,
   logins: readonly Pick<LoggedIn, 'id' | 'user_id' | 'email'>[],

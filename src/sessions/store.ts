@@ -116,7 +116,7 @@ const selectRefreshable = prepared((q, { sessions, users }) =>
     .where(and(eq(sessions.id, placeholder('session_id')), notPurged(q, sessions.organization_id))),
 )
 
-/** Returns the session of a refresh token with its user, in any state. */
+/** Returns the session of a refresh token, in any state, with its user. */
 export const findRefreshable = (q: Queries, session_id: SessionId) =>
   selectRefreshable(q, { session_id }).then(([found]) => found)
 

@@ -97,7 +97,8 @@ export const budgetsOf = async (
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)
-    // An IPv6 network is a /48 here: the 65,536 /64 networks of one /48 could use up the spare budget.
+    // An IPv6 network is a /48 here. Otherwise the 65,536 /64 networks of one /48 could use up the spare
+    // budget.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, PER_NETWORK)
     const spare = await find(`${subject}:spare`, SPARE_LIMIT)
     // A success is not counted here: others in the same network could detect it.

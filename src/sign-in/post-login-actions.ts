@@ -91,7 +91,7 @@ const useLink = async (
   if (!link) throw new PageError('link', 410)
   await checkMaker(tx, link, user.id)
   // Another person may have signed up with this address through a provider. Only the owner of the address has
-  // the link, so accounts of the other person are unlinked.
+  // the link. All provider accounts of the user are unlinked, because they may belong to the other person.
   if (link.kind === 'reset_password' && !user.email_verified)
     await unlinkAccounts(context, tx, user, client_info)
   await confirmOwner(context, tx, user, client_info)

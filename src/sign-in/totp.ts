@@ -6,11 +6,14 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Seconds of a time step. Codes of the adjacent steps are accepted too, because clocks differ and typing
- * takes time: https://www.rfc-editor.org/rfc/rfc6238#section-5.2
+ * Length of a time step in seconds. Codes of the adjacent steps are accepted too, because clocks differ and
+ * typing takes time: https://www.rfc-editor.org/rfc/rfc6238#section-5.2
  */
 const PERIOD = 30
-/** Bytes of a secret, as recommended: https://www.rfc-editor.org/rfc/rfc4226#section-4 (R6) */
+/**
+ * Length of a secret in bytes, as the standard recommends: https://www.rfc-editor.org/rfc/rfc4226#section-4
+ * (R6)
+ */
 const SECRET_BYTES = 20
 
 const base32 = new ScureBase32Plugin()

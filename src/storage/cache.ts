@@ -8,11 +8,11 @@ interface Entries<V> {
 
 /**
  * Returns `load` with its results cached in memory until a commit changes the topic, here or on another copy
- * (postgres/changes.ts says how late). A load that began before the change is not cached (`generation`), so
- * the cache never keeps an old row. While a result is being loaded, other reads of it wait for the same load.
- * The result undefined is not cached, because clients could fill the memory with unknown names. A cache with
- * `limit` results is emptied before the next result is added. To drop only the least recently used result,
- * the cache would have to note each hit.
+ * (postgres/changes.ts states the delay). The result of a load that began before the change is not cached
+ * (`generation`), so the cache never keeps an old row. While a result is being loaded, other reads of it wait
+ * for the same load. The result undefined is not cached, because clients could fill the memory with unknown
+ * names. A cache with `limit` results is emptied before the next result is added. To drop only the least
+ * recently used result, the cache would have to note each hit.
  *
  * `peek` returns a cached result at once, for answers in which awaiting a promise would take most of the
  * time.

@@ -42,7 +42,7 @@ export const requireNoLog = (path: string): void => {
   for (const log of [`${path}-wal`, `${path}-journal`])
     if (statSync(log, { throwIfNoEntry: false })?.size)
       throw new StorageError(
-        `${log} belongs to a database that is missing. Move this log to the folder of that database first.`,
+        `${log} belongs to a database that is missing. Move the log to that database's folder, then retry.`,
       )
 }
 

@@ -25,9 +25,9 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
         [t.logins, t.logins.id, isOf(t.logins.user_id)],
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
-        // All earlier events by and about a deleted user are removed, because their addresses and user agents
-        // are personal data. The event `user.deleted` stays, because administrators must be able to see who
-        // deleted an account.
+        // All earlier events by and about a deleted user are removed, because the IP addresses and user
+        // agents in them are personal data. The event `user.deleted` stays, because administrators must be
+        // able to see who deleted an account.
         [t.events, seq, isOf(subject_id)],
         [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],
         [t.events, seq, and(isOf(target_id), ne(type, 'user.deleted'))],
@@ -87,9 +87,9 @@ export const removeRemains = async (
 }
 
 /**
- * Removes the roles, groups, clients and other parts of a deleted organization that have few rows. Its users,
- * sessions and events, the rows that depend on its clients, and other parts with many rows are hidden at once
- * and removed later in batches.
+ * Removes the parts of a deleted organization that have few rows, such as roles, groups and clients. The
+ * organization's users, sessions and events, the rows that depend on its clients, and other parts with many
+ * rows are hidden at once and removed later in batches.
  */
 export const removeOrganizationParts = async (
   tx: Transaction,

@@ -124,7 +124,7 @@ export interface Store {
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
-   * Runs the body while no other copy of the server runs a body of this name. While another copy runs one,
+   * Runs the body while no other copy of the server runs a body with this name. While another copy runs one,
    * this copy waits for up to a minute (`wait`) or not at all. A copy that does not get the lock returns
    * undefined and does not run the body. A copy that loses its connection loses the lock, so bodies must be
    * correct without it.

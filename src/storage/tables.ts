@@ -440,8 +440,8 @@ export const tables = (kit: Kit) => {
         used_at: ms('used_at'),
         created_at: created_at(),
         /**
-         * Last change of redirect URIs, keys or authentication methods. A consent that was given before this
-         * time is not valid.
+         * Time of the last change of redirect URIs, keys or authentication methods. A consent that was given
+         * before this time is not valid.
          */
         changed_at: ms('changed_at'),
       },
@@ -835,7 +835,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Assertions that a login or a client has used, kept until they expire so that nobody can use them again.
-   * The key is a hash of the assertion's ID and its provider or client.
+   * The key is a hash over the ID of the assertion and the provider or client that issued it.
    */
   const used_assertions = once(() =>
     table(
@@ -1166,8 +1166,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Counts that limit attempts, mails and refusals, by account, mailbox, network, client or invitation. They
-   * are stored so that they survive restarts.
+   * Counts that limit attempts, mails and recorded refusals, by account, mailbox, network, client or
+   * invitation. They are stored so that they survive restarts.
    */
   const throttles = once(() =>
     table(

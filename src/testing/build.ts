@@ -6,7 +6,7 @@ const manifest = {
   name: '@gatehouse/testing',
   version,
   description:
-    'A Gatehouse server for tests: in the process under Bun, from the executable under Node and Deno.',
+    'A Gatehouse server for tests: in the test process under Bun, from the executable under Node and Deno.',
   license,
   type: 'module',
   sideEffects: false,

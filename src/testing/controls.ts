@@ -1,6 +1,6 @@
 import type { AuditEvent, Controls, KeyState } from './types.ts'
 
-// This file is published and runs in Node, Deno and Bun, so it imports nothing of the server.
+// This file is published and runs in Node, Deno and Bun, so it imports nothing from the server.
 
 /** Returns the controls of a running development server, as functions over its HTTP interface. */
 export const controlsOf = ({ url, control_token }: { url: string; control_token: string }): Controls => {

@@ -8,7 +8,7 @@ import { isLost, StorageError } from '#src/storage/errors.ts'
  */
 const MIN_VERSION = 13
 /**
- * Timeout for opening a connection, in seconds, and for a statement, in ms. Clients give up sooner, and a
+ * Timeout for opening a connection, in seconds, and for a statement, in ms. Few clients wait longer, and a
  * statement that hangs occupies one of few connections.
  */
 const CONNECT_TIMEOUT = 5

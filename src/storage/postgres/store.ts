@@ -56,7 +56,7 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
   try {
     await requireServer(sql, parsed.where)
     await migratePostgres(sql, parsed.where, { apply: options.migrate ?? true })
-    // A restore or migrate-to holds a lock on this table until it is done.
+    // A restore or migrate-to locks this table until it is done, so this SELECT waits for its end.
     await sql.unsafe(`SET lock_timeout = ${options.stall ?? STALL_TIMEOUT}; SELECT 1 FROM settings LIMIT 1`)
     return parsed
   } catch (error) {

@@ -3,9 +3,9 @@ import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { PAGE } from './apply-migrations.ts'
 
 /**
- * Pages in the log that trigger a checkpoint: 32 MiB. With a smaller limit, pages that change often would be
- * copied more often. The log grows further during the checkpoint; under constant writes it stays below 64
- * MiB.
+ * Number of pages in the log at which a checkpoint starts (32 MiB). With a smaller limit, pages that change
+ * often would be copied more often. The log grows further during the checkpoint; under constant writes it
+ * stays below 64 MiB.
  */
 const LIMIT = 16_384
 /**
