@@ -15,7 +15,7 @@ export const SessionAnswer = z
     user_agent: z.string().describe('User agent at the start of the session.'),
     location: z.string().describe('City and country of the address; empty without a location database.'),
     started_at: time.describe('Time at which the session began (ISO 8601, UTC).'),
-    last_active_at: time.describe('Time at which the client last got a token for the session (ISO 8601, UTC).'),
+    last_active_at: time.describe('Time at which the client last got a token (ISO 8601, UTC).'),
     expires_at: time.describe('Time at which the session ends unless it is extended (ISO 8601, UTC).'),
   })
   .meta({

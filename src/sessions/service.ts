@@ -175,10 +175,7 @@ export interface LoggedIn {
   organization_id: OrganizationId
 }
 
-/**
- * Revokes sessions of the logins as {@link revokeMost} does. It is called before the write that calls {@link
- * logOut}.
- */
+/** Revokes sessions of the logins as {@link revokeMost} does, before the write that calls {@link logOut}. */
 export const beginLogOut = async (
   context: Core,
   logins: readonly Pick<LoggedIn, 'id' | 'user_id' | 'email'>[],

@@ -10,10 +10,7 @@ import type { Transaction } from '#src/storage/store.ts'
  * typing takes time: https://www.rfc-editor.org/rfc/rfc6238#section-5.2
  */
 const PERIOD = 30
-/**
- * Length of a secret in bytes, as the standard recommends: https://www.rfc-editor.org/rfc/rfc4226#section-4
- * (R6)
- */
+/** Recommended length of a secret in bytes: https://www.rfc-editor.org/rfc/rfc4226#section-4 (R6) */
 const SECRET_BYTES = 20
 
 const base32 = new ScureBase32Plugin()

@@ -4,7 +4,7 @@ import { emptyImage } from './empty-image.ts' with { type: 'macro' }
 const image = Object.freeze({ gzip: emptyImage() })
 
 /**
- * Writes a prepared database into a missing or empty file, which saves the 15 ms of CPU time that migrations
+ * Writes a prepared database into a missing or empty file. This saves the 15 ms of CPU time that migrations
  * take. The write is not atomic, so use it only for files that need not survive.
  *
  * @param gzip image of `imageOf`; default: a database without rows
