@@ -7,14 +7,14 @@ export interface AssertedProfile {
   readonly email?: string | undefined
   /**
    * True when the provider says that the address is verified. Account linking may still distrust the address.
-   * SAML has no such statement. An address from SAML counts as verified, unless the provider's mapping names
-   * an attribute for `email_verified`. This attribute then says whether the address is verified.
+   * SAML has no standard attribute for this. An address from SAML therefore counts as verified, unless the
+   * provider's mapping names an attribute for `email_verified`, which then decides.
    */
   readonly email_verified: boolean
   readonly username?: string | undefined
   readonly first_name?: string | undefined
   readonly last_name?: string | undefined
-  /** Role names from the attribute or claim that a mapping names. */
+  /** Role names from the attribute or claim that the provider's mapping names for roles. */
   readonly roles: readonly string[]
 }
 

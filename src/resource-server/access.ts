@@ -9,8 +9,8 @@ import {
 } from './errors.ts'
 
 /**
- * Requirements of a route beyond a valid token. An empty `anyRole` refuses every token: a list that an
- * application computes may be empty by mistake, and must not open the route then.
+ * Requirements of a route beyond a valid token. An empty `anyRole` refuses every token: an application may
+ * compute an empty list by mistake, and such a list must not open the route.
  */
 export type Rules = {
   /** All of these roles are required, otherwise 403. */
@@ -22,8 +22,8 @@ export type Rules = {
   /** A request without a token passes and has no claims. A token that is sent must fulfil the other rules. */
   optional?: boolean
   /**
-   * With `optional`: refuse or ignore an invalid token. Default `reject`, so that the sender notices the
-   * mistake.
+   * With `optional`, `reject` refuses a request with an invalid token, and `anonymous` treats it as a request
+   * without a token. Default `reject`, so that the sender notices the mistake.
    */
   onInvalid?: 'reject' | 'anonymous'
 }
@@ -36,8 +36,8 @@ export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
   : Claims
 
 /**
- * Custom answers for 401 and 403. The 503 `jwks_unavailable` is always the standard answer, because a new
- * token would not help the caller.
+ * Custom answers for 401 and 403. A 503 (`jwks_unavailable`) always gets the standard answer, because the
+ * token is not the cause: the caller should try again later.
  */
 export type Handlers<Context extends readonly unknown[], Result> = {
   /** Answers a request without a valid token; `error.code` names the defect. */
@@ -83,7 +83,8 @@ export function findToken({ headers }: CredentialSource): string | undefined {
  *
  * @param source the headers of the request
  * @param rules requirements beyond a valid token; default: none
- * @returns the claims; undefined when the rules are optional and the request has no valid token
+ * @returns the claims; undefined when the rules are optional and the request has no token, or an invalid one
+ * that `onInvalid` ignores
  * @throws AccessError with `code` and `status` of the refusal; `answerTo` turns it into an answer
  *
  * @example

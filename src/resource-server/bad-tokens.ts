@@ -33,7 +33,7 @@ export type BadToken = keyof typeof BAD_TOKENS
 export type Genuine = {
   header: Header
   claims: Payload
-  /** The public key of `sign`, as PEM. */
+  /** Public key that verifies the signatures of `sign`, as PEM. */
   publicKey: string
   /** Signs with the issuer's key. */
   sign: (header: Header, claims: Payload) => Promise<string>

@@ -147,7 +147,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /**
  * Refuses an ID token. Its issuer and audience, and perhaps its key, are those of an access token. When `typ`
- * is not `at+jwt`, only other claims distinguish an ID token from an access token.
+ * is not `at+jwt`, only the other claims show which of the two a token is.
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
@@ -166,14 +166,14 @@ function requireRealm(orgId: string | undefined, realm: string) {
   )
 }
 
-/** Returns a claim that is present and not null. */
+/** Returns the value of a claim; refuses a token in which the claim is missing or null. */
 export function required(raw: Payload, claim: string): unknown {
   const value = Object.hasOwn(raw, claim) ? raw[claim] : undefined
   if (value === undefined || value === null) throw new ClaimMissingError(claim)
   return value
 }
 
-/** Returns a claim that is a non-empty string. */
+/** Returns the value of a claim; refuses a token in which the claim is missing, empty or not a string. */
 export function requiredString(raw: Payload, claim: string): string {
   const value = required(raw, claim)
   if (typeof value !== 'string' || value === '')
@@ -182,8 +182,8 @@ export function requiredString(raw: Payload, claim: string): string {
 }
 
 /**
- * Returns a claim that is a finite number. JSON can express infinity (`1e999`), and a token with it would
- * never expire.
+ * Returns the value of a claim; refuses a token in which the claim is missing or not a finite number. JSON
+ * can express infinity (`1e999`), and a token with an infinite `exp` would never expire.
  */
 function requiredNumber(raw: Payload, claim: string): number {
   const value = required(raw, claim)
@@ -200,8 +200,8 @@ function optionalString(raw: Payload, claim: string): string | undefined {
 }
 
 /**
- * Returns a claim that is an array of strings, or an empty array when the claim is absent. A string is
- * refused, because its `includes` would find a role inside the name of another role.
+ * Returns the strings of a claim, or an empty array when the claim is absent. A single string in place of an
+ * array is refused, because `includes` of a string would find a role inside the name of another role.
  */
 function stringList(raw: Payload, claim: string): readonly string[] {
   const value = raw[claim] ?? []

@@ -24,7 +24,7 @@ export type ServiceClientOptions = {
   cache?: Map<string, CachedToken>
   /** Default: the global `fetch`. */
   fetch?: Fetch
-  /** Unix milliseconds. Default `Date.now`. */
+  /** Returns the current time in Unix milliseconds. Default `Date.now`. */
   now?: () => number
 }
 
@@ -192,7 +192,8 @@ async function requestToken(
 /**
  * Creates a service client configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` and `SERVICE_CLIENT_SECRET`.
  *
- * @param options override the variables
+ * @param options options that take precedence over the variables; the required variables must be set
+ * nevertheless
  * @param env variables to read; default: those of the process
  * @throws ConfigurationError naming all missing variables
  */

@@ -76,7 +76,7 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
 /**
  * Returns a plugin that makes the application a protected resource, such as an MCP server. The plugin serves
  * the metadata document, and guards all paths except the open ones. Handlers have `claims`. An `AccessError`
- * that a handler throws becomes the answer.
+ * that a handler throws is answered as a refusal.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
@@ -88,10 +88,10 @@ export function protect(verifier: Verifier, options?: ResourceOptions) {
   const admitted = new WeakMap<Request, Claims>()
   return (
     new Elysia()
-      // Elysia takes the first slash from the twelfth character of the URL on as the start of the path. When
-      // the host has up to three characters, that slash may be a later one, for example in the query. Elysia
-      // then runs the route of a different path. Such a request is guarded even if the path that `pathOf`
-      // returns is open.
+      // Elysia searches the URL from its twelfth character on for the slash that starts the path. When the
+      // host has up to three characters, Elysia may find a later slash, for example in the query, and then
+      // runs the route of a different path. Such a request is guarded even if the path that `pathOf` returns
+      // is open.
       .onRequest(async ({ request, path: routed }: { request: Request; path?: string }) => {
         const { method, headers } = request
         const path = pathOf(request)

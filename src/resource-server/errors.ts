@@ -16,7 +16,7 @@ export type ErrorCode =
 
 /**
  * Base class of the refusals of a request. `description` may be sent to the caller, because it contains no
- * part of the token. `message` adds found and expected values and belongs in your log.
+ * part of the token. `message` adds the found and the expected values, and is meant for your log.
  */
 export class AccessError extends Error {
   readonly code: ErrorCode

@@ -36,7 +36,7 @@ type Routes = { all: Set<RouteOptions>; guarded: WeakSet<RouteOptions> }
  */
 const apps = new WeakMap<object, Routes>()
 
-// Fastify publishes each new root instance:
+// Fastify publishes each new root instance on this diagnostics channel:
 // https://fastify.dev/docs/latest/Reference/Hooks/#diagnostics-channel-hooks
 subscribe('fastify.initialization', message => {
   const { fastify } = message as { fastify: FastifyInstance }
@@ -65,8 +65,8 @@ function refuseUnguarded({ all, guarded }: Routes) {
 }
 
 /**
- * Plugin that guards the routes that have `config.auth`. It checks a request before the body is read, and
- * sets `request.claims`. Register the plugin before the routes. It adds `schema.security` for OpenAPI.
+ * Plugin that guards the routes that have `config.auth`. The plugin checks a request before the body is read,
+ * sets `request.claims`, and adds `schema.security` for OpenAPI. Register the plugin before the routes.
  *
  * @throws Error at the start of the app, when a route with `config.auth` was registered before the plugin or
  * outside its scope
@@ -128,7 +128,8 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
     const { status, headers, body } = checked.answer
     return reply.code(status).headers(headers).send(body)
   })
-  // The onRequest hook answers these requests. Fastify runs the hook only for paths that have a route.
+  // The onRequest hook answers these requests. The path needs a route, because Fastify does not run the hook
+  // for an unknown path.
   app.route({ method: ['GET', 'OPTIONS'], url: metadataPath, handler: async () => undefined })
 }
 

@@ -8,8 +8,8 @@ export const MAX_FORM = 16_384
 
 /**
  * Sends a request and reads at most 1 MiB. Redirects are not followed, because a followed redirect could send
- * a secret to another server. The timeout in milliseconds includes the body. `body` is undefined when the
- * answer is not JSON or is too long. Errors of `fetch` are thrown unchanged.
+ * a secret to another server. The timeout, in milliseconds, includes reading the body. `body` is undefined
+ * when the answer is not JSON or is too long. Errors of `fetch` are thrown unchanged.
  */
 export async function fetchJson(
   fetch: Fetch,

@@ -44,7 +44,7 @@ export function auth<R extends HonoOptions = Record<never, never>>(
 /**
  * Returns middleware that makes the application a protected resource, such as an MCP server. The middleware
  * serves the metadata document, guards all paths except the open ones, and sets the variable `claims` on
- * guarded paths. An `AccessError` that a handler throws becomes the answer.
+ * guarded paths. An `AccessError` that a handler throws is answered as a refusal.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

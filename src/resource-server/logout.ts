@@ -29,7 +29,7 @@ export type LogoutClaims = {
 
 /** Remembers tokens until they expire. Share one memory between the processes of an application. */
 export type SeenTokens = {
-  /** Stores a key until a time in Unix seconds; false when it is stored already. */
+  /** Stores a key until the given time in Unix seconds. Returns false when the key is already stored. */
   add(key: string, expiresAt: number): boolean | Promise<boolean>
 }
 
@@ -68,11 +68,13 @@ export type LogoutReceiver = {
    * @throws LogoutTokenError
    */
   verify(token: string): Promise<LogoutClaims>
-  /** Answers a request of the server: 200, 400, or 503 when the keys are unavailable. */
+  /**
+   * Verifies the token of a request, ends the sessions and returns the answer: 200, or 400 for a refused
+   * token, or 503 when the keys are unavailable. An error of `onLogout` is thrown unchanged.
+   */
   handle(request: Request): Promise<Response>
   /**
-   * Verifies the token of a form, ends the sessions and returns the answer. Use it in frameworks that have no
-   * `Request`.
+   * Does the same as `handle` for a form. Use it in frameworks that have no `Request`.
    *
    * @param form the body as text or as an object of its fields
    */
@@ -105,7 +107,9 @@ const DESCRIPTIONS: Record<LogoutErrorCode, string> = {
   jwks_unavailable: 'The keys of the token issuer are unavailable',
 }
 
-/** A refused logout token. `description` is a fixed text; `message` adds details and belongs in your log. */
+/**
+ * A refused logout token. `description` is a fixed text; `message` adds details, and is meant for your log.
+ */
 export class LogoutTokenError extends Error {
   readonly code: LogoutErrorCode
   /** The missing or refused claim. */

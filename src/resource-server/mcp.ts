@@ -18,7 +18,7 @@ export type ResourceOptions = {
   scopes?: readonly string[]
   /** The scopes that clients may ask for, without `offline_access`. Default: `scopes`. */
   scopesSupported?: readonly string[]
-  /** Name that clients may show. */
+  /** Name of the resource, which clients may show to users. */
   name?: string
   /** Paths that need no token, such as `/healthz`, compared exactly. Default: none. */
   open?: readonly string[]
@@ -39,7 +39,7 @@ export type Checked =
   | { claims: Claims; answer?: undefined }
   | undefined
 
-/** The guard of a protected resource, which the adapters use. */
+/** The guard of a protected resource. All adapters use it. */
 export type Protection = {
   /** Path of the metadata document: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
   readonly metadataPath: string
@@ -108,8 +108,8 @@ const metadata = (method: string, document: Answer['body']): Answer => {
 }
 
 /**
- * Requires the scopes of one operation, such as a tool. After a refusal MCP clients ask the user to grant
- * them.
+ * Requires the scopes of one operation, such as a tool. After a refusal, an MCP client asks the user to grant
+ * the missing scopes.
  *
  * @throws InsufficientScopeError
  */
@@ -119,10 +119,10 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
 
 /**
  * Returns the path of a request. Returns `''`, which is always guarded, in two cases: when the Host header
- * makes the URL invalid, and when Bun's router has matched another path. The router matches the path that was
- * sent, but the URL has the normalized path. For example, `/tools/../healthz` matches `/tools/:name/:more`,
- * and its URL has the path `/healthz`. A parameter of the route is then a dot segment, which the URL does not
- * contain.
+ * makes the URL invalid, and when Bun's router has matched a path that is not the URL's. The router matches
+ * the path that was sent, but the URL has the normalized path. For example, `/tools/../healthz` matches
+ * `/tools/:name/:more`, although its URL has the path `/healthz`. Such a match is recognized by a parameter
+ * of the route that is a dot segment, because the URL contains no dot segments.
  */
 export function pathOf(request: Request): string {
   const path = URL.canParse(request.url) ? new URL(request.url).pathname : ''
@@ -134,8 +134,8 @@ export function pathOf(request: Request): string {
 /**
  * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document.
  * Answers a request without a valid token with a challenge that names the document. An `AccessError` that the
- * handler throws becomes the answer. A wildcard route of Bun's router must not have open paths, because the
- * wildcard also matches dot segments, which the URL of the request does not show.
+ * handler throws is answered as a refusal. A wildcard route of Bun's router must not have open paths, because
+ * the wildcard also matches dot segments, which the URL of the request does not show.
  *
  * @param handle gets the claims; undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`

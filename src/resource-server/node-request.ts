@@ -9,7 +9,7 @@ type NodeRequest = {
 
 /**
  * Returns the headers. In `headers` Node drops the second of two Authorization headers. A proxy may have
- * checked the second, so both are joined here, and the request is refused.
+ * checked the second, so the two are joined here, and the result is never a valid token.
  */
 export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): CredentialSource => ({
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },
@@ -23,8 +23,8 @@ type NodeBody = {
 }
 
 /**
- * Returns the form of a request: the fields of a body parser, otherwise the text. Undefined when the text is
- * too long.
+ * Returns the form of a request: the fields that a body parser has read, otherwise the text. Undefined when
+ * the text is too long.
  */
 export async function readNodeForm(request: NodeBody): Promise<unknown> {
   if (request.readableEnded) return request.body

@@ -55,7 +55,7 @@ export type VerifierOptions = {
   keys?: { keys: readonly JWK[] }
   /** Default: the global `fetch`. */
   fetch?: Fetch
-  /** Unix milliseconds. Default `Date.now`. */
+  /** Returns the current time in Unix milliseconds. Default `Date.now`. */
   now?: () => number
 }
 
@@ -181,7 +181,7 @@ export function optionsFromEnv(env: Environment = processEnv()): VerifierOptions
   }
 }
 
-/** Returns the trimmed values; throws ConfigurationError naming all missing variables. */
+/** Returns the trimmed values of the variables; throws ConfigurationError naming all missing variables. */
 export function requireEnv<Name extends string>(
   env: Environment,
   names: readonly Name[],
@@ -196,8 +196,8 @@ export function requireEnv<Name extends string>(
 }
 
 /**
- * Returns `process.env` of Bun, Node or Deno, otherwise an empty object. A Cloudflare Worker passes the `env`
- * of its handler instead.
+ * Returns `process.env` of Bun, Node or Deno, otherwise an empty object. In a Cloudflare Worker, pass the
+ * `env` of the handler instead.
  */
 export function processEnv(): Environment {
   const { process } = globalThis as { process?: { env?: Environment } }

@@ -15,7 +15,7 @@ export type TestIssuerOptions = {
   audience?: string
   /** Algorithm of the keys. Default `ES256`. */
   alg?: Algorithm
-  /** Unix milliseconds. Default `Date.now`. */
+  /** Returns the current time in Unix milliseconds. Default `Date.now`. */
   now?: () => number
   /** Receives requests for URLs that are not below the issuer. Default: an answer with 404. */
   fetch?: Fetch
@@ -48,8 +48,8 @@ export type TestIssuer = {
    */
   token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
   /**
-   * Returns a logout token, valid for two minutes. `claims` replace members, or remove a member whose value
-   * is undefined.
+   * Returns a logout token, valid for two minutes and signed with the current key. `claims` and `header`
+   * replace or remove members, as in `token`.
    */
   logoutToken(claims?: Payload, header?: Partial<Header>): Promise<string>
   /** Returns an invalid token, which a verifier has to refuse. */

@@ -96,7 +96,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
  * Creates a verifier configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` (several separated by commas) and,
  * optionally, `SERVICE_REALM`; or by `SERVICE_URL`, `SERVICE_RESOURCE` and `SERVICE_REALM`.
  *
- * @param options override the variables
+ * @param options options that take precedence over the variables; the required variables must be set
+ * nevertheless
  * @param env variables to read; default: those of the process
  * @throws ConfigurationError naming all missing variables
  *

@@ -34,16 +34,23 @@ export interface SeedOptions {
   any_password?: boolean
 }
 
-/** Maximum entries of a file in one transaction. A longer transaction would hold up all other writes. */
+/**
+ * Maximum entries of a file that is applied in one transaction. A longer transaction would hold up all other
+ * writes.
+ */
 const SHORT = 25
-/** Changes per transaction of a longer file. Other writes wait for it (SQLite) or conflict (PostgreSQL). */
+/**
+ * Number of changes in each transaction of a longer file. During a transaction other writes wait (SQLite) or
+ * may conflict with it (PostgreSQL).
+ */
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
  * Makes the stored objects match the file, through the services of the admin API. Only `prune` deletes
- * objects that the file does not name. Without `prune`, up to 25 entries are applied in one transaction. Any
- * other run is rehearsed first, then applied in small transactions. If a concurrent change makes a
- * transaction fail, the earlier ones stay committed, and the error counts their changes.
+ * objects that the file does not name. Without `prune`, a file of up to 25 entries is applied in one
+ * transaction. Any other run is rehearsed first, then applied in small transactions; `dry_run` stops after
+ * the rehearsal. If a concurrent change makes a transaction fail, the earlier ones stay committed, and the
+ * error states the number of their changes.
  *
  * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
  * checked. StorageError when another server is still applying a seed
@@ -178,7 +185,7 @@ const runSteps = async (
 
 /**
  * Prunes first, so that new entries can take the freed names. A section that refers to a section with
- * mistakes is skipped, because a missing entry would be reported as a second mistake.
+ * mistakes is skipped, because each reference to a wrong entry would be reported as a further mistake.
  */
 async function* stepsOf(work: SeedRun, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
   const wrong = new Set(seed.mistakes.map(({ path }) => path.split('[')[0]))
@@ -194,7 +201,7 @@ const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>
     message,
   })) ?? [{ path, message }]
 
-/** Creates or changes an entry; undefined when it is up to date. */
+/** Creates or changes an entry and returns the change; undefined when the entry is up to date. */
 const applyEntry = async <S extends SeedSection>(
   work: SeedRun,
   section: S,
@@ -280,7 +287,8 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // Not read earlier, because the pruning of organizations also deletes users, groups and other rows.
+    // The rows are not read earlier, because pruning the organizations also deletes users, groups and other
+    // rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

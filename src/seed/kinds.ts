@@ -261,8 +261,8 @@ const webhooks: SeedKind<'webhooks', Webhook> = {
   update: async ({ context }, row, { secret: _, ...given }, value) => {
     await updateWebhook(context, row.id, given, by)
     const secret = secretOfSeed(value)
-    // For a day, events are also signed with the old secret, so that the receiver has time to change its
-    // secret.
+    // After a change, events are also signed with the old secret for a day, so that the receiver has time to
+    // change its secret.
     if (secret && !secret.equals(openWebhookSecret(context, row)))
       await rotateWebhookSecret(context, row.id, { overlap: DAY / SECOND, secret }, by)
   },

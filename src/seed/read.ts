@@ -25,7 +25,7 @@ export interface Source {
 export class SeedError extends Error {
   readonly exit_code = 2
   readonly mistakes: readonly Mistake[]
-  /** Says that the first changes were applied, with their number, or that nothing was applied. */
+  /** Says how many changes were applied, or that nothing was applied. */
   readonly kept: string
 
   constructor({ file, lineOf }: Source, mistakes: readonly Mistake[], applied = 0) {

@@ -118,7 +118,8 @@ const User = z
       .optional()
       .describe(`${PHOTO} Null removes the picture; an export contains it with \`--pictures\`.`),
     invite: z.literal('mail', 'The only value is mail.').optional().meta({
-      description: 'For new users only, instead of password: the user gets a link by mail to choose one.',
+      description:
+        'For new users only, instead of password: the user gets a mail with a link for choosing a password.',
     }),
   })
   .refine(({ password, password_hash }) => !password || !password_hash, {

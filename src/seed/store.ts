@@ -56,7 +56,7 @@ export const findGroupNamed = async (
   return row && findGroup(q, row.id)
 }
 
-/** Lists the members of a group, by name. */
+/** Lists the members of a group in the order of their names. */
 export const membersOf = (q: Queries, group_id: GroupId) => {
   const { group_members: m, users: u } = q.tables
   return q

@@ -40,8 +40,8 @@ export const isActive = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
 
 /**
- * Condition for expired sessions. `due_at` is never later than `expires_at`, so the index of `due_at` finds
- * them.
+ * Condition for sessions that have expired but have not been ended yet. `due_at` is never later than
+ * `expires_at`, so the index of `due_at` finds them.
  */
 export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
@@ -59,8 +59,8 @@ const columnOf = ({ sessions }: Tables, name: Indexed): Column =>
 const SAMPLE = 1000
 
 /**
- * Returns the session with exactly SAMPLE newer sessions among those with this value of the field, or '' when
- * there are too few.
+ * Returns the id of a session that has this value of the field, and for which exactly SAMPLE newer sessions
+ * have the same value. Returns '' when there are too few sessions.
  */
 const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise<string> => {
   const { sessions } = q.tables
@@ -88,7 +88,7 @@ export const narrowest = async (q: Queries, filter: SessionFilter): Promise<Inde
 
 /**
  * Returns the condition of one field. An undefined value adds no condition. An empty text, which a form may
- * send, adds a condition that matches no row: without a condition a revocation would sign everyone out.
+ * send, adds a condition that matches no row: without that condition a revocation would sign everyone out.
  * `coalesce` keeps the query planner from choosing the index of a field other than `by`.
  */
 const equal = (
@@ -107,8 +107,8 @@ export const foundBy = (tables: Tables, filter: SessionFilter, by: Indexed | und
   and(isNull(tables.sessions.ended_at), by && equal(tables, filter, by, by))
 
 /**
- * True when the filter has conditions besides `by`. Each session that the index of `by` finds is then
- * compared with these conditions.
+ * True when the filter has conditions besides `by`. Each session that the index of `by` finds is then checked
+ * against these conditions.
  */
 export const isCompared = (filter: SessionFilter, by: Indexed | undefined): boolean =>
   Object.entries(filter).some(([name, value]) => value !== undefined && name !== by)

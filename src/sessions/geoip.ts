@@ -46,7 +46,8 @@ const MAX_NAME_LENGTH = 128
  * is damaged, or when samples have records but none of the records names a city or country. A look-up never
  * throws and decodes a bounded number of values, whatever the file contains.
  *
- * @throws Error when the file is refused or cannot be read. A message of this module continues "the file …".
+ * @throws Error when the file is refused or cannot be read. A message of this module completes a sentence
+ * that begins with the name of the file.
  */
 export const readPlaces = async (file: string): Promise<Locate> => {
   const { Reader, validate } = await import('maxmind')

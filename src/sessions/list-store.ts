@@ -24,8 +24,8 @@ import type { Session } from './store.ts'
 export type ListedSession = Session & { username: string }
 
 /**
- * Returns a session that has neither ended nor expired at `now` (ms); with `organization_id` only a session
- * of that organization.
+ * Returns a session that has neither ended nor expired at `now` (ms); if `organization_id` is given, only a
+ * session of that organization.
  */
 export const findActiveSession = async (
   q: Queries,
@@ -81,13 +81,13 @@ const selectListed = async (q: Queries, condition: SQL | undefined, order?: SQL,
 
 interface Start {
   order: 'asc' | 'desc'
-  /** The session after which to start. */
+  /** Id of the session after which the list starts. */
   after?: string | undefined
 }
 
 /**
- * Calls `read` with the condition of a slice of the matching sessions, until it returns true or no slice is
- * left. When an index finds exactly the matching sessions, they are one slice.
+ * Reads the matching sessions in slices: calls `read` with the condition of each slice, until `read` returns
+ * true or no slice is left. When an index finds exactly the matching sessions, there is only one slice.
  */
 const readSlices = async (
   store: Store,
@@ -132,8 +132,8 @@ export const listSessions = async (
 }
 
 /**
- * Counts active sessions. With a filter the number is exact up to `most`, and `most` + 1 beyond it. Without a
- * filter the number comes from the counters.
+ * Counts active sessions. With a filter, counting stops at `most` + 1. Without a filter, the number comes
+ * from the counters.
  */
 export const countSessions = async (store: Store, list: ListFilter, most: number): Promise<number> => {
   const { within, now, ...filter } = list

@@ -148,7 +148,7 @@ export const findSubject = (q: Queries, code: AuthorizationCode, sent: string) =
     return subject.burnt_at === null ? subject : 'burnt'
   })
 
-/** Notes that an event records the login. */
+/** Marks the login as recorded by an event. */
 export const setRecorded = async (tx: Transaction, login_id: LoginId, recorded_at: number): Promise<void> => {
   const { logins } = tx.tables
   await tx.update(logins).set({ recorded_at }).where(eq(logins.id, login_id))
@@ -166,8 +166,7 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
 
 /**
  * Maximum logins of a user; the latest logins are kept. A program that signs in without cookies adds a login
- * each time. Several operations read all logins of a user, such as pages, a sign-out everywhere and the
- * download of the user's data.
+ * each time. Pages, a sign-out everywhere and the download of the user's data read all logins of a user.
  */
 const MAX_LOGINS = 500
 
@@ -228,7 +227,10 @@ export const moveLogins = async (
   await tx.update(logins).set({ browser_hash: to_hash }).where(eq(logins.browser_hash, from_hash))
 }
 
-/** Ends logins and returns those that had not ended yet; sessions that came from them are unchanged. */
+/**
+ * Ends logins and returns the ids of those that had not ended yet. Sessions that came from the logins are
+ * unchanged.
+ */
 export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<LoginId[]> => {
   const { logins } = tx.tables
   const ended = await tx.delete(logins).where(inArray(logins.id, login_ids)).returning({ id: logins.id })
@@ -236,8 +238,8 @@ export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<
 }
 
 /**
- * Ends the user's logins except `except_login_id`; with `organization_id` only those in that organization.
- * Returns the number of ended logins.
+ * Ends the user's logins except `except_login_id`; if `organization_id` is given, only those in that
+ * organization. Returns the number of ended logins.
  */
 export const endUserLogins = async (
   tx: Transaction,

@@ -5,10 +5,9 @@ const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
- * Schemes without a dot that no client may register with `any_scheme`, because browsers run or show the
- * content of such a URI, or handle the URI themselves. `checkRegistrable` accepts https, and http on a
- * loopback host, before it reads this set. On other hosts http is refused, because the code would travel
- * unencrypted.
+ * Schemes without a dot that `any_scheme` does not allow, because a browser runs or shows the content of a
+ * URI with such a scheme, or handles the URI itself. `checkRegistrable` accepts https, and http on a loopback
+ * host, before it reads this set. On other hosts http is refused, because the code would travel unencrypted.
  */
 const unsafeSchemes = new Set(
   'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(
@@ -78,7 +77,7 @@ export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefin
 
 /**
  * True when the answer to the client may be sent to the URI. For a dynamic client the port of a loopback URI
- * is ignored, because such a client may listen on another port than the registered one.
+ * is ignored, because such a client may listen on a port other than the registered one.
  */
 export const isRedirectOf = (
   client: Origin & { readonly redirect_uris: readonly string[] },
@@ -105,12 +104,15 @@ export const withParameters = (
   return result
 }
 
-/** True for a private-use scheme. Any application on the device may claim the scheme and get the answers. */
+/**
+ * True for a URI with a private-use scheme. Any application on the device may claim the scheme and get the
+ * answers.
+ */
 export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)
 
 /**
- * Returns the web origin of a registered redirect URI. Returns undefined for a private-use scheme and for a
- * loopback IP address without a port: only native applications use such URIs.
+ * Returns the web origin of a registered redirect URI. Returns undefined when the URI has a private-use
+ * scheme, or a loopback IP address without a port: only native applications use such URIs.
  */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin

@@ -2,8 +2,9 @@ import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /**
- * Scopes of OpenID Connect, and `groups` and `roles`. No API may define them. A granted scope from this list
- * is also part of a token for an API, as long as the client may request the scope.
+ * The scopes of OpenID Connect, `groups` and `roles`. No API may define a scope with one of these names. A
+ * granted scope from this list is also part of a token for an API, as long as the client may request the
+ * scope.
  */
 export const openidScopes: readonly string[] = [
   'openid',
@@ -19,7 +20,7 @@ export const openidScopes: readonly string[] = [
 /** Maximum number of resources in a request. Each of them is looked up and shown on the consent page. */
 const MAX_RESOURCES = 10
 
-/** Properties of a registered API that the validation uses. */
+/** Properties of a registered API that the checks of authorization and token requests use. */
 export interface TargetApi {
   readonly identifier: string
   readonly organization_id: string
@@ -94,8 +95,8 @@ export const apisOffering = <A extends Pick<TargetApi, 'scopes'>>(
 }
 
 /**
- * Returns the scopes of a token for an API. A granted scope of the API is kept while the client may use it
- * and the person's roles allow it. A granted OpenID scope is kept while the client may ask for it.
+ * Returns the scopes of a token for an API. A granted scope of the API is kept if the client may still use it
+ * and the person's roles allow it. A granted OpenID scope is kept if the client may still ask for it.
  */
 export const scopesOfToken = (
   granted: readonly string[],

@@ -1,6 +1,6 @@
 import { OAuthError } from './error.ts'
 
-/** Scope of an authorization request without `scope`. */
+/** Scopes that an authorization request without the parameter `scope` asks for. */
 export const defaultScopes: readonly string[] = ['openid']
 
 /** Maximum characters of `scope`, which is stored with each session and sent in each access token. */
@@ -12,7 +12,7 @@ const tokens = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
 export const isScopeToken = (text: string): boolean => token.test(text)
 
 /**
- * Returns the scope-tokens in order, each once; surplus spaces are ignored.
+ * Returns the scope-tokens of `text` in their order, each once; surplus spaces are ignored.
  *
  * @throws OAuthError `invalid_scope`
  */
@@ -53,10 +53,11 @@ export const grantScopes = (
 }
 
 /**
- * Returns the requested scopes that are allowed, or `fallback` if none is requested. Other scopes are
- * ignored, because clients that registered themselves ask for every scope that they know.
+ * Returns the requested scopes that are allowed. When none is requested, returns the scopes of `fallback`
+ * that are allowed. Other scopes are ignored, because clients that registered themselves ask for every scope
+ * that they know.
  *
- * @throws OAuthError `invalid_scope` when none is allowed
+ * @throws OAuthError `invalid_scope` when none of the scopes is allowed
  */
 export const grantKnownScopes = (
   requested: readonly string[] | undefined,

@@ -18,8 +18,8 @@ export const acrOf = (level: number): string => acrValues[level - 1] ?? '1'
 export const levelWith = (type: FactorType): number => (type === 'passkey' ? 3 : 2)
 
 /**
- * Returns the level that `acr_values` requests: the weakest of the supported values, or 0 when no value is
- * supported. The weakest is enough, because any one of the requested values satisfies the client.
+ * Returns the level that `acr_values` requests: the weakest requested value that is supported, or 0 when none
+ * is supported. The weakest is enough, because any one of the requested values satisfies the client.
  */
 export const wantedLevel = (acr_values: readonly string[], supported: readonly string[]): number => {
   const levels = acr_values.filter(value => supported.includes(value)).map(levelOf)

@@ -1,6 +1,6 @@
 /**
  * The claims that a client adds to its tokens, by name. Each claim has the path of its value. A claim may
- * also name a scope. Such a claim is added only when this scope is granted. A path is `user.FIELD`,
+ * also name a scope, and is then added only when this scope is granted. A path is `user.FIELD`,
  * `user.attributes.NAME…`, `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
  */
 export type ClaimMapping = Readonly<
@@ -18,8 +18,8 @@ export interface MappingSource {
 /** Maximum number of claims in a mapping. Each token request evaluates all of them. */
 export const MAX_CLAIMS = 20
 /**
- * Maximum bytes of the mapped claims of a token as JSON. An access token is sent in a header. By default
- * nginx refuses a header of more than 8 KiB, and Node refuses headers of more than 16 KiB in total.
+ * Maximum size in bytes of a token's mapped claims, written as JSON. An access token is sent in a header. By
+ * default nginx refuses a header of more than 8 KiB, and Node refuses headers of more than 16 KiB in total.
  */
 const MAX_CLAIM_BYTES = 4096
 

@@ -14,7 +14,7 @@ export type ClaimsUser = {
   readonly last_name: string
 }
 
-/** Times are in whole seconds. */
+/** The times are in whole seconds since the epoch. */
 type Issued = { readonly issuer: string; readonly issued_at: number; readonly expires_at: number }
 type IssuedAccess = Issued & {
   /** Unique for each token. */
@@ -51,9 +51,9 @@ const access = (token: IssuedAccess, sub: string) => ({
 })
 
 /**
- * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). A service can thus
- * identify the user without a call to this server. `sub` is the id of the user in the admin API and the audit
- * log, so it is the same at each client. `roles` are the effective roles, direct and inherited.
+ * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). The claims let a
+ * service identify the user without a call to this server. `sub` is the id of the user in the admin API and
+ * the audit log, so it is the same at each client. `roles` are the effective roles, direct and inherited.
  */
 export const accessTokenClaims = (
   token: IssuedAccess & {
@@ -76,8 +76,8 @@ export const accessTokenClaims = (
 
 /**
  * Returns the claims of a client's own access token (client credentials). `sub` is the client_id, and
- * `org_id` is the client's organization. There are no claims of users and sessions, such as roles: a client's
- * rights are its scopes.
+ * `org_id` is the client's organization. The token has no claims about a user or session, such as roles: a
+ * client's rights are its scopes.
  */
 export const clientTokenClaims = (
   token: IssuedAccess & {
@@ -127,8 +127,8 @@ export const idTokenClaims = (
 })
 
 /**
- * Returns `at_hash`: the left half of the access token's hash, with the hash function of the ID token's
- * algorithm. https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken
+ * Returns `at_hash`: the left half of the hash of the access token, made with the hash function of the ID
+ * token's algorithm. https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken
  */
 export const accessTokenHash = (accessToken: string, alg: SigningAlg): string => {
   const digest = hash(`sha${alg.slice(2)}`, accessToken, 'buffer')

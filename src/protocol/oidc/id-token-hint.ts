@@ -18,7 +18,7 @@ export type IdTokenHint = {
 
 /**
  * Returns the content of an id_token_hint. Returns undefined unless the hint is an ID token of this issuer
- * and, with `client_id`, of this client. `exp` is not checked, because a hint may be old
+ * and, if `client_id` is given, of this client. `exp` is not checked, because a hint may be old
  * (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
  */
 export const readIdTokenHint = (

@@ -11,9 +11,9 @@ export interface AuthnRequest {
   /** Gatehouse's own entity ID. */
   readonly issuer: string
   readonly acs_url: string
-  /** The provider's single sign-on service. */
+  /** URL of the provider's single sign-on service. */
   readonly destination: string
-  /** Requires a new authentication (ForceAuthn). */
+  /** True when the provider must authenticate the user again (ForceAuthn). */
   readonly force: boolean
 }
 

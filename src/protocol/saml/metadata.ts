@@ -7,7 +7,7 @@ import { attributeOf, elementName, find, findAll, parseXml, textOf } from './xml
 /** Settings read from a provider's metadata. */
 export interface ProviderMetadata {
   readonly entity_id: string
-  /** Single sign-on service for the redirect binding. */
+  /** URL of the single sign-on service for the redirect binding. */
   readonly sso_url: string
   /** Certificates of the signing keys, PEM, without duplicates. */
   readonly certificates: readonly string[]

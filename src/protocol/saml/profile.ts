@@ -35,16 +35,17 @@ const usual = {
 
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
 /**
- * Prefix of a subject taken from an attribute (`attribute:NAME=VALUE`), so that it cannot equal a NameID or
- * the value of another attribute.
+ * Prefix of a subject that is taken from an attribute (`attribute:NAME=VALUE`). The prefix and the name keep
+ * the subject from being equal to a NameID or to the value of another attribute.
  */
 const FROM_ATTRIBUTE = 'attribute:'
 
 /**
  * Returns the user profile of an assertion. `mapping` names the attribute of each field. A field without a
- * mapping is read from attributes with common names, except `email_verified` and `roles`. The subject is the
- * NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for the subject, and
- * when the NameID is absent or transient. A transient NameID differs at each login.
+ * mapping is read from attributes with common names, except `email_verified` and `roles`. When no attribute
+ * contains the email address, it is read from a NameID in email format. The subject is the NameID, or
+ * `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for the subject, and when the
+ * NameID is absent or transient. A transient NameID differs at each login.
  *
  * @throws SamlError `no_subject` when there is no stable identifier, when the identifier is longer than
  * `MAX_SUBJECT_LENGTH`, or when the NameID is empty or begins with `attribute:`

@@ -18,7 +18,7 @@ const MAX_INFLATED = 64 * 1024
 
 /**
  * Reads a request of the redirect binding without verifying its signature. Only the fake provider of
- * development mode calls this function; Gatehouse is not an identity provider.
+ * development mode calls this function; Gatehouse is not a SAML identity provider.
  *
  * @param encoded the parameter `SAMLRequest`
  * @throws SamlError

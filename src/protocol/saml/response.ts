@@ -13,7 +13,7 @@ export interface Expected extends ResponseTrust {
   readonly issuer: string
   /** Gatehouse's own entity ID. */
   readonly audience: string
-  /** Gatehouse's own assertion consumer service. */
+  /** URL of Gatehouse's own assertion consumer service. */
   readonly acs_url: string
   /** The request that the response answers; undefined for an unsolicited response. */
   readonly request: { readonly id: string; readonly sent_at: number; readonly force: boolean } | undefined
@@ -33,7 +33,7 @@ export interface Assertion {
   /** Non-empty values of each attribute in document order, by attribute name. */
   readonly attributes: ReadonlyMap<string, readonly string[]>
   readonly authn_instant: number
-  /** Latest end of the session (SessionNotOnOrAfter), plus the tolerance. */
+  /** Time by which the session must end (SessionNotOnOrAfter), plus the tolerance. */
   readonly session_ends_at: number | undefined
   /**
    * Time from which the assertion is refused, even with the maximum tolerance. Its ID is remembered until
@@ -42,7 +42,7 @@ export interface Assertion {
   readonly expires_at: number
 }
 
-/** Maximum validity of an assertion in milliseconds, which bounds how long its ID is remembered. */
+/** Maximum validity of an assertion, in milliseconds. It bounds how long the assertion's ID is remembered. */
 const MAX_VALIDITY = 24 * 3600 * 1000
 /**
  * Maximum clock tolerance of a provider, in milliseconds. The ID of an assertion is remembered as if the
@@ -51,7 +51,7 @@ const MAX_VALIDITY = 24 * 3600 * 1000
 const MAX_TOLERANCE = 10 * 60 * 1000
 
 /**
- * Validates a response by the Web Browser SSO profile, section 4.1.4 of
+ * Validates a response by the rules of the Web Browser SSO profile, section 4.1.4 of
  * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf. The caller detects replays.
  *
  * @param encoded the form field `SAMLResponse`
@@ -82,7 +82,10 @@ interface Now {
   readonly tolerance: number
 }
 
-/** Checks the response. The response may be unsigned, so nothing in it may make an assertion acceptable. */
+/**
+ * Checks the response. The response may be unsigned, so its values can only cause a refusal. All values that
+ * make an assertion acceptable are read from the assertion itself.
+ */
 const checkResponse = (response: Element, { acs_url, request, ...expected }: Expected): void => {
   if (attributeOf(response, 'Version') !== '2.0') throw new SamlError('bad_shape', 'version')
   parseTime(attributeOf(response, 'IssueInstant') ?? '')
@@ -140,8 +143,8 @@ const checkConfirmation = (confirmations: Element[], expected: Expected, clock: 
 }
 
 /**
- * Checks the first authentication statement. Returns the time of the authentication and the latest end of the
- * session.
+ * Checks the first authentication statement. Returns the time of the authentication and the time by which the
+ * session must end.
  */
 const checkAuthentication = (
   statements: Element[],

@@ -31,10 +31,11 @@ export const openDocument = (document: string): Element => {
 export const isSigned = (element: Element): boolean => find(element, 'ds:Signature') !== undefined
 
 /**
- * Verifies the signature in `element`, and returns the element as parsed again from the digested octets. No
- * other part of the document is trusted, because an attacker can add unsigned elements (signature wrapping).
- * The shape of the document must have been checked. The checks run from cheap to expensive: algorithms,
- * signature of SignedInfo, digest. https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
+ * Verifies the signature in `element`, and returns the element, parsed again from the octets that were
+ * digested. No other part of the document is trusted, because an attacker can add unsigned elements
+ * (signature wrapping). The shape of the document must have been checked. The checks run from cheap to
+ * expensive: algorithms, signature of SignedInfo, digest.
+ * https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *
  * @throws SamlError `no_certificate`, `unsigned`, `bad_algorithm`, `bad_signature`, and `bad_xml` or
  * `bad_shape` for octets that cannot be parsed again
@@ -63,8 +64,8 @@ export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): 
 const copyOf = (element: Element): Element => element.cloneNode(true) as Element
 
 /**
- * Returns the canonical octets of `copy` in the context of `element`. Namespaces of `prefixes` are rendered
- * even if they are unused.
+ * Returns the canonical octets of `copy` in the context of `element`. The namespaces of `prefixes` are
+ * rendered even if the element does not use them.
  */
 const canonicalize = (element: Element, copy: Element, prefixes: string[]): string => {
   const options = { inclusiveNamespacesPrefixList: prefixes, ancestorNamespaces: namespacesAround(element) }

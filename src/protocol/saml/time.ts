@@ -3,7 +3,8 @@ import { SamlError } from './error.ts'
 const instant = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z$/
 
 /**
- * Parses an xs:dateTime in the form of SAML (UTC, no leap second; saml-core section 1.3.3) into milliseconds.
+ * Parses a SAML time into milliseconds since the epoch. A SAML time is an xs:dateTime in UTC without leap
+ * seconds (SAML Core section 1.3.3).
  *
  * @throws SamlError `bad_time`
  */
