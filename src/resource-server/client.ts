@@ -66,9 +66,9 @@ export class TokenRequestError extends Error {
 }
 
 /**
- * Minimum milliseconds between the renewal of a token and its expiry, so that a token does not expire during
- * the request in which it is sent. A token that is valid for less than two minutes is renewed closer to its
- * expiry.
+ * Minimum time in milliseconds between the renewal of a token and its expiry, so that a token does not expire
+ * during the request in which it is sent. A token that is valid for less than two minutes is renewed closer
+ * to its expiry.
  */
 const RENEW_BEFORE = 60_000
 /**

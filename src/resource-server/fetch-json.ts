@@ -1,9 +1,9 @@
 /** The subset of `fetch` used by this package. */
 export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
-/** Maximum bytes of an answer. A key set has a few KiB. */
+/** Maximum size of an answer in bytes. A key set has a few KiB. */
 const MAX_BYTES = 1024 * 1024
-/** Maximum characters of a form with a token: twice the maximum of a token. */
+/** Maximum length of a form with a token, in characters: twice the maximum length of a token. */
 export const MAX_FORM = 16_384
 
 /**

@@ -4,8 +4,8 @@ import { findKey, parseKeyName } from './keys.ts'
 import type { ResolvedOptions } from './options.ts'
 
 /**
- * Maximum characters of a token, the same as on the server (oauth/bearer.ts). A longer token is refused
- * before it is parsed.
+ * Maximum length of a token in characters, the same as on the server (oauth/bearer.ts). A longer token is
+ * refused before it is parsed.
  */
 const MAX_LENGTH = 8192
 

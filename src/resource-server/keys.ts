@@ -3,8 +3,8 @@ import { isObject } from './claims.ts'
 import { AlgorithmNotAllowedError, TokenMalformedError, UnknownKeyError } from './errors.ts'
 
 /**
- * Accepted signature algorithms: those with which Gatehouse signs, each with the only key type that matches.
- * HMAC is not accepted, because a public key could then serve as the secret.
+ * Accepted signature algorithms: those with which Gatehouse signs, each with the only matching key type. HMAC
+ * is not accepted, because a public key could then serve as the secret.
  * https://www.rfc-editor.org/rfc/rfc7518#section-3.1
  */
 const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
@@ -61,8 +61,8 @@ export function parseKeys(document: unknown): Keys | undefined {
 }
 
 /**
- * Minimum base64url characters of an RSA modulus: as many as 2048 bits need. jose refuses a shorter modulus
- * only during verification.
+ * Minimum length of an RSA modulus in base64url characters: as many as 2048 bits need. jose refuses a shorter
+ * modulus only during verification.
  */
 const MIN_MODULUS = 342
 

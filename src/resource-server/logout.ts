@@ -69,8 +69,8 @@ export type LogoutReceiver = {
    */
   verify(token: string): Promise<LogoutClaims>
   /**
-   * Verifies the token of a request, ends the sessions and returns the answer: 200, or 400 for a refused
-   * token, or 503 when the keys are unavailable. An error of `onLogout` is thrown unchanged.
+   * Verifies the token of a request, ends the sessions and returns the answer: 200 after success, 400 for a
+   * refused token, 503 when the keys are unavailable. An error of `onLogout` is thrown unchanged.
    */
   handle(request: Request): Promise<Response>
   /**
@@ -127,7 +127,9 @@ export class LogoutTokenError extends Error {
 }
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
-/** Maximum tokens in memory. Only verified tokens are stored, so a stranger cannot fill the memory. */
+/**
+ * Maximum number of tokens in memory. Only verified tokens are stored, so a stranger cannot fill the memory.
+ */
 const MAX_SEEN = 10_000
 
 /**

@@ -45,8 +45,8 @@ export type VerifierOptions = {
   /** Claims required in addition to `iss`, `aud`, `sub`, `exp` and `iat`. */
   requiredClaims?: readonly string[]
   /**
-   * Accept only tokens with `typ: at+jwt` (https://www.rfc-editor.org/rfc/rfc9068). Default false, because a
-   * client may be set to get plain JWTs (`access_token_typ`).
+   * True when only tokens with `typ: at+jwt` are accepted (https://www.rfc-editor.org/rfc/rfc9068). Default
+   * false, because a client may be set to get plain JWTs (`access_token_typ`).
    */
   strictType?: boolean
   /** URL of the key set. Default `{issuer}/.well-known/jwks.json`. */

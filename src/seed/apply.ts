@@ -35,8 +35,8 @@ export interface SeedOptions {
 }
 
 /**
- * Maximum entries of a file that is applied in one transaction. A longer transaction would hold up all other
- * writes.
+ * Maximum number of entries of a file that is applied in one transaction. A longer transaction would hold up
+ * all other writes.
  */
 const SHORT = 25
 /**
@@ -83,7 +83,10 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Maximum concurrent hashes. On two cores, half of the organization's seats in the hash queue stay free. */
+/**
+ * Maximum number of passwords that are hashed at the same time. On two cores, half of the organization's
+ * seats in the hash queue stay free.
+ */
 const HASHES = 32
 
 /** Work on an entry that the file names, or on a stored entry to prune. */

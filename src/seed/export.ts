@@ -29,9 +29,9 @@ export interface ExportOptions {
 
 /**
  * Exports the instance as a file that `apply` reads. With `secrets` the file also has the hashes of passwords
- * and client secrets. The client secrets at identity providers and the secrets of webhooks are then in plain
- * text. With `pictures` it has the pictures of people, which may take 350 kB each. The first admin client is
- * left out, because every instance has its own.
+ * and client secrets, and in plain text the client secrets at identity providers and the secrets of webhooks.
+ * With `pictures` the file also has the pictures of people, which may take 350 kB each. The first admin
+ * client is left out, because every instance has its own.
  */
 export const exportSeed = async (base: Core, options: ExportOptions): Promise<Record<string, Row[]>> => {
   const rows = await base.store.read(q => readAll(base, q, options))

@@ -2,7 +2,9 @@ import { statSync } from 'node:fs'
 import { ConfigError } from '#src/config.ts'
 import { readBounded, YamlError } from '#src/lib/yaml.ts'
 
-/** Maximum bytes of a seed file, enough for 120,000 users. Parsing such a file takes 1.4 GB of memory. */
+/**
+ * Maximum size of a seed file in bytes, enough for 120,000 users. Parsing such a file takes 1.4 GB of memory.
+ */
 export const MAX_SEED_BYTES = 16 * 1024 * 1024
 
 /** Returns the refusal of a seed file with more than `MAX_SEED_BYTES` bytes. */

@@ -61,8 +61,8 @@ import type { SeedOf, SeedSection } from './schema.ts'
 import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store.ts'
 
 /**
- * State of one run: a context whose store is the open transaction, and the results of the work before the
- * transaction.
+ * State of one run: a context whose store is the open transaction, and the results of the work that was done
+ * before the transaction.
  */
 export interface SeedRun {
   context: Core

@@ -208,7 +208,7 @@ const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
   return Object.keys(schema.properties ?? {})
 }
 
-/** Names that identify the entries of a section. */
+/** For each section, the function that returns the name of an entry. */
 export const entryNames = {
   organizations: ({ slug }) => slug,
   roles: ({ organization, name }) => `${organization}/${name}`,

@@ -30,15 +30,15 @@ export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places =>
   }
 }
 
-/** Maximum bytes of a file, twice the size of commercial city files. */
+/** Maximum size of a file in bytes, twice the size of commercial city files. */
 const MAX_BYTES = 1024 ** 3
 /**
- * Maximum number of values in one record, and maximum bytes of one text. MaxMind's records have up to 300
- * values.
+ * Maximum number of values in one record, and maximum size of one text in bytes. MaxMind's records have up to
+ * 300 values.
  */
 const MAX_VALUES = 2_000
 const MAX_TEXT_BYTES = 1_024
-/** Maximum characters of a place name, which answers and pages show. */
+/** Maximum length of a place name in characters. Answers and pages show the name. */
 const MAX_NAME_LENGTH = 128
 
 /**

@@ -50,7 +50,8 @@ const asFilter = ({ within, now: _, ...filter }: ListFilter): SessionFilter => (
 })
 
 /**
- * Condition for the sessions of the organization. The condition does not use the index of `organization_id`.
+ * Condition for the sessions of the organization. `coalesce` keeps the query planner from choosing the index
+ * of `organization_id`.
  */
 const unindexedIn = ({ tables: { sessions } }: Queries, id: OrganizationId): SQL =>
   sql`coalesce(${sessions.organization_id}, ${sessions.organization_id}) = ${id}`

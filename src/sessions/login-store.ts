@@ -165,8 +165,9 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
 }
 
 /**
- * Maximum logins of a user; the latest logins are kept. A program that signs in without cookies adds a login
- * each time. Pages, a sign-out everywhere and the download of the user's data read all logins of a user.
+ * Maximum number of logins of a user; the latest logins are kept. A program that signs in without cookies
+ * adds a login each time. Pages, a sign-out everywhere and the download of the user's data read all logins of
+ * a user.
  */
 const MAX_LOGINS = 500
 

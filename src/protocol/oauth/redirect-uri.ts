@@ -1,6 +1,6 @@
 import { isDynamic, type Origin } from './dynamic-id.ts'
 
-/** Maximum characters of a redirect URI, which is stored with each pending request. */
+/** Maximum length of a redirect URI in characters. The URI is stored with each pending request. */
 const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 

@@ -2,9 +2,9 @@ import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /**
- * The scopes of OpenID Connect, `groups` and `roles`. No API may define a scope with one of these names. A
- * granted scope from this list is also part of a token for an API, as long as the client may request the
- * scope.
+ * The scopes that OpenID Connect defines, and Gatehouse's scopes `groups` and `roles`. No API may define a
+ * scope with one of these names. A granted scope from this list is also part of a token for an API, as long
+ * as the client may request the scope.
  */
 export const openidScopes: readonly string[] = [
   'openid',

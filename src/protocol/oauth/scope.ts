@@ -3,7 +3,10 @@ import { OAuthError } from './error.ts'
 /** Scopes that an authorization request without the parameter `scope` asks for. */
 export const defaultScopes: readonly string[] = ['openid']
 
-/** Maximum characters of `scope`, which is stored with each session and sent in each access token. */
+/**
+ * Maximum length of `scope` in characters. The value is stored with each session and sent in each access
+ * token.
+ */
 const maxLength = 4096
 const token = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 const tokens = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/

@@ -18,8 +18,8 @@ export interface MappingSource {
 /** Maximum number of claims in a mapping. Each token request evaluates all of them. */
 export const MAX_CLAIMS = 20
 /**
- * Maximum size in bytes of a token's mapped claims, written as JSON. An access token is sent in a header. By
- * default nginx refuses a header of more than 8 KiB, and Node refuses headers of more than 16 KiB in total.
+ * Maximum size of a token's mapped claims, in bytes of JSON. An access token is sent in a header. By default
+ * nginx refuses a header of more than 8 KiB, and Node refuses headers of more than 16 KiB in total.
  */
 const MAX_CLAIM_BYTES = 4096
 

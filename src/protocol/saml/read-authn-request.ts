@@ -11,9 +11,12 @@ export interface Requested {
   readonly request_id: string | undefined
 }
 
-/** Maximum characters of a compressed request. Browsers and proxies pass URLs up to about this length. */
+/**
+ * Maximum length of a compressed request in characters. Browsers and proxies pass URLs up to about this
+ * length.
+ */
 const MAX_ENCODED = 8 * 1024
-/** Maximum bytes of the inflated request; a request has about 1 KiB. */
+/** Maximum size of an inflated request in bytes; a usual request has about 1 KiB. */
 const MAX_INFLATED = 64 * 1024
 
 /**

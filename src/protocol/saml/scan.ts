@@ -17,13 +17,17 @@ export const MESSAGE: Bounds = { elements: 1_000, attributes: 3_000, names: 150 
 /** Limits of a metadata document. */
 export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250 }
 
-/** Maximum number of nested elements; an encrypted response with its signatures has about ten. */
+/** Maximum depth of nested elements; an encrypted response with its signatures has a depth of about ten. */
 const MAX_DEPTH = 20
 /**
- * Maximum attributes of one element; the root of a response has about ten, including namespace declarations.
+ * Maximum number of attributes of one element, including namespace declarations; the root of a response has
+ * about ten.
  */
 const MAX_ATTRIBUTES = 30
-/** Maximum prefixes in scope. Canonicalization copies them for each element. */
+/**
+ * Maximum number of namespace prefixes in a document. Canonicalization copies the prefixes in scope for each
+ * element.
+ */
 const MAX_PREFIXES = 30
 
 const S = '[ \\t\\r\\n]'

@@ -2,7 +2,7 @@ import { SamlError } from './error.ts'
 import { isBlank } from './scan.ts'
 import { attributeOf, childrenOf, elementName } from './xml.ts'
 
-/** Maximum characters of a prefix list; providers list up to five prefixes. */
+/** Maximum length of a prefix list in characters; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
 /**
  * Content model that allows text and any elements, except elements with the local name of an element in

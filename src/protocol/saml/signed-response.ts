@@ -22,7 +22,10 @@ export interface Opened {
   readonly assertion: Element
 }
 
-/** Maximum characters of the encoded response, equal to the maximum bytes of the posted form. */
+/**
+ * Maximum length of the encoded response in characters, equal to the maximum size of the posted form in
+ * bytes.
+ */
 const MAX_ENCODED = 256 * 1024
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })
