@@ -88,10 +88,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /**
-   * Returns the request in flight. A request older than its timeout is ignored, because its worker may have
-   * been suspended.
-   */
+  /** Returns the request in flight, unless it is older than its timeout because the worker was suspended. */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {

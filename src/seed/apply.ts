@@ -34,23 +34,16 @@ export interface SeedOptions {
   any_password?: boolean
 }
 
-/**
- * Maximum number of entries of a file that is applied in one transaction. A longer transaction would hold up
- * all other writes.
- */
+/** Maximum number of entries in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/**
- * Number of changes in each transaction of a longer file. During a transaction other writes wait (SQLite) or
- * may conflict with it (PostgreSQL).
- */
+/** Changes per transaction of a longer file. Concurrent writes wait (SQLite) or may conflict (PostgreSQL). */
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
  * Makes the stored objects match the file, through the services of the admin API. Only `prune` deletes
  * objects that the file does not name. Without `prune`, a file of up to 25 entries is applied in one
- * transaction. Any other run is rehearsed first, then applied in small transactions; `dry_run` stops after
- * the rehearsal. If a concurrent change makes a transaction fail, the earlier ones stay committed, and the
- * error states the number of their changes.
+ * transaction. Any other run is rehearsed first, then applied in small transactions. If a concurrent change
+ * makes one fail, the earlier ones stay committed, and the error says how many changes they made.
  *
  * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
  * checked. StorageError when another server is still applying a seed
@@ -83,10 +76,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/**
- * Maximum number of passwords that are hashed at the same time. On two cores, half of the organization's
- * seats in the hash queue stay free.
- */
+/** Passwords hashed at a time. On two cores, half of the organization's seats in the hash queue stay free. */
 const HASHES = 32
 
 /** Work on an entry that the file names, or on a stored entry to prune. */
@@ -290,8 +280,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // The rows are not read earlier, because pruning the organizations also deletes users, groups and other
-    // rows.
+    // The rows are read here, because pruning the organizations also deletes users, groups and other rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })
