@@ -35,8 +35,8 @@ export interface Caller {
   /** Scopes of the token. */
   scopes: readonly string[]
   /**
-   * Permissions of the caller that the token's scopes leave out. A call that needs one of them gets
-   * `insufficient_scope`.
+   * Permissions that the caller has, but that the token's scopes do not include. A call that needs one of
+   * them gets `insufficient_scope`.
    */
   withheld: ReadonlySet<Permission>
   /** False for a user who has to authenticate again before calling a route with `fresh` (RFC 9470). */
@@ -89,7 +89,10 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /** Throws the 503 of `run` when the queue is full. Callers use it before they use up a single-use value. */
+  /**
+   * Throws the 503 of `run` when the queue is full. Callers check the queue before they use up a single-use
+   * value.
+   */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -129,7 +132,10 @@ export interface Mail {
   html: string
 }
 
-/** Sends mail by SMTP, or keeps it in development mode and tests. Rejects when the mail was not accepted. */
+/**
+ * Sends mail by SMTP. In development mode and tests, keeps the mail instead. Rejects when the mail was not
+ * accepted.
+ */
 export interface MailTransport {
   send(mail: Mail): Promise<void>
 }
@@ -153,9 +159,9 @@ export interface CookieNames {
 /** The built-in themes and those of the data directory (pages/themes). */
 export interface Themes {
   /**
-   * Returns the built-in theme and the stylesheets of a theme name. A theme of the data directory contains
-   * changes only. It is applied over the built-in theme of the same name, or over the default theme. An
-   * unknown name means the default theme.
+   * Returns the built-in theme and the stylesheets to use for a theme name. A theme of the data directory
+   * contains changes only. It is applied over the built-in theme of the same name, or over the default theme.
+   * An unknown name means the default theme.
    */
   find(name?: string): { theme: string; sheets: string[] }
   /**
@@ -229,8 +235,8 @@ export interface Core {
   /** Open streams of the audit log, and the read that serves all of them (audit/event-streams). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
   /**
-   * Runs work as a span of the request's trace when the request is traced. `name` is a constant without data
-   * of a request, because the collector receives it.
+   * Runs work as a span of the request's trace when the request is traced. `name` must be a constant, because
+   * the collector receives it and must not receive data of a request.
    */
   trace<T>(name: string, work: () => T): T
 }

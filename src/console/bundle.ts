@@ -19,7 +19,7 @@ export interface ConsoleFiles {
    * others, so that all load at the same time.
    */
   first: string[]
-  /** By language, the name of the script with the words of the console. */
+  /** The script with the words of the console, by language. */
   words: Record<string, string>
   style: string
 }
@@ -48,13 +48,13 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
 
 /**
  * Runs the bundler in a separate process, because the macro itself runs inside a bundler. The name of each
- * file contains a hash of its content, so browsers can cache the file without a limit.
+ * file contains a hash of its content, so browsers can cache the file forever.
  */
 const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))
   const metafile = join(folder, 'meta.json')
-  // A chunk below 16 KiB is joined with another one, because a separate request would cost more than the
-  // bytes.
+  // A chunk below 16 KiB is merged into another one, because a separate request costs more than loading those
+  // bytes with other code.
   const how = ['--target=browser', '--minify', '--production', '--splitting', '--min-chunk-size=16384']
   const names = ['--entry-naming=[hash].[ext]', '--chunk-naming=[hash].[ext]']
   const where = [`--outdir=${folder}`, `--metafile=${metafile}`]

@@ -78,13 +78,16 @@ const bodyWith = ([first, ...rest]: Path, value: unknown): unknown => {
   return first === 0 ? [inner] : { [first]: inner }
 }
 
-/** Returns a value that exceeds the limits. */
+/**
+ * Returns a value that exceeds the maximum number of items or the maximum length. Without either maximum,
+ * returns a text that no pattern matches.
+ */
 const excluded = ({ maxLength, maxItems }: Schema): unknown => {
   if (maxItems !== undefined) return Array.from({ length: maxItems + 1 }, (_, index) => `x${index}`)
   return maxLength === undefined ? '\0' : 'x'.repeat(maxLength + 1)
 }
 
-/** Returns the API's message for a value that exceeds the limits. */
+/** Returns the API's message for a value that the schema refuses. */
 const refusalOf = (body: z.ZodType, path: Path, schema: Schema): string | undefined => {
   const variants = body instanceof z.ZodDiscriminatedUnion ? (body.options as z.ZodType[]) : [body]
   const given = bodyWith(path, excluded(schema))

@@ -44,7 +44,7 @@ const SHELL_HEADERS = {
   'x-robots-tag': 'noindex',
 }
 
-/** Returns the files of the console. From source, the first request runs the bundler. */
+/** Returns the files of the console. When the server runs from source, the first request runs the bundler. */
 const filesOf = async (): Promise<ConsoleFiles> => (await import('./files.ts')).consoleFiles
 
 const urlOf = (name: string) => `/console/assets/${name}`

@@ -66,8 +66,8 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 /**
  * Attempts the due messages, several at the same time, until none is left. If all deliveries of an
  * organization hang, other organizations do not wait for them. A message stays in the queue until the outcome
- * of its attempt is stored, so it is sent again if the process is killed earlier. `more` resolves when there
- * may be new messages.
+ * of its attempt is stored, so it is sent again if the process is killed before that. `more` resolves when
+ * there may be new messages.
  *
  * @returns the number of attempts
  */
@@ -118,8 +118,8 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // The loop ends after a round in which no delivery was running and none was started. The end of a
-    // delivery frees a slot, so another round may find a message for it.
+    // The loop ends after a round in which no delivery was running and none was started. A finished delivery
+    // frees a slot, so the next round may start another message.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
@@ -127,8 +127,8 @@ export const deliverDue = async <M extends Message>(
 
 /**
  * Releases the claims of a killed server. On SQLite only one server runs, so all claims are stale when it
- * starts. A claim looks the same as the pause after a failure, so this also ends pauses that are shorter than
- * a lease. On PostgreSQL a claim ends with its lease.
+ * starts. A claim looks the same as the pause after a failure, so the release also ends pauses that are
+ * shorter than a lease. On PostgreSQL a claim ends with its lease.
  */
 const releaseClaims = async <M extends Message>(
   { store, clock }: Context,

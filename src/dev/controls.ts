@@ -272,8 +272,8 @@ export const controls: Record<string, Control> = {
     json({ data: recorder.tokens({ client_id: searchParamsOf(call).get('client_id') ?? undefined }) }),
 
   /**
-   * Returns JSON, or a stream of server-sent events when the Accept header asks for one. The stream begins
-   * with the existing events.
+   * Returns the audit events as JSON, or as server-sent events when the Accept header asks for a stream. The
+   * stream begins with the existing events.
    */
   'GET /dev/events': async (state, call) => {
     const query = searchParamsOf(call)

@@ -84,8 +84,9 @@ const needsToken = () =>
 
 /**
  * Admits callers on this machine that have the control token. A caller on another machine gets 404 unless
- * `remote` is set, so the answer does not reveal the controls. The address does not suffice as a proof:
- * requests through a tunnel or a container's network seem to come from this machine.
+ * `remote` is set, so the answer does not reveal the controls. The IP address alone does not prove that a
+ * caller is on this machine, because requests through a tunnel or a container's network seem to come from it
+ * too.
  */
 const controlGuard =
   (isToken: (given: string) => boolean, remote: boolean): Guard =>

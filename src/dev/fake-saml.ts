@@ -166,7 +166,7 @@ const personOf = (form: URLSearchParams): Person => ({
   attributes: only(form, 'givenName', 'sn', 'mail').filter(([, value]) => value !== ''),
 })
 
-/** Path of the fake provider on a development server; its metadata is at /metadata below it. */
+/** Path of the fake provider on a development server. The metadata is at `/dev/saml/metadata`. */
 export const FAKE_SAML = '/dev/saml'
 
 /**

@@ -12,7 +12,7 @@ export const Fault = z
         name => isEndpoint(name) || name.startsWith('/'),
         `A path such as /oauth/token or /api/*, or one of: ${Object.keys(endpoints).join(', ')}.`,
       ),
-    /** Only requests with this client_id. */
+    /** Limits the fault to requests with this client_id. */
     client_id: line(128, 1).optional(),
     /** Number of requests that get the fault; default: all until the faults are cleared. */
     times: integer(1, 1_000_000).optional(),

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { fragment, go } from './router.ts'
 
-/** A part of a long form. Its id is the fragment of the address that opens it. */
+/** A part of a long form. A URL with the fragment `id` opens it. */
 interface Section {
   id: string
   label: string

@@ -1,9 +1,12 @@
-/** Returns a part of a URL as a JavaScript string in single quotes. Such a part contains no backslash. */
+/**
+ * Returns a part of a URL as a JavaScript string in single quotes. A parsed URL contains no backslash, so
+ * only quotes need escaping.
+ */
 const quoted = (text: string): string => `'${text.replaceAll("'", "\\'")}'`
 
 /**
- * Returns the guide's server program with the origin and path of the redirect URI, which may contain quotes.
- * Each replacement is a function, because `replace` would expand `$'` in a text.
+ * Returns the guide's server program with the origin and path of the redirect URI. The path may contain `$'`,
+ * which `replace` would expand in a replacement string, so each replacement is a function.
  */
 export const serverProgramFor = (program: string, { origin, pathname }: URL): string =>
   program

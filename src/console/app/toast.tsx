@@ -4,7 +4,7 @@ import { Icon } from './icons.tsx'
 const message = signal('')
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Shows a notice that an action has succeeded. Four seconds are enough to read its few words. */
+/** Shows for four seconds a notice that an action has succeeded. That is enough to read a few words. */
 export const show = (text: string): void => {
   message.value = text
   clearTimeout(timer)

@@ -6,7 +6,10 @@ import type english from './words/en.json'
  */
 type Text = string | Partial<Record<Intl.LDMLPluralRule, string>>
 
-/** The sections of a language's file. The plural forms of a text depend on the language. */
+/**
+ * Texts of a language, with the same keys as in English. A text with plural forms has other forms in other
+ * languages.
+ */
 type Words<T> = {
   [Key in keyof T]: T[Key] extends string ? string : T[Key] extends { other: string } ? Text : Words<T[Key]>
 }
@@ -91,12 +94,15 @@ export const fullDate = (time: string): string => dates.format(new Date(time))
 export const exactDate = (time: string): string => exactDates.format(new Date(time))
 const formatOf = (at: Date): Intl.DateTimeFormat =>
   at.getFullYear() === new Date().getFullYear() ? exactTimes : exactDates
-/** Formats an ISO 8601 time with seconds, and without the year when it is the current year. */
+/** Formats an ISO 8601 time as date and time with seconds. Omits the current year. */
 export const exactTime = (time: string): string => {
   const at = new Date(time)
   return formatOf(at).format(at)
 }
-/** Formats two ISO 8601 times as a range with seconds, and without the year when it is the current year. */
+/**
+ * Formats two ISO 8601 times as a range with seconds. Omits the year when the range starts in the current
+ * year.
+ */
 export const dateRange = (from: string, to: string): string => {
   const start = new Date(from)
   return formatOf(start).formatRange(start, new Date(to))
@@ -128,8 +134,8 @@ const shortNames: Record<string, string> = {
 }
 
 /**
- * Returns the browser and the system of a user agent. An unknown user agent is returned unchanged, except
- * that it is cut to 60 characters.
+ * Returns the names of the browser and the operating system in a user agent. An unknown user agent is
+ * returned unchanged, except that it is cut to 60 characters.
  */
 export const programOf = (user_agent: string): string => {
   const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')

@@ -10,7 +10,7 @@ const textOf = (text: string): string =>
 const scalarOf = (value: unknown): string =>
   typeof value === 'string' ? textOf(value) : JSON.stringify(value)
 
-/** Maximum characters of a list that is written in one line. */
+/** Maximum length of a list that is written on one line, in characters. */
 const LINE = 60
 
 const isSimple = (value: unknown): boolean => typeof value !== 'object' || value === null

@@ -22,7 +22,7 @@ const MOST = 100
 /** Sends a request to this server, as a client does. */
 export type Send = (path: string, init: RequestInit) => Promise<Response>
 
-/** Returns the URI of the callback page that the client has registered; undefined when it has none. */
+/** Returns the URI of the callback page if the client has registered it as a redirect URI. */
 export const callbackUri = (origin: string, registered: readonly string[]): string | undefined => {
   const { protocol, port } = new URL(origin)
   return [origin + CALLBACK, `${protocol}//127.0.0.1:${port || 80}${CALLBACK}`].find(uri =>
@@ -167,8 +167,8 @@ ${userinfo.ok ? markup`<h2>Userinfo</h2>${jsonBox(await userinfo.json())}` : ''}
   return {
     begin,
     /**
-     * Handles the authorization response. Redeems the code, or asks for the parameters of the token request
-     * that only the client has.
+     * Handles the authorization response. Redeems the code. If this server does not have all parameters of
+     * the token request, the page asks for them.
      */
     arrive: async (query: URLSearchParams, send: Send): Promise<DevPage> => {
       const error = query.get('error')

@@ -108,7 +108,7 @@ const shown = (value: unknown): string =>
 
 /**
  * Parses the text of an input as a value of the attribute's type. Returns no `value` for an empty text, which
- * removes the attribute. Returns the message `bad` for a text that cannot be parsed.
+ * removes the attribute. For a text that cannot be parsed, returns the reason in `bad`.
  */
 const readValue = (type: Definition['type'], typed: string): { value?: unknown; bad?: string } => {
   if (typed === '') return {}
@@ -134,7 +134,8 @@ const aboutOf = ({ visible, editable, type }: Definition): string =>
     .join(' ')
 
 /**
- * Edits an attribute that has a definition. A text that cannot be parsed stays in the field, with the reason.
+ * Edits an attribute that has a definition. A text that cannot be parsed stays in the field, and the reason
+ * is shown.
  */
 const Defined = (props: { definition: Definition; value: unknown; onValue(value: unknown): void }) => {
   const { definition, value, onValue } = props

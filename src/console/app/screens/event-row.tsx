@@ -9,7 +9,7 @@ import { dateRange, eventTitle, exactDate, joined, number, words } from '../word
 
 export type LogEvent = AuditEvent
 
-/** A session that its own user revokes gets no warning colour, because that is routine. */
+/** A session that is revoked by its own user gets no warning colour, because signing out is routine. */
 const toneOf = ({ type, actor_id, metadata }: LogEvent): string =>
   /failed|refused|disabled|deleted|revoked/.test(type) && !(actor_id && actor_id === metadata.user_id)
     ? 'bad'
@@ -86,8 +86,8 @@ const Line = (props: {
 const actorOf = ({ actor_email, actor_id }: LogEvent): string | null => actor_email ?? actor_id
 
 /**
- * Shows an event in one line that expands to all of its fields. Its time is relative to now, or exact with
- * `exact`.
+ * Shows an event in one line that expands to all of its fields. The time is relative to now unless `exact` is
+ * set.
  */
 export const EventRow = ({ event, exact }: { event: LogEvent; exact?: boolean }) => {
   const { type, metadata, ip_address, timestamp } = event

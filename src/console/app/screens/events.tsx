@@ -14,7 +14,7 @@ import { eventTitle, say, words } from '../words.ts'
 import { EventRun, type LogEvent, runsOf } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
-/** Milliseconds between two announcements of new events by a screen reader. */
+/** Interval at which screen readers announce new events, in milliseconds. */
 const TOLD = 5_000
 
 const names = ['type', 'actor_id', 'target_id', 'organization_id', 'ip_address', 'from', 'to'] as const
@@ -33,7 +33,10 @@ const exported = [
   'metadata',
 ]
 
-/** Tells screen readers how many events have arrived. Each announcement covers five seconds. */
+/**
+ * Tells screen readers how many events have arrived. Each announcement counts the events of the last five
+ * seconds.
+ */
 const Arrivals = ({ count }: { count: number }) => {
   const latest = useRef(0)
   latest.current = count
@@ -64,7 +67,7 @@ export const EventsScreen = () => {
   const [held, setHeld] = useState<LogEvent[]>()
   const list = useList<LogEvent>('/events', { ...settled, limit: 100 })
   const { from: _, to, ...streamed } = settled
-  // The stream has no end time, so new events are not shown while the filter has an end time.
+  // The stream cannot be limited by an end time, so it is closed while the filter has an end time.
   const mayFollow = to === ''
   const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
   // The stream sends only events that are recorded after it opens. The list is therefore read again whenever

@@ -35,9 +35,9 @@ const mayGive = (permission: string): boolean =>
 const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
- * Reads the roles and groups of an organization; '' means the caller's organization. A group is offered when
- * the caller may grant all of its roles. A role that is not loaded yet counts as grantable, and the server
- * then decides.
+ * Reads the roles and groups of the organization `wanted`. If `wanted` is empty, that is the caller's
+ * organization. A group is offered when the caller may grant all of its roles. A role on a page that is not
+ * loaded yet counts as grantable, and the server then decides.
  */
 export const useGrants = (wanted: string) => {
   const organization_id = wanted || person.value?.organization_id
@@ -49,8 +49,8 @@ export const useGrants = (wanted: string) => {
     const role = roles.known.get(name)
     return !role || isGrantable(role)
   }
-  // Groups are offered only after the roles are loaded, because the roles decide which groups the caller may
-  // grant.
+  // Groups are offered only after the first page of roles is loaded, because the roles of a group decide
+  // whether the caller may grant it.
   const groups = roles.known.size > 0 ? list.items.filter(group => group.roles.every(isOffered)) : []
   return { seesRoles, roles, list, groups }
 }

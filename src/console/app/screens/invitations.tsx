@@ -88,7 +88,7 @@ const bodyOf = (draft: Draft) => {
   }
 }
 
-/** Edits the roles and groups that the person gets. */
+/** Edits the roles and groups that the invited person gets. */
 const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void }) => {
   const { draft, onChange } = props
   const organization_id = draft.organization_id || (person.value?.organization_id ?? '')

@@ -28,7 +28,7 @@ const looks = [
 
 /** Built-in themes with their names, which are the same in each language. */
 const themes = { default: 'Gatehouse', graphite: 'Graphite', evergreen: 'Evergreen', ember: 'Ember' }
-/** Value of the choice "theme of the data directory". It is empty, because no theme has an empty name. */
+/** Value of the option "A theme of the data directory". No theme has an empty name. */
 const OWN = ''
 const ACCENT = '#2b50d8'
 
@@ -37,8 +37,8 @@ const PAGE = '/console/preview'
 
 /**
  * Shows the login page in a frame. A form posts the unsaved appearance into the frame, because the console's
- * policy (Trusted Types) forbids scripts from inserting markup. The frame is `inert`, because the fields and
- * buttons of the preview have no function.
+ * policy (Trusted Types) prevents scripts from inserting markup. The frame is `inert`, because the fields and
+ * buttons of a preview do nothing.
  */
 const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {
   const { id, display_name, settings } = props.organization

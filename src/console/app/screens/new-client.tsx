@@ -24,9 +24,9 @@ const kinds: [Kind, text: string, redirect: string][] = [
 ]
 
 /**
- * True for a native application with a redirect URI on loopback or with a scheme of its own. Another program
- * on the device could receive the authorization response there, so users are asked for consent:
- * https://www.rfc-editor.org/rfc/rfc8252#section-8.6
+ * True for a native application that has a redirect URI with a loopback address or a private-use scheme.
+ * Another program on the device could receive the authorization response at such a URI, so users are asked
+ * for consent: https://www.rfc-editor.org/rfc/rfc8252#section-8.6
  */
 const isSharedAddress = (kind: Kind, redirect_uris: string[]): boolean =>
   kind === 'native' && redirect_uris.some(uri => !/^https:/i.test(uri))
@@ -54,7 +54,7 @@ interface Values {
   name: string
   client_id?: string
   redirects?: string
-  /** True when another organization runs the application. Users are then asked for consent. */
+  /** True when somebody outside the organization runs the application. Users are then asked for consent. */
   isForeign: boolean
 }
 
@@ -96,8 +96,8 @@ const Made = ({ client }: { client: Client }) => (
 )
 
 /**
- * Says after a reload that the secret of a new application cannot be shown again, and where to create
- * another.
+ * Says after a reload that the secret of a new application cannot be shown again, and links to the page where
+ * a new secret can be created.
  */
 const MadeBefore = ({ id }: { id: string }) => (
   <>
@@ -121,7 +121,8 @@ export const NewClientScreen = () => {
   const [organization_id, setOwner] = useState(owner)
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
-    // A reload of this screen loses the secret. With `made` in the address the screen then says so.
+    // A reload of this screen loses the secret. After a reload, `made` in the address makes the screen say
+    // so.
     go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })

@@ -14,8 +14,9 @@ import { Grants, join, type Membership, type NotJoined, useGrants } from './gran
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
 /**
- * Generates a temporary password that has each kind of character, because an organization may require each
- * kind. Letters and digits that look alike are left out, because a person may have to type the password.
+ * Generates a temporary password with a capital letter, a small letter, a digit and a symbol, because an
+ * organization may require each of them. Letters and digits that look alike are left out, because a person
+ * may have to type the password.
  */
 const newPassword = (): string =>
   `${[...crypto.getRandomValues(new Uint32Array(16))].map(n => letters[n % letters.length]).join('')}-Aa7`

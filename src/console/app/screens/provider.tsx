@@ -15,8 +15,8 @@ import { Connection } from './connection.tsx'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
 
 /**
- * Replaces the secret that the provider has issued to Gatehouse. The stored secret is never shown, so that a
- * thief of an administrator's session cannot read it.
+ * Replaces the secret that the provider has issued to Gatehouse. The stored secret is never shown, so that
+ * somebody who steals an administrator's session cannot read it.
  */
 const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
   const [client_secret, setSecret] = useState<string>()

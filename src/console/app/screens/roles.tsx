@@ -203,9 +203,7 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   )
 }
 
-/**
- * Screen of one role. A built-in role has no button for deletion, because every organization relies on it.
- */
+/** Screen of one role. A built-in role has no delete button, because every organization relies on it. */
 export const RoleScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Role>(`/roles/${encodeURIComponent(id)}`)
   const back = { href: '/console/roles', label: words.nav.roles }

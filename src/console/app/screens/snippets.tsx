@@ -9,8 +9,8 @@ import { words } from '../words.ts'
 type Client = (typeof ClientAnswer)['_output']
 
 /**
- * Shows a command with a button that copies it. Shows the command `gatehouse guide SUBJECT` as a link to that
- * page of the guide in the console.
+ * Shows a command with a button that copies it. The command `gatehouse guide SUBJECT` is shown as a link to
+ * that page of the console's guide instead.
  */
 const Command = ({ text }: { text: string }) => {
   const subject = text.split('gatehouse guide ')[1]
@@ -26,16 +26,16 @@ const Command = ({ text }: { text: string }) => {
 const program = serverProgram()
 const PLACEHOLDER = 'YOUR_SECRET'
 /**
- * The part of the title of login.mjs that says where the matching server program, app.mjs, is. When this card
- * shows app.mjs too, {@link BELOW} replaces that part.
+ * The part of the title of login.mjs that says where to find app.mjs, the server program that uses login.mjs.
+ * When this card shows app.mjs too, {@link BELOW} replaces that part.
  */
-const ELSEWHERE = /The server that\s+uses it is in/
-const BELOW = 'app.mjs below uses it; both are in'
+const ELSEWHERE = /The server that\s+uses login\.mjs is in/
+const BELOW = 'app.mjs below uses login.mjs; both are in'
 
 /**
  * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
- * The result is empty unless the client is a web application with a loopback redirect URI. The result is also
- * empty if the program itself uses the path of that URI.
+ * Returns nothing unless the client is a web application with a loopback redirect URI. Also returns nothing
+ * if the program uses the path of that URI for another purpose.
  */
 const serverOf = (
   { kind, redirect_uris: [uri = ''] }: Client,

@@ -75,7 +75,7 @@ interface Application {
   last_active_at: string | null
 }
 
-/** Returns the name of a scope. The admin API puts the id of the API before the name. */
+/** Removes the id of the API that the admin API puts before the name of a scope. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
 /** Shows the applications that a user has used, with consent and sessions. */
