@@ -15,7 +15,7 @@ import type { ConsoleFiles } from './bundle.ts'
 
 /**
  * Content security policy of the console. The console loads nothing from other origins. No string becomes
- * markup or code, because Trusted Types are required and no policy can be created.
+ * markup or code, because Trusted Types are required and scripts cannot create a Trusted Types policy.
  * https://www.w3.org/TR/trusted-types/
  */
 const POLICY = [

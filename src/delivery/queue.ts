@@ -36,7 +36,7 @@ export interface Queue<M extends Message> {
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
   /** Makes messages due at once if their next attempt is between `now` and `until`. */
   release(tx: Transaction, now: number, until: number): Promise<void>
-  /** Sends a claimed message and stores the outcome. `message` is the row before its claim. */
+  /** Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
 }
 

@@ -17,8 +17,8 @@ import { CONTROL_HEADER, type hostCheckOf, isLoopbackAddress } from './host-chec
 import { PICK, pick } from './picker.ts'
 
 /**
- * Answers a request below /dev/ or for the guide. `send` passes a request to the production server, which
- * handles it like a request from the network.
+ * Answers a request below /dev/ or for the guide. `send` passes a request on as if it came from the network,
+ * so it is recorded and may get a fault.
  */
 export type DevRoutes = (
   call: Call,
@@ -80,7 +80,7 @@ const pages: Record<string, string> = {
 type Guard = (call: Call) => void
 
 const needsToken = () =>
-  new AppError('invalid_token', 'The controls need the token that this server printed at its start.')
+  new AppError('invalid_token', 'The controls need the token that this server printed when it started.')
 
 /**
  * Admits callers on this machine that have the control token. A caller on another machine gets 404 unless

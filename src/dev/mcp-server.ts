@@ -21,7 +21,7 @@ const tools = [
   { name: 'roll', description: `Rolls a die. It needs the scope ${MCP_SCOPES[1]}.`, inputSchema },
 ]
 
-/** Headers with which pages of other origins may use the server. */
+/** CORS headers that let pages of other origins use the server. */
 const cors = {
   'access-control-allow-origin': '*',
   'access-control-allow-methods': 'GET, POST, DELETE',

@@ -16,7 +16,7 @@ export interface ReceivedRequest {
 export interface IssuedRecord {
   at: string
   client_id: string | null
-  /** The `grant_type`, or `mint`. */
+  /** The `grant_type`, or `mint` for a minted token. */
   grant_type: string
   kind: 'access_token' | 'id_token' | 'refresh_token'
   token: string

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import type { NewEvent } from '#src/audit/record.ts'
 import { type ImageRows, imageOf } from '#src/storage/sqlite/empty-image.ts'
 
-/** An event of the default seed. Its id, time and MAC are made at the start. */
+/** An event of the default seed. Its id, time and MAC are made when the server starts. */
 type SeedEvent = Pick<NewEvent, 'type' | 'target_id' | 'target_type' | 'organization_id'> & {
   metadata: Record<string, unknown>
 }
 
 /** Rows and events that the default seed writes into a new database, without keys and sealed values. */
 interface SeedRows {
-  /** Times are milliseconds relative to the start, at most 0. */
+  /** Times are milliseconds relative to the start of the server, at most 0. */
   rows: ImageRows
   events: SeedEvent[]
 }

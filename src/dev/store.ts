@@ -20,7 +20,10 @@ import type { Tables } from '#src/storage/tables.ts'
 
 type Row = Record<string, unknown>
 type Name = keyof Tables
-/** Drizzle gives each table its own type; this code handles all tables in the same way. */
+/**
+ * Drizzle gives each table its own type. This code handles all tables alike, so the type of one is used for
+ * all.
+ */
 type AnyTable = Tables['users']
 
 /**
@@ -195,8 +198,8 @@ const starts = [
 ]
 
 /**
- * Adds the time of the start to the times of the prepared database, which are relative to the start and at
- * most 0.
+ * Adds `now`, the time at which the server starts, to the times of the prepared database. These are relative
+ * to the start and at most 0.
  */
 export const startTimes = async (tx: Transaction, now: number): Promise<void> => {
   for (const start of starts) await start(tx, { now })

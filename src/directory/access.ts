@@ -123,8 +123,7 @@ export const roleChange = (
 }
 
 /**
- * Returns a detail for each read-only field whose value differs. A PUT may repeat the value that a GET
- * returned.
+ * Returns a detail for each changed field that is read-only. A PUT may repeat the value that a GET returned.
  */
 export const readOnlyProblems = (changed: string[], writable: object): Detail[] =>
   changed

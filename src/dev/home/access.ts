@@ -15,7 +15,7 @@ const signIn = (error: string | undefined): DevPage => ({
   status: error === undefined ? 200 : 403,
   body: markup`${error === undefined ? '' : markup`<p role="alert" class="field-error">${error}</p>`}
 <form method="post" action="${HOME}sign-in" class="token">
-  <label for="token">Control token, as the server printed it at its start</label>
+  <label for="token">Control token that the server printed when it started</label>
   <input id="token" name="token" autocomplete="off" required autofocus>
   <button class="button primary small">Continue</button>
 </form>`,

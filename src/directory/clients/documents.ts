@@ -14,8 +14,8 @@ const MAX_BYTES = 5 * 1024
 
 /**
  * Returns the metadata of a client whose id is the URL of its metadata document, from memory while the
- * document is fresh. When the document cannot be read, returns the copy in the executable; undefined without
- * a copy. With the copies, well-known applications work without Internet access.
+ * document is fresh. When the document cannot be read, returns the copy of it in the executable, or undefined
+ * if there is no copy. With these copies, well-known applications work without Internet access.
  *
  * @param asked the user for whose login the document is read, and the organization of the login
  * @throws AppError for a client without a copy: 429 `rate_limited` when too many documents were read for the

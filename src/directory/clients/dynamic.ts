@@ -44,11 +44,12 @@ export const asClientRow = ({
     scopes: [...dynamicScopes],
     token_endpoint_auth_method:
       token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
-    // Seconds. The default of other clients is four times as long, but no administrator has checked this
+    // In seconds. The default of other clients is four times as long, but no administrator has checked this
     // client.
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
-    // Seconds. The processes of a command-line client may share a refresh token, and an answer may get lost.
+    // Seconds in which a used refresh token may be sent again. The processes of a command-line client may
+    // share a refresh token, and an answer may get lost.
     refresh_token_reuse_window: 10,
     ...plainPresentation,
     ...noLogouts,
@@ -83,9 +84,9 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns a client before its metadata document is read. It has the redirect URI of the request, or none if
- * clients may not register that URI. `consent_required` is false, so that no consent page is shown before the
- * document is read.
+ * Returns the client that is used until its metadata document is read. It has the redirect URI of the
+ * request, or none if clients may not register that URI. `consent_required` is false, so that no consent page
+ * is shown before the document is read.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

@@ -16,7 +16,7 @@ const uses = integer(1, 1000).describe('Number of clients that may register with
 const CreateInitialAccessToken = z
   .strictObject({
     organization_id: owner,
-    // By default the token admits one client within a day, because anyone who gets it may register a client.
+    // By default the token registers one client within a day, because anyone who gets the token can use it.
     uses: uses.default(1),
     expires_in: integer(60, (90 * DAY) / SECOND)
       .default(DAY / SECOND)
@@ -33,7 +33,7 @@ const InitialAccessToken = z
   .object({
     id: stored.id,
     organization_id: stored.organization_id,
-    token: z.string().describe('Bearer token of the registration. The server stores only its hash.'),
+    token: z.string().describe('Bearer token for the registration request. The server stores only its hash.'),
     uses,
     expires_at: time.describe('Time from which the token is refused (ISO 8601, UTC).'),
   })

@@ -40,7 +40,7 @@ const LogoutItem = z
     done_at: z
       .string()
       .nullable()
-      .describe('Time at which the logout was delivered or given up; null while it waits.'),
+      .describe('Time at which the logout was delivered or given up; null while the logout waits.'),
   })
   .meta({
     id: 'ClientLogout',

@@ -10,7 +10,7 @@ import { type Client, listClientNames } from './store.ts'
 
 /**
  * Returns the name of a client for a page or mail other than the consent page. The name of a dynamic client
- * is unchecked, so a host is shown instead. It is the host of its metadata document or of its redirect URI.
+ * is unchecked, so a host is shown instead: that of the client's metadata document or redirect URI.
  */
 export const checkedName = (client: Client, redirect_uri = client.redirect_uris[0] ?? ''): string => {
   if (!isDynamic(client)) return client.name || client.client_id
@@ -36,7 +36,7 @@ const lookOf = (name: string): string =>
 /** Number of names between two turns of the event loop. They take about 3 ms. */
 const SLICE = 300
 
-/** Returns the looks of the names of the clients that the organization has registered. */
+/** Returns the look of each client name in the organization, without the dynamic clients. */
 const findLooks = cached('clients', async (q, organization_id): Promise<ReadonlySet<string>> => {
   const looks = new Set<string>()
   const names = await listClientNames(q, organization_id as OrganizationId)

@@ -1,4 +1,4 @@
-/** The fields of a client that shows only its name. */
+/** The presentation fields of a client that shows people only its name. */
 export const plainPresentation = {
   logo: null,
   client_uri: null,

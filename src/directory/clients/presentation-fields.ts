@@ -3,8 +3,8 @@ import { isWebUrl } from '#src/directory/fields.ts'
 import { PICTURE, picture } from '#src/directory/organizations/schema.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 
-// People follow these links. TLS keeps others from changing the page on its way. A call to a loopback address
-// never leaves the machine.
+// People follow these links. TLS prevents others from changing the page in transit. A call to a loopback
+// address never leaves the machine.
 const ADDRESS = 'An https URL without credentials or fragment, or http to a loopback address.'
 const address = z
   .string(ADDRESS)
@@ -12,7 +12,10 @@ const address = z
   .refine(text => isWebUrl(text) && (text.startsWith('https:') || isLoopback(text)), ADDRESS)
   .nullable()
 
-/** Fields of a client that people see, beside its name (https://www.rfc-editor.org/rfc/rfc7591#section-2). */
+/**
+ * Fields of a client that people see in addition to its name
+ * (https://www.rfc-editor.org/rfc/rfc7591#section-2).
+ */
 export const presentationFields = {
   logo: picture.nullable().describe(`${PICTURE} Answers contain its URL.`),
   client_uri: address.describe(

@@ -38,7 +38,8 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. It
  * must not have the prefix of clients that registered themselves, because an id with this prefix is looked up
- * only among those clients. Form encoding changes only `:`, `/` and `~` of the allowed characters.
+ * only among those clients. The form encoding of client_secret_basic changes few of the allowed characters:
+ * `:`, `/` and `~`.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -112,8 +113,8 @@ export const writable = {
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
-  // At most 30 seconds. A client that lost the answer repeats its request within seconds. A stolen token
-  // works during this time too.
+  // At most 30 seconds. A client that lost the answer repeats its request within seconds. A stolen token also
+  // works during these seconds.
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds for which a used refresh token is still accepted, for a client that did not get the response; 0: never.',
   ),
@@ -229,7 +230,10 @@ export const ClientAnswer = z
     example: shopAnswer,
   })
 
-/** The only answer with the secret that a new confidential client gets; the server stores only its hash. */
+/**
+ * The answer to the creation of a client. It contains the secret of a confidential client. No later answer
+ * does, because the server stores only the hash of the secret.
+ */
 export const CreatedClient = ClientAnswer.extend({ client_secret: client_secret.optional() }).meta({
   id: 'CreatedClient',
   description: 'A new client; a confidential one with its secret.',

@@ -144,7 +144,7 @@ export const createClient = async (
       created_at: now,
       updated_at: now,
     }
-    // Sessions and consents of the deleted client may still exist. A new client with the same id must not get
+    // Sessions and consents of a deleted client with this id may still exist. The new client must not get
     // them.
     if (await isPurging(tx, client.client_id))
       throw valueTaken('client_id', 'A client with this client_id is still being deleted.')
@@ -278,7 +278,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
   await inBatches(context.store, async (tx, limit) => {
-    // Another purge may have finished before, and a new client may have this id.
+    // Another purge may have finished in the meantime, so a new client may already have this id.
     if (!(await isPurging(tx, client_id))) return 0
     const ended = (await releaseSessions(context, tx, { client_id }, limit)).length
     const removed = ended > 0 ? ended : await removeRemains(tx, 'client', [client_id], limit)

@@ -55,7 +55,7 @@ export const applicationOf = (
 
 /** A configuration example for one library or framework. */
 export interface Snippet {
-  /** The library or program that the code is for. */
+  /** The line above the code. It names the library or program that the code is for. */
   title: string
   language: 'js' | 'json' | 'sh'
   code: string
@@ -95,7 +95,7 @@ const config = await client.discovery(
   }
 )
 
-/** Returns the URL to send the browser to; the session keeps two values. */
+/** Returns the URL to send the browser to. Stores two values in the session. */
 const startLogin = async session => {
   const verifier = client.randomPKCECodeVerifier()
   const state = client.randomState()
@@ -229,7 +229,10 @@ ${exporting('service')}`,
   },
 ]
 
-/** Returns the code or settings of an application of this kind: a login, or for a service a token request. */
+/**
+ * Returns the code or settings for an application. For a service they request a token; for any other
+ * application they sign users in.
+ */
 export const snippets = (application: Application): Snippet[] =>
   ({ web: [web], spa: [spa], native: [native], service: [service] })[application.kind].flatMap(make =>
     make(application),

@@ -75,7 +75,7 @@ const Part = ({ of: part }: { of: Block }) => {
   )
 }
 
-/** Screen of all pages of the guide, by section. */
+/** Screen that lists the pages of the guide by section. */
 export const GuideScreen = () => (
   <>
     <Heading title={words.nav.guide} lead={text.lead} />

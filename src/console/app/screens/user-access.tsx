@@ -26,7 +26,7 @@ export const GroupRow = ({ group, about }: { group: Group; about: string }) => (
   </li>
 )
 
-/** Shows the groups of a user, and the roles that each grants. */
+/** Shows the groups of a user, and the roles that each group grants. */
 export const Groups = ({ groups }: { groups: Listed<Group> }) => (
   <ShortList
     title={text.groups}

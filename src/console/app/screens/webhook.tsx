@@ -101,7 +101,7 @@ const Deliveries = ({ id }: { id: string }) => {
 }
 
 /**
- * Screen of one webhook. The choice of events from all organizations is shown only in the default
+ * Screen of one webhook. The option to send the events of all organizations is shown only in the default
  * organization, because a tenant must not see the events of other tenants.
  */
 export const WebhookScreen = ({ id }: { id: string }) => {
