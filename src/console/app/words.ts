@@ -7,8 +7,8 @@ import type english from './words/en.json'
 type Text = string | Partial<Record<Intl.LDMLPluralRule, string>>
 
 /**
- * Texts of a language, with the same keys as in English. A text with plural forms has other forms in other
- * languages.
+ * Texts of a language, with the same keys as in English. Which plural forms a text has depends on the
+ * language.
  */
 type Words<T> = {
   [Key in keyof T]: T[Key] extends string ? string : T[Key] extends { other: string } ? Text : Words<T[Key]>

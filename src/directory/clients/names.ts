@@ -36,7 +36,7 @@ const lookOf = (name: string): string =>
 /** Number of names between two turns of the event loop. They take about 3 ms. */
 const SLICE = 300
 
-/** Returns the look of each client name in the organization, without the dynamic clients. */
+/** Returns the look ({@link lookOf}) of the name of each client that the organization has registered. */
 const findLooks = cached('clients', async (q, organization_id): Promise<ReadonlySet<string>> => {
   const looks = new Set<string>()
   const names = await listClientNames(q, organization_id as OrganizationId)

@@ -231,8 +231,8 @@ export const ClientAnswer = z
   })
 
 /**
- * The answer to the creation of a client. It contains the secret of a confidential client. No later answer
- * does, because the server stores only the hash of the secret.
+ * The answer to the creation of a client, with the secret of a confidential client. No later answer contains
+ * this secret, because the server stores only the hash.
  */
 export const CreatedClient = ClientAnswer.extend({ client_secret: client_secret.optional() }).meta({
   id: 'CreatedClient',

@@ -35,9 +35,9 @@ const mayGive = (permission: string): boolean =>
 const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
- * Reads the roles and groups of the organization `wanted`. If `wanted` is empty, that is the caller's
- * organization. A group is offered when the caller may grant all of its roles. A role on a page that is not
- * loaded yet counts as grantable, and the server then decides.
+ * Reads the roles and groups of the organization `wanted`, or of the caller's organization if `wanted` is
+ * empty. A group is offered when the caller may grant all of its roles. A role on a page that is not loaded
+ * yet counts as grantable, and the server then decides.
  */
 export const useGrants = (wanted: string) => {
   const organization_id = wanted || person.value?.organization_id

@@ -18,7 +18,7 @@ type Detail = (typeof InvitationDetail)['_output']
 
 const text = words.invitations
 
-/** Shows the buttons that send the invitation again and withdraw it. */
+/** Shows buttons to resend and to withdraw the invitation. */
 const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<Detail> }) => {
   const path = `/invitations/${invitation.id}`
   const [isAsked, setAsked] = useState(false)
