@@ -89,10 +89,7 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /**
-   * Throws the 503 of `run` when the queue is full. Callers check the queue before they use up a single-use
-   * value.
-   */
+  /** Throws the 503 of `run` when the queue is full. Callers check before they use up a single-use value. */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -132,10 +129,7 @@ export interface Mail {
   html: string
 }
 
-/**
- * Sends mail by SMTP. In development mode and tests, keeps the mail instead. Rejects when the mail was not
- * accepted.
- */
+/** Sends mail by SMTP; development mode and tests keep the mail. Rejects when the mail was not accepted. */
 export interface MailTransport {
   send(mail: Mail): Promise<void>
 }

@@ -230,10 +230,7 @@ export const ClientAnswer = z
     example: shopAnswer,
   })
 
-/**
- * The answer to the creation of a client, with the secret of a confidential client. No later answer contains
- * this secret, because the server stores only the hash.
- */
+/** The answer to a creation. No later answer has the secret, because the server stores only a hash of it. */
 export const CreatedClient = ClientAnswer.extend({ client_secret: client_secret.optional() }).meta({
   id: 'CreatedClient',
   description: 'A new client; a confidential one with its secret.',
