@@ -4,16 +4,16 @@ import type { MailTransport } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 
 /**
- * Milliseconds to wait for the connection, for the greeting and for each answer. The outbox sends a mail
- * after the answer to the request that caused it, so the request does not wait for the mail server. Only the
- * checks in `operations/health.ts` wait.
+ * Milliseconds to wait for the connection, for the greeting and for each answer. A request that causes a mail
+ * is answered before the outbox sends the mail, so only the checks in `operations/health.ts` wait for the
+ * mail server.
  */
 const TIMEOUT = 10 * SECOND
 
 /**
- * Returns the options of the SMTP connection. Mails contain sign-in links. A server on another machine must
- * therefore use TLS: otherwise an attacker who removes STARTTLS from its answer could read the mails.
- * `?requireTLS=false` in the URL turns the requirement off.
+ * Returns the options of the SMTP connection. Mails contain sign-in links. A mail server on another machine
+ * must therefore use TLS. Otherwise an attacker could remove STARTTLS from the server's answer and read the
+ * mails. `?requireTLS=false` in the URL turns the requirement off.
  */
 export const smtpOptions = (smtp_url: string) => ({
   url: smtp_url,

@@ -11,7 +11,7 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
   tx.changed('mails')
 }
 
-/** Returns the due mails, the longest waiting first, without those of the organizations in `busy`. */
+/** Returns the due mails, the longest due first, except the mails of the organizations in `busy`. */
 export const listDueMails = (
   q: Queries,
   now: number,

@@ -16,8 +16,9 @@ export interface LiveToken extends AccessToken {
 /**
  * Returns a valid access token with its user; undefined for any other text. The signature, issuer and expiry
  * must be valid, and with the audience `own` the token must not be for an API. The organization must exist.
- * The session must be active, and its user must be enabled and admitted by the client. The session is looked
- * up at each call, because a signature does not show that the session was revoked since.
+ * For a user's token, the session must be active, and the user must be enabled and admitted by the client.
+ * The session is looked up at each call, because a signature does not show whether the session was revoked
+ * later.
  */
 export const findLiveToken = async (
   context: Context,
@@ -41,9 +42,8 @@ export const findLiveToken = async (
 const MAX_LENGTH = 8192
 
 /**
- * Returns the 401 for a request without a valid token. Its header names the error only when the request has a
- * token:
- * https://www.rfc-editor.org/rfc/rfc6750#section-3.1
+ * Returns the 401 for a request without a valid token. The WWW-Authenticate header names the error only when
+ * the request has a token: https://www.rfc-editor.org/rfc/rfc6750#section-3.1
  */
 const unauthorized = (description: string, wasSent: boolean): AppError =>
   new AppError('invalid_token', description, {
@@ -52,7 +52,7 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
 
 /**
  * Returns the token of the Authorization header; undefined without the header, or with another scheme. No
- * token is accepted in the query, because it would end up in logs.
+ * token is accepted in the query, because URLs end up in logs.
  *
  * @throws AppError 401 `invalid_token` for a malformed token
  */

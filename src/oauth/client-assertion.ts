@@ -35,7 +35,8 @@ interface Signer {
 
 /**
  * Reasons for refusing an assertion. `unknown_grant` means that the request has no usable code and no refresh
- * token of this client. The keys at the client's URL are then not fetched, so that strangers cause no call.
+ * token of this client. In this case the server does not fetch the keys at the client's URL, so that
+ * strangers cannot cause calls.
  */
 export type AssertionFault =
   | 'wrong_assertion'
@@ -45,8 +46,8 @@ export type AssertionFault =
   | 'unreadable_keys'
 
 /**
- * Verifies a client assertion and uses it up. Returns undefined if it is valid, otherwise the reason.
- * https://www.rfc-editor.org/rfc/rfc7523#section-3
+ * Verifies a client assertion and uses it up. Returns undefined for a valid assertion, otherwise the reason
+ * for refusing it. https://www.rfc-editor.org/rfc/rfc7523#section-3
  *
  * @throws AppError 429 or 503 when the client's keys are needed and too many keys are being fetched
  */
@@ -60,8 +61,8 @@ export const findAssertionFault = async (
   if (typeof verified === 'string') return verified
   const { jti, exp } = verified
   const assertion_hash = hashSecret(`${signer.client_id} ${jti}`)
-  // `exp` may have a fraction, which the column cannot store. jose drops the fraction of the current second,
-  // so it accepts the assertion for up to a second longer.
+  // The column `expires_at` stores integers, but `exp` may have a fraction, so it is rounded up. A second is
+  // added, because jose rounds the current time down and accepts the assertion for up to a second longer.
   const expires_at = (Math.ceil(exp) + TOLERANCE + 1) * SECOND
   const isFirst = await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))
   return isFirst ? undefined : 'used_assertion'
@@ -77,7 +78,7 @@ const verify = async (
 ): Promise<Claims | AssertionFault> => {
   const options = {
     algorithms: alg ? [alg] : [...assertionAlgs],
-    // `sub` needs no check, because the client was found by it.
+    // `sub` needs no check, because the client was looked up by `sub`.
     issuer: client_id,
     audience: audiencesOf(context),
     currentDate: new Date(context.clock.now()),
@@ -129,7 +130,10 @@ const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
   ...[url, ...(internal_url ? [internal_url] : [])].map(address => `${address}/oauth/token`),
 ]
 
-/** Returns the organization of a usable code or of a refresh token of the client. */
+/**
+ * Returns the organization of the code or refresh token in the request. Returns undefined for another
+ * client's code or token, for an unusable code, and for the client credentials grant.
+ */
 const organizationOf = async (
   context: Context,
   client_id: string,

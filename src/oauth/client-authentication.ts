@@ -33,7 +33,7 @@ interface ClientRequest {
  *
  * @throws OAuthError `invalid_client`, or `invalid_grant` when an assertion comes with no usable grant
  * @throws AppError 429 for an unauthenticated client ({@link throttled}); 429 or 503 when too many keys of
- * clients are being fetched; what `attempt` throws
+ * clients are being fetched; also every error of `attempt`
  */
 export const asClient = async <T>(
   context: Context,
@@ -57,7 +57,11 @@ export const asClient = async <T>(
     : throttled(context, call, client, () => attempt(authenticated()))
 }
 
-/** @throws OAuthError when the client is not authenticated, or must authenticate in another way */
+/**
+ * Returns the client if it is authenticated.
+ *
+ * @throws OAuthError when the client is not authenticated, or may not use the method that it used
+ */
 const requireAuthenticated = (
   client: Client | undefined,
   presented: PresentedClient,
@@ -74,9 +78,9 @@ const requireAuthenticated = (
 type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 'wrong_secret' | 'public'
 
 /**
- * Returns the reason why the client is not authenticated; `public` for a client that need not authenticate.
- * While the keys of a client cannot be read, the client counts as `public` if it may also use the method
- * `none`. Its assertion is then ignored.
+ * Returns undefined for an authenticated client, `public` for a client that need not authenticate, and
+ * otherwise the reason for the refusal. While the keys of a client cannot be read, the client counts as
+ * `public` if it may also use the method `none`. Its assertion is then ignored.
  */
 const findFault = (
   context: Context,
@@ -117,12 +121,12 @@ const report = (
 
 /**
  * Runs `attempt`, which verifies a secret, a code or a token. Counts the wrong guesses of each network. After
- * too many wrong guesses it refuses each attempt from the network without verifying it, because the attempt
- * could be the right guess. Not called for a client that presents its correct secret or assertion (see
- * {@link asClient}).
+ * too many wrong guesses, every further attempt from the network is refused without verification, because it
+ * could be the right guess. `asClient` does not call it for a client that presents its correct secret or
+ * assertion.
  *
  * @param client the client whose organization is charged for the guesses
- * @throws AppError 429 `rate_limited`; what `attempt` throws
+ * @throws AppError 429 `rate_limited`; also every error of `attempt`
  */
 export const throttled = async <T>(
   context: Context,

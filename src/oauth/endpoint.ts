@@ -18,7 +18,10 @@ export interface EndpointCall {
   client_id?: string | undefined
 }
 
-/** Wraps an OAuth endpoint that answers JSON: every error becomes the body of RFC 6749 section 5.2. */
+/**
+ * Wraps an OAuth endpoint: answers errors with the JSON body of RFC 6749 section 5.2, and adds the CORS
+ * headers.
+ */
 export const endpoint =
   (context: Context, handle: (endpoint_call: EndpointCall) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {

@@ -13,8 +13,8 @@ export interface FurtherClaims {
   /** Claims of the scopes `groups` and `roles`, for ID tokens and userinfo. */
   memberships: Record<string, unknown>
   /**
-   * Claims that the scopes of an API add to access tokens for this API. A claim of the client's mapping takes
-   * precedence, because it was chosen for this client alone.
+   * Claims that the scopes of an API add to access tokens for this API. Claims of the client's mapping take
+   * precedence, because that mapping is specific to the client.
    */
   ofApi: Record<string, unknown>
 }
@@ -30,15 +30,18 @@ const isEmpty = (mapping: ClaimMapping = {}): boolean => {
 export const mappingOfApi = (api: Pick<Api, 'scopes'> | undefined, scopes: readonly string[]): ClaimMapping =>
   Object.assign({}, ...(api?.scopes ?? []).map(({ name, claims }) => (scopes.includes(name) ? claims : {})))
 
-/** The effective roles, when they are known, and the API that the token is for. */
+/**
+ * `roles` are the user's effective roles, if the caller has read them. `api` is the API that the token is
+ * for.
+ */
 interface Known {
   roles?: readonly { name: string }[]
   api?: Pick<Api, 'scopes'> | undefined
 }
 
 /**
- * Returns the claims that scopes and the client's mapping add for a user. Without such scopes and without a
- * mapping the store is not read, because most tokens need no such claim.
+ * Returns the claims that the scopes, the client's mapping and the API add for a user. The store is not read
+ * when there is no such claim, as for most tokens.
  */
 export const furtherClaims = (
   q: Queries,

@@ -49,15 +49,15 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // The request has no hint, or the hint names no login of this browser. The session of the hint ends, if
-    // there is one. The logins end only when the user confirms this, because any site can send a browser
+    // The request has no hint, or the session of the hint has no login in this browser. In the second case
+    // that session ends. The logins end only after the user confirms, because any site can send a browser
     // here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }
 
 /**
- * Handles the confirmation form. A POST of an application is redirected to GET, because the browser omits
+ * Handles the confirmation form. A POST from an application is redirected to GET, because the browser omits
  * SameSite=Lax cookies from cross-site POSTs.
  */
 const postLogout =
@@ -96,10 +96,7 @@ const hintedSession = async ({ store }: Context, { sub, sid }: IdTokenHint) =>
 
 type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
 
-/**
- * Revokes the client's own session if it is still active. Its login is kept. The user has to confirm before
- * the logins of this browser end.
- */
+/** Revokes the session of the hint if the session is still active. The login of the session does not end. */
 const endSession = async (
   context: Context,
   { id: session_id, user_id, email }: HintedSession,
@@ -143,8 +140,8 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
 }
 
 /**
- * Returns the start page at the first web origin among the client's registered URIs. Returns undefined when
- * no URI has a web origin, as for native applications.
+ * Returns the root URL of the first web origin among the client's registered URIs. Returns undefined when no
+ * URI has a web origin, as for native applications.
  */
 const homeOf = ({ post_logout_redirect_uris, redirect_uris }: Client): string | undefined =>
   [...post_logout_redirect_uris, ...redirect_uris].flatMap(uri => webOriginOf(uri) ?? [])[0]?.concat('/')
@@ -170,10 +167,10 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 }
 
 /**
- * Uses the brand of the organization whose users are signed in. When they belong to several organizations, or
- * nobody is signed in, it uses the default organization's brand. The brand of the client's organization is
- * not used. Otherwise any organization could link here with its own client, and put its CSS on a page of
- * other users.
+ * Returns the data that both logout pages need. The brand is that of the organization whose users are signed
+ * in. When they belong to several organizations, or nobody is signed in, it is the default organization's
+ * brand. The brand of the client's organization is not used, because any organization could then link here
+ * with its own client and put its CSS on a page of other users.
  */
 const common = async (
   context: Context,

@@ -14,8 +14,9 @@ import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 import { furtherClaims } from './further-claims.ts'
 
 /**
- * Issues an access token for a user who need not sign in, for `gatehouse token` and for development mode. The
- * token belongs to a session and an event records it, so that an administrator can find and revoke it.
+ * Issues an access token for a user who has not signed in, for `gatehouse token` and development mode. The
+ * token belongs to a session, and an event records the token, so that an administrator can find and revoke
+ * it.
  *
  * @param grant `lifetime` in seconds
  * @throws Error when the user is disabled or deleted

@@ -66,7 +66,8 @@ const idOf = (registration: Registration, secret: Secret | undefined, token: str
 }
 
 /**
- * Reads the metadata of a registration. RFC 7591 has a specific error code for a body that cannot be read.
+ * Reads the metadata of a registration. A body that cannot be read gets the error code of RFC 7591, which is
+ * `invalid_client_metadata`.
  */
 const readMetadata = async ({ request }: Call): Promise<unknown> => {
   try {
@@ -105,7 +106,7 @@ const register = async (
       actor: anonymousActor,
       target_id: client_id,
       target_type: 'client',
-      // A client without an organization concerns the operator, whose organization is the default one.
+      // Events of a client without an organization are for the operator, who uses the default organization.
       organization_id: organization_id ?? DEFAULT_ORGANIZATION,
       client_info: call,
       metadata: { name: client.name, redirect_uris: registration.redirect_uris },
@@ -115,9 +116,9 @@ const register = async (
 }
 
 /**
- * Charges a registration to its network; with a token, also to the token's organization. A request with a
- * wrong token is charged as a `commit`, although it stores nothing. Strangers with wrong tokens thus cannot
- * use up the registrations of the instance.
+ * Charges a registration to the network of the caller, and with a token also to the token's organization. A
+ * request with a wrong token is charged as a `commit`, although it stores nothing. Strangers with wrong
+ * tokens thus cannot use up the registrations of the instance.
  *
  * @throws AppError 401 `invalid_token`, 429 `rate_limited`
  */
@@ -148,7 +149,7 @@ const unauthorized = (description: string): AppError =>
   })
 
 /**
- * Takes one use of an initial access token and returns the organization of the token.
+ * Uses an initial access token once and returns the organization of the token.
  *
  * @throws AppError 401 `invalid_token`, also when the organization has turned registration off
  */
@@ -160,8 +161,8 @@ const spend = async (context: Context, tx: Transaction, token: string): Promise<
 }
 
 /**
- * Returns the answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1. It lacks the members of the
- * request that the server does not register.
+ * Returns the answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1. Members of the request that the
+ * server did not register are left out.
  */
 const describe = ({ client_id, created_at, registration }: DynamicClient, secret: Secret | undefined) => ({
   client_id,

@@ -41,7 +41,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   const token = requireParameter(form, 'token')
   const attempt = async () => {
     // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
-    // revoked, because services verify it without a call to this server. It does not count as a wrong guess.
+    // revoked, because services verify it without a call to this server. Presenting one does not count as a
+    // wrong guess.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
@@ -49,8 +50,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // A call without a client, or with a client_id alone, is accepted. A stranger who has a token can do
-  // nothing with it here except end its session. A secret or an assertion in the call must be correct.
+  // A call without client authentication is accepted, because a stranger can use a token here only to end its
+  // session. A secret or an assertion in the call must be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',

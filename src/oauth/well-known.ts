@@ -37,8 +37,8 @@ const answer = (request: Request, { body, etag }: PublishedKeys, headers: Header
 
 /**
  * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. A
- * caller at the host of `internal_url` may have no access to the public address. In the answer to this
- * caller, the endpoints that servers call therefore have the host of `internal_url`.
+ * caller that uses the host of `internal_url` may have no access to the public address. In the document for
+ * such a caller, the endpoints that servers call therefore have the host of `internal_url`.
  */
 const getDiscovery = ({ config, store }: Core) => {
   const documentFor = (backchannel_url: string, registers: boolean, reads_documents: boolean) => {
@@ -60,8 +60,8 @@ const getDiscovery = ({ config, store }: Core) => {
     return { document, headers }
   }
   /**
-   * Builds four documents, because the server may or may not accept registrations of clients, and may or may
-   * not accept metadata documents of clients.
+   * Builds one document for each combination of two settings: whether clients may register themselves, and
+   * whether the server accepts clients' metadata documents.
    */
   const each = (url: string) =>
     [
@@ -83,7 +83,7 @@ const getDiscovery = ({ config, store }: Core) => {
     }
     const accepted = acceptedClients.peek(store, '')
     // While the database cannot be read, the document says that the server accepts neither registrations nor
-    // metadata documents. It is still served, because issuer and keys are known without the database.
+    // metadata documents. It is still served, because the issuer and the keys are known without the database.
     return accepted
       ? respond(accepted)
       : acceptedClients(store, '')
@@ -108,7 +108,7 @@ const getKeySet = ({ keys }: Issuer) => {
   }
 }
 
-/** Returns the routes of discovery and key set. */
+/** Returns the routes of the discovery documents and the key set. */
 export const wellKnownRoutes = (context: Context) => {
   const discovery = getDiscovery(context)
   return mount({

@@ -91,8 +91,8 @@ type ExporterConfig = Pick<
 >
 
 /**
- * Returns a function that sends one batch to the collector and waits `patience` ms for the answer. The
- * function never throws.
+ * Returns a function that sends one batch to the collector and waits at most `patience` ms for the answer.
+ * The function never throws.
  */
 const openPost = (config: ExporterConfig, patience: number) => {
   const url = `${config.otel_exporter_otlp_endpoint}/v1/traces`
@@ -126,7 +126,8 @@ const openPost = (config: ExporterConfig, patience: number) => {
       if (!answer.ok) return { refused: spans.length }
       return { refused: Number(JSON.parse(text || '{}').partialSuccess?.rejectedSpans ?? 0) }
     } catch (error) {
-      // The code of an aborted request is a number, which would be meaningless in a log.
+      // The code of an aborted request is a number. The name is logged instead, because the number says
+      // nothing.
       const { code, name } = error as { code?: unknown; name: string }
       return { pause: undefined, reason: typeof code === 'string' ? code : name }
     }

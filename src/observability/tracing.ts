@@ -158,10 +158,10 @@ const traceRequests = (
 }
 
 /**
- * Traces requests for the configured collector. All traced functions are wrapped here, so a server without
- * tracing runs none of this code. Spans contain routes, methods, statuses, algorithms, durations, host names
- * and the request id. They contain no ids of objects, addresses of clients, paths or queries. Another party
- * often runs the collector, and a query may contain a code.
+ * Records traces of requests and exports them to the configured collector. All traced functions are wrapped
+ * here, so a server without tracing runs none of this code. Spans contain routes, methods, statuses,
+ * algorithms, durations, host names and the request id. They contain no ids of objects, addresses of clients,
+ * paths or queries, because another party often runs the collector, and a query may contain a code.
  */
 export const openTracing = (core: Core) => {
   const { config, log, store, fetch } = core

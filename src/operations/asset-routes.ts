@@ -8,7 +8,8 @@ import { accentAsset } from '#src/pages/accent.ts'
 import { asset, touchIcon } from '#src/pages/assets.ts'
 
 /**
- * Returns the routes of the pages' files: the built-in ones and those of themes, organizations and people.
+ * Returns the routes of the files that pages load: built-in files, themes, styles and logos of organizations,
+ * and pictures of users.
  */
 export const assetRoutes = (context: Context) =>
   mount({

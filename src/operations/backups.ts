@@ -14,7 +14,7 @@ import { iso } from '#src/lib/text.ts'
 import { readSettings } from './settings.ts'
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
-/** True for a file that an interrupted backup left, or SQLite's log of such a file. */
+/** True for the unfinished file of an interrupted backup, and for SQLite's log of such a file. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
 
 /** Returns a name such as `gatehouse-20260131T080000Z.db`, so that names sort by time. */
@@ -75,7 +75,7 @@ const Backups = z
   })
   .meta({
     id: 'Backups',
-    description: 'Backups in the data directory of the copy that answers the request.',
+    description: 'Backups in the data directory of the server that answers the request.',
     example: {
       running: false,
       data: [{ name: 'gatehouse-20260131T080000Z.db', bytes: 4_194_304, created_at: example.time }],

@@ -43,7 +43,7 @@ export const checkKeys = async (base: Core): Promise<{ findings: string[]; count
  */
 const BATCH = 1_000
 /**
- * Maximum number of findings about secrets, and about events, in the report. Many findings usually have one
+ * Maximum number of findings of each kind (secrets, events) in the report. Many findings usually have one
  * cause, such as a wrong key.
  */
 const MAX_FINDINGS = 20
@@ -58,7 +58,7 @@ const opens = (open: () => unknown): boolean => {
   }
 }
 
-/** Calls `visit` for each row of all pages, in the order of ids. */
+/** Calls `visit` for each row in the order of ids. `page` reads the rows after an id. */
 const forEachRow = async <Row extends { id: string }>(
   { store }: Core,
   page: (q: Queries, after: string, limit: number) => Promise<Row[]>,

@@ -5,8 +5,8 @@ const SLOT = 10_000
 const SLOTS = 7
 
 /**
- * Keeps the largest value of the last 60 to 70 seconds. A collector reads the gauge at intervals, and would
- * otherwise miss a hold between two reads. Times are milliseconds of a monotonic clock.
+ * Keeps the largest value of the last 60 to 70 seconds, because a collector reads the gauge at intervals and
+ * would miss a short peak between two reads. Times are milliseconds of a monotonic clock.
  */
 export const largestOfMinute = () => {
   const slots: { number: number; value: number }[] = []

@@ -24,8 +24,8 @@ const rememberScopes = (tx: Transaction, now: number): Promise<void> =>
 /**
  * Creates the missing parts of the instance, and applies the settings to the existing parts.
  *
- * @param known scopes that existed at the last start; undefined before the first start has ended
- * @returns the file with the generated secret of the first admin client, if any
+ * @param known scopes that existed at the last start; undefined until the first start is complete
+ * @returns the path of the file with the first admin client's secret, if a secret was generated
  */
 export const makeParts = async (base: Core, known: string[] | undefined): Promise<string | undefined> => {
   const { config, store, clock } = base

@@ -168,7 +168,7 @@ export const checks = { files, modes, database, themes, disk, sockets, scheme, m
 const LONG_HOLD = 0.5
 
 /**
- * Returns the finding about the event loop from the text of the metrics; undefined when its gauge is missing.
+ * Returns the finding about the event loop from the text of the metrics; undefined when the gauge is missing.
  */
 export const judgeLoop = (metrics: string): Finding | undefined => {
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]
@@ -229,9 +229,7 @@ const Health = z
  */
 const KEPT = 30_000
 
-/**
- * Returns the route with the findings of the server copy that answers, for administrators of the instance.
- */
+/** Returns the route with which administrators of the instance check the server that answers. */
 export const healthRoutes = ({ config, store, clock }: Context): AdminRoute[] => {
   const inspect = async (now: number) => {
     const made: [string, Check][] = [

@@ -95,8 +95,8 @@ const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery):
 }
 
 /**
- * Runs the jobs in sequence once a minute. Reads skip expired and deleted rows, so nobody can use a row
- * before a round removes it. An expired session is reported (event, logout at the client) up to a minute
+ * Runs the jobs in sequence once a minute. Reads skip expired and deleted rows, so a row that no round has
+ * removed yet cannot be used. An expired session is reported (event, logout at the client) up to a minute
  * late. For backups and key rotation the minute does not matter, because backups are at least an hour apart
  * and rotations at least a day. Only one copy of the server runs the jobs of a schedule at a time, because
  * all copies would find the same work.

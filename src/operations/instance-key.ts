@@ -36,11 +36,12 @@ const wrongKey = (): StorageError =>
   )
 
 /**
- * Returns the key of this instance; creates it at the first start. Only this key is sealed under the master
- * key, so a new master key changes only one row, and running servers keep working.
+ * Returns the instance key and the master key that opened it. Creates the instance key at the first start.
+ * Only the instance key is sealed under the master key, so a new master key changes only one row, and running
+ * servers keep working.
  *
  * @param masters master keys to try
- * @throws StorageError when no master key opens it
+ * @throws StorageError when none of the master keys opens the instance key
  */
 export const openInstanceKey = async (
   database: Store,

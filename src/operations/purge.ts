@@ -10,8 +10,8 @@ import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * A user counts as this number of rows in a batch. Removing a user takes many times as long as removing
- * another row, because the search index and many other tables refer to the user.
+ * A user counts as this number of rows in a batch. Removing a user takes many times as long as removing a row
+ * of another table, because the search index and many tables refer to the user.
  */
 const USER = 25
 

@@ -28,7 +28,7 @@ const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_k
 const ServerSettings = z
   .strictObject({
     key_rotation_interval: duration(DAY, 365 * DAY, 'A duration from 1d to 365d.').describe(
-      'Time between new signing keys, such as `90d`.',
+      'Time between two rotations of the signing keys, such as `90d`.',
     ),
     backup_interval: duration(HOUR, 365 * DAY, 'A duration from 1h to 365d, or null.')
       .nullable()
@@ -40,7 +40,7 @@ const ServerSettings = z
   .meta({ id: 'ServerSettings', description: 'Settings of the server.', example: defaults })
 const UpdateServerSettings = ServerSettings.partial().meta({
   id: 'UpdateServerSettings',
-  description: 'The settings of the server to change.',
+  description: 'The settings to change. Omitted settings stay unchanged.',
   example: { backup_interval: '1d', backup_keep: 14 },
 })
 type ServerSettings = z.output<typeof ServerSettings>

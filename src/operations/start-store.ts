@@ -24,8 +24,8 @@ const selectSecret = preparedForStart('secret of a client', (q, { clients }) => 
 })
 
 /**
- * Returns the hash of a client's secret. The hash is null for a client that is public or not of the
- * organization `within`. It is undefined when no client has the id.
+ * Returns the hash of a client's secret. Returns null for a public client and for a client outside the
+ * organization `within`, and undefined when no client has the id.
  */
 export const findSecretHash = async (
   q: Queries,

@@ -13,12 +13,15 @@ import type { Transaction } from '#src/storage/store.ts'
  */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
-/** Milliseconds for which a device is kept: the lifetime of its cookie (sign-in/known-browsers.ts). */
+/**
+ * Milliseconds after `last_seen_at` for which a device is kept: the lifetime of its cookie
+ * (sign-in/known-browsers.ts).
+ */
 const DEVICE_KEPT = 400 * DAY
 
 /**
- * Milliseconds for which expired mail is kept. While the server sends mail, the delivery logs and removes
- * expired mail earlier.
+ * Milliseconds for which expired mail is kept. A server that sends mail removes and logs expired mail earlier
+ * (mail/outbox.ts).
  */
 const MAIL_KEPT = DAY
 

@@ -70,7 +70,7 @@ export const verifyCsrf = (
 
 /**
  * Refuses a form posted from another origin, or from the opaque origin `null`. A request without `Origin`
- * passes: browsers send the header with every POST, so the request comes from another program.
+ * passes: browsers send the header with every POST, so the request does not come from a browser.
  *
  * @throws PageError 403 `forbidden`
  */

@@ -142,8 +142,8 @@ export interface VerifyEmailPage extends Common {
 }
 
 /**
- * Ways to leave a step of a login. `cancel_url` is the page that asked for the step. `other` is a form that
- * posts `fields` to sign in as another user.
+ * Ways to leave a step of a login. `cancel_url` is the page to which the user can go back. `other` is a form
+ * that posts `fields` to sign in as another user.
  */
 export interface StepExit {
   cancel_url?: string
@@ -169,7 +169,7 @@ export interface SecondFactorPage extends Common, StepExit {
   error?: FormError<MessageCode<'second-factor.error.'>>
 }
 
-/** Lets the user choose a factor to add, each by a link. The only form is that of {@link StepExit}. */
+/** Lets the user choose a factor to add; each choice is a link. The only form is that of {@link StepExit}. */
 export interface EnrolPage extends Common, StepExit {
   /** Path of this page. The query of the page is `request`. */
   action: string
@@ -226,7 +226,7 @@ export interface EmailCodePage extends Common {
   error?: FormError<MessageCode<'email-code.error.'> | 'throttled' | 'busy'>
 }
 
-/** Posts `username` and `recovery_code`: recovery without a password. */
+/** Lets a user without a password sign in with a recovery code. Posts `username` and `recovery_code`. */
 export interface RecoverPage extends Common {
   action: string
   request: string
@@ -276,8 +276,8 @@ export interface ConsentPage extends Common, StepExit {
   }
   user: PageUser
   /**
-   * The requested APIs by their identifiers, and the requested scopes. `description` replaces the built-in
-   * text.
+   * An entry for each requested API (`name` is the API's identifier) and for each requested scope.
+   * `description` replaces the built-in text.
    */
   scopes: { name: string; description?: string }[]
   fields: {
@@ -386,8 +386,8 @@ export interface AttributesPage extends Common, StepExit {
 }
 
 /**
- * Asks for what the provider's claims lack, before a user is created just in time. Posts the `missing`
- * fields.
+ * Asks for the profile fields that the provider's claims lack, before a user is created just in time. Posts
+ * the `missing` fields.
  */
 export interface CompleteProfilePage extends ProviderPage {
   missing: readonly ProfileField[]
@@ -419,7 +419,7 @@ export interface SetUpPage extends Common {
 /**
  * An invitation or registration, in two forms. The first posts `token`, `username`, `email` and the names.
  * The second repeats these fields and adds `password` and `password_repeat`, or the `credential` of a new
- * passkey; `edit` returns to the first. A button of `providers` posts `token` and `provider`.
+ * passkey; posting `edit` returns to the first form. A button of `providers` posts `token` and `provider`.
  */
 export interface InvitationPage extends Common {
   action: string
@@ -690,7 +690,7 @@ export interface AccountPage extends AccountFrame {
   notice?: MessageCode<'account.notice.'>
 }
 
-/** Name of a way to sign in on the page of the history. */
+/** A way to sign in, as the history page names it. */
 export type SignInMethod = MessageCode<'account-history.method.'>
 
 /** Logins and failed attempts of the user, latest first. */

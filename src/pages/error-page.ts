@@ -72,7 +72,7 @@ const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_er
  * Returns the link of an error page. Without a login to return to, the link leads to the account. After a
  * refused POST it leads to the page of the form, and after a temporary error to the same URL. Other error
  * pages have no link. An error in an application's request has no link either, because only the application
- * can correct it. A request that came from a page of this server does not count as one of an application.
+ * can correct it. A request from a page of this server does not count as an application's request.
  */
 const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }
@@ -82,10 +82,7 @@ const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<E
   return isPassing.has(code) ? { retry_url: '' } : {}
 }
 
-/**
- * Renders any error as a page. Errors of 500 and above are logged with their cause, except a PageError,
- * which is not logged here.
- */
+/** Renders any error as a page. Logs errors with status 500 or higher and their cause, but no PageError. */
 export const errorPage = (context: Core, call: Call, error: unknown): Response => {
   const { locale } = call
   const common = (code: ErrorPageCode) => ({

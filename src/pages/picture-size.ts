@@ -20,7 +20,10 @@ const jpg = (bytes: Buffer): Size | undefined => {
   return undefined
 }
 
-/** Reads the three WebP formats: https://www.rfc-editor.org/rfc/rfc9649#section-2.5 to section 2.7. */
+/**
+ * Reads the header of each of the three WebP formats: https://www.rfc-editor.org/rfc/rfc9649#section-2.5 to
+ * section 2.7.
+ */
 const webp = (bytes: Buffer): Size | undefined => {
   switch (bytes.toString('latin1', 12, 16)) {
     case 'VP8 ':

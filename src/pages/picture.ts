@@ -1,8 +1,8 @@
 import { pictureSize } from './picture-size.ts'
 
 /**
- * Maximum bytes of a logo. A browser loads the logo at its first visit, and the admin API receives the logo
- * as text in JSON.
+ * Maximum bytes of a logo. The limit is low, because a browser loads the logo at its first visit, and the
+ * admin API receives the logo as text in JSON.
  */
 export const PICTURE_LIMIT = 64 * 1024
 /**

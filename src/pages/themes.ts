@@ -9,7 +9,7 @@ import { type AssetType, assetAnswer, isAssetType, SANDBOX_HEADERS } from './ass
 import type { Brand } from './data.ts'
 
 /**
- * Maximum bytes of a theme of the data directory, which is kept in memory. The `custom_css` of an
+ * Maximum bytes of a theme in the data directory; loaded themes are kept in memory. The `custom_css` of an
  * organization has a lower limit.
  */
 const STYLE_LIMIT = 256 * 1024
@@ -104,7 +104,10 @@ const loadTheme = (
   return { checked_at: now, sheet, former, problem }
 }
 
-/** Opens the built-in themes and the themes of the data directory, which are checked for changes. */
+/**
+ * Opens the built-in themes and the themes of the data directory. The files of the data directory are checked
+ * for changes.
+ */
 export const openThemes = (parts: Pick<Core, 'config' | 'clock' | 'log'>): Themes => {
   const { config, clock } = parts
   const themes = new Map<string, Theme>()

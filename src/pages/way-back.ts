@@ -2,7 +2,7 @@ import type { Config } from '#src/config.ts'
 
 const below = (folder: string, names: string): string[] => names.split(' ').map(name => `${folder}/${name}`)
 
-/** Paths to which a user may be sent back. A GET of them uses up no link or code. */
+/** Paths to which a user may be sent back. A GET of one of these pages uses up no link or code. */
 const pages: ReadonlySet<string> = new Set([
   '/account',
   ...below(
@@ -18,9 +18,9 @@ const pages: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the path and query of the page that contained a posted form. The page is the one that the form
- * names, otherwise the Referer. Returns `/account` when the page is unknown or not one of `pages`. A form in
- * a login names its page, because after a refused POST the Referer is a URL that a GET cannot show.
+ * Returns the path and query of the page that contained a posted form. The form may name its page; otherwise
+ * the Referer is used. Returns `/account` when the page is unknown or not one of `pages`. A form in a login
+ * names its page, because after a refused POST the Referer is a URL that a GET cannot show.
  */
 export const wayBack = ({ url }: Pick<Config, 'url'>, request: Request, named?: string): string => {
   const page = URL.parse(named ?? request.headers.get('referer') ?? '', url)

@@ -66,8 +66,9 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const user = await findSubject(tx, code, request.code)
   if (user === 'burnt') return new OAuthError('invalid_grant', USED)
   if (!user) return refuseUsed(context, tx, call, code)
-  // A wrong verifier may mean that an attacker has injected a stolen code into the client, so each code gets
-  // only one guess. A wrong secret does not use up the code, because the client is authenticated first.
+  // A wrong verifier may mean that an attacker has injected a stolen code into the client, so each code
+  // allows only one attempt. A wrong secret does not use up the code, because the client is authenticated
+  // first.
   const fault = findFault(code, call, now) ?? (await findExclusion(tx, client, user.organization_id))
   if (fault) {
     await endSessionOf(context, tx, call, code)
@@ -130,7 +131,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
 }
 
-/** The session of the tokens that a code yields. `row` is present when the code began the session. */
+/** The session of the tokens that are issued for a code. `row` is present when the code began the session. */
 interface Started {
   session_id: SessionId
   ends_by: number | null
@@ -192,7 +193,7 @@ const beginSession = async (
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
  * in memory only and requests a code each time a page is loaded. Returns undefined for a used code, and when
- * the login has no active session of the console with this scope. The code must not name an API.
+ * the login has no active session of the console with this scope. Not called for a code that names an API.
  */
 const continueSession = async (
   { clock }: Context,
@@ -242,7 +243,7 @@ const findFault = (
 ): string | undefined => {
   if (code.expires_at <= now) return 'The code has expired.'
   if (!code.redirect_hash.equals(redirectHash(request.redirect_uri)))
-    return 'The redirect_uri is not the one of the authorization request.'
+    return 'The redirect_uri differs from that of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
   // Another application may have the `client_id` now, and must not get tokens for the deleted application.

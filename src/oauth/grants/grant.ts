@@ -51,7 +51,7 @@ const NOT_SERVED = 'The client no longer serves users of this organization.'
 /** Description of `invalid_grant` for a dynamic client that the organization does not allow. */
 const KEPT_OUT = 'The organization does not allow this client.'
 
-/** Returns the reason that the client may not serve users of the organization; undefined when it may. */
+/** Returns the reason why the client may not serve users of the organization; undefined when it may. */
 export const findExclusion = (
   q: Queries,
   client: Client,
@@ -68,8 +68,8 @@ export const findExclusion = (
 export const NOT_ADMITTED = 'The client does not admit this user.'
 
 /**
- * Returns algorithm, `typ` and lifetime (in seconds) of the client's access tokens; with `api`, those of its
- * tokens for this API. Algorithm and lifetime of the API take precedence, because the API verifies the token.
+ * Returns the algorithm, `typ` and lifetime (in seconds) of the client's access tokens, or of its tokens for
+ * `api`. The algorithm and the lifetime of the API take precedence, because the API verifies the token.
  */
 export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => ({
   alg: api?.access_token_alg ?? client.access_token_signed_response_alg ?? config.access_token_alg,
@@ -78,7 +78,8 @@ export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => 
 })
 
 /**
- * Returns the API of a token request. Its organization is that of the user or client that gets the token.
+ * Returns the API of a token request. `organization_id` is the organization of the user or client that gets
+ * the token.
  *
  * @throws OAuthError `invalid_target` when the organization has no such API, or the client may not use it
  */
@@ -90,7 +91,7 @@ export const requireApi = async (
 ): Promise<Api> => {
   const api = await readApi(q, resource)
   // The id of a client with a metadata document is a URL, and an administrator may have given an API the same
-  // identifier. The request is refused, because the client's own tokens would pass as tokens for the API.
+  // identifier. Such a request is refused, because the client's own tokens would pass as tokens for the API.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -105,7 +106,7 @@ export const requireApi = async (
  * Returns the API and the scopes of a user's token. A token for an API gets the granted scopes that the
  * client and the user may still have. A token that is not for an API gets all granted scopes.
  *
- * @throws OAuthError `invalid_target`. It is also thrown when the API was deleted and created again after the
+ * @throws OAuthError `invalid_target`, also when the API was deleted and created again after the
  * authorization, because the user agreed to the scopes of the deleted API
  */
 export const targetOf = (
@@ -130,13 +131,13 @@ export const targetOf = (
   })
 }
 
-/** Returns scope and API of a token as events record them. */
+/** Returns the scope and the API of a token as events record them. */
 export const describeTarget = ({ api, scopes }: { api?: Api; scopes: readonly string[] }) => ({
   scope: formatScope(scopes),
   ...(api && { resource: api.identifier }),
 })
 
-/** Content of a user's access token; `ends_by` in milliseconds. */
+/** Content of a user's access token. `ends_by` is the latest end of the session in milliseconds. */
 export interface AccessGrant {
   user: ClaimsUser
   roles: { name: string }[]
@@ -149,7 +150,7 @@ export interface AccessGrant {
   api?: Api | undefined
 }
 
-/** Returns a user's access token within a session. */
+/** Returns the unsigned access token of a user's session. */
 export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): TokenForm => {
   const { ends_by, roles, auth_time, further, api, ...facts } = grant
   const form = accessTokenForm(core, client, api)
@@ -172,7 +173,7 @@ export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): T
   }
 }
 
-/** Issues a user's access token within a session. */
+/** Issues an access token for a user's session. */
 export const issueAccessToken = (
   context: Context,
   client: Client,

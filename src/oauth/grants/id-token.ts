@@ -5,7 +5,10 @@ import type { FurtherClaims } from '#src/oauth/further-claims.ts'
 import { type ClaimsUser, idTokenClaims } from '#src/protocol/oidc/claims.ts'
 import type { TokenForm } from '#src/tokens/issue.ts'
 
-/** Content of an ID token; `auth_time` in seconds, `ends_by` in milliseconds. */
+/**
+ * Content of an ID token. `auth_time` is in seconds; `ends_by` is the latest end of the session in
+ * milliseconds.
+ */
 interface Identity {
   user: ClaimsUser
   session_id: SessionId

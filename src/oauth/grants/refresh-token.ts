@@ -115,7 +115,10 @@ const findRepeatable = (
   return isLate ? undefined : findUnusedSuccessor(context, request.refresh_token, grant)
 }
 
-/** Rotates the token and extends the session; undefined when a concurrent request has rotated it first. */
+/**
+ * Rotates the token and extends the session. Returns undefined when a concurrent request rotated the token
+ * first.
+ */
 const rotate = (
   context: Context,
   tx: Transaction,

@@ -112,7 +112,7 @@ export const scopesWith = (
  * Third step of validation: reads all other parameters. `apis` are the APIs that the parameter `resource`
  * names.
  *
- * @throws OAuthError to be sent to the redirect URI with its state
+ * @throws OAuthError to be sent to the redirect URI with the state of the request
  */
 export const parseAuthorizeRequest = (
   parameters: ParameterMap,

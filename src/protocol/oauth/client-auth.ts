@@ -24,8 +24,9 @@ export type PresentedClient =
  * Reads client credentials from the Authorization header and the form. Returns undefined when the request
  * identifies no client.
  *
- * @throws OAuthError `invalid_client` for an unreadable header or assertion; `invalid_request` for two
- * methods in one request, for two different client ids, and for a `client_secret` without `client_id`
+ * @throws OAuthError `invalid_client` for an unreadable header, and for an assertion that is unreadable or
+ * contradicts `client_id`; `invalid_request` for two methods in one request, for a header that contradicts
+ * `client_id`, and for a `client_secret` without `client_id`
  */
 export const parseClientAuth = (
   authorization: string | null | undefined,

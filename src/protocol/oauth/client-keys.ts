@@ -8,9 +8,7 @@ import { OAuthError } from './error.ts'
 export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
 export type AssertionAlg = (typeof assertionAlgs)[number]
 
-/**
- * The keys of a client, one of which signs its assertions: https://www.rfc-editor.org/rfc/rfc7523#section-2.2
- */
+/** The keys with which a client signs its assertions: https://www.rfc-editor.org/rfc/rfc7523#section-2.2 */
 export interface ClientKeys {
   /** False for a client that may also use the method `none`. */
   readonly is_required: boolean

@@ -15,7 +15,10 @@ const methods = ['none', 'client_secret_basic', 'client_secret_post'] as const
 const grants = ['authorization_code', 'refresh_token'] as const
 const applicationTypes = ['web', 'native'] as const
 
-/** Maximum URIs of a registration, low because anyone may register. Published clients list a handful. */
+/**
+ * Maximum URIs of a registration. The limit is low, because anyone may register and published clients list a
+ * handful.
+ */
 const MAX_URIS = 10
 /** Maximum characters of a name, so that it takes at most two lines of the consent page. */
 const MAX_NAME = 128
@@ -31,7 +34,10 @@ export type Registration = {
   readonly client_name?: string
   readonly scope?: string
   readonly application_type?: (typeof applicationTypes)[number]
-  /** Set when a metadata document allows both methods; `token_endpoint_auth_method` is then `none`. */
+  /**
+   * Set when a metadata document allows `none` and `private_key_jwt`; `token_endpoint_auth_method` is then
+   * `none`.
+   */
   readonly token_endpoint_auth_methods_supported?: readonly ['none', 'private_key_jwt']
   /** This member and the two below come from a metadata document only. */
   readonly jwks?: JSONWebKeySet
@@ -55,8 +61,8 @@ export const keysOf = ({
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)
 
 /**
- * Returns a member that is a string. A member that is absent or empty yields undefined, because clients send
- * empty members that they do not use.
+ * Returns a member that is a string. An empty string counts as absent, because some clients send empty
+ * strings for members that they do not use.
  */
 const readText = (body: object, name: string, maxLength: number): string | undefined => {
   const value: unknown = Reflect.get(body, name)
@@ -106,7 +112,7 @@ export const parseRegistration = (body: unknown, mayAsk: (scope: string) => bool
   const redirect_uris = readRedirectUris(body)
   const wanted = readTexts(body, 'grant_types') ?? ['authorization_code']
   const grant_types = grants.filter(grant => wanted.includes(grant))
-  // A dynamic client acts for people only, so the code flow is its only way to a first token.
+  // A dynamic client gets tokens for users only, so it must be able to exchange a code.
   if (!grant_types.includes('authorization_code'))
     throw invalid('grant_types must contain authorization_code.')
   if (readTexts(body, 'response_types')?.includes('code') === false)

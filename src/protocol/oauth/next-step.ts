@@ -57,7 +57,7 @@ export type FlowFacts<Login extends EligibleLogin> = {
    * URI. Another program on the device can pose as such a client, so earlier consent does not count.
    */
   readonly always_ask: boolean
-  /** The user who gave consent within this flow. */
+  /** Id of the user who gave consent within this flow. */
   readonly consent_given_by: string | undefined
 }
 
@@ -104,8 +104,8 @@ const refusals = {
 
 /**
  * Maximum age, in seconds, of a recent authentication. Users need one to change their password, factors,
- * profile or linked accounts, to download or delete their data, and for some admin calls. A person finishes a
- * change in that time, and a thief who finds an open browser later cannot make a change.
+ * profile or linked accounts, to download or delete their data, and for some admin calls. The time is long
+ * enough to finish a change, and so short that a thief who finds an open browser later cannot make one.
  */
 export const FRESH = 5 * 60
 
@@ -116,12 +116,12 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
  * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
- * skipped. There are two exceptions to the order. A user who asked to choose among the logins (`choose`) gets
- * select_account first. A selected login that is older than `max_age` needs a login again. A passkey is
- * offered only at an authentication within this flow.
+ * skipped. A passkey is offered only after an authentication within this flow. The order has two exceptions:
+ * a user who asked to choose among the logins (`choose`) gets select_account first, and a selected login that
+ * is older than `max_age` needs a login again.
  *
- * The login and the second factor come first, so that a person who lacks one of them learns nothing about the
- * account and changes nothing in it. The steps change_password and enrol require an authentication within
+ * The login and the second factor come first, so that a person who cannot complete both learns nothing about
+ * the account and changes nothing in it. The steps change_password and enrol require an authentication within
  * this flow or within `FRESH` seconds, so that a stolen cookie is not enough.
  * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
