@@ -87,8 +87,8 @@ const mayRead = ({ config }: Context, request: Request): boolean => {
 }
 
 /**
- * Answers with the metrics of `render`. Returns undefined when the caller may not read the metrics. The
- * caller then gets the 404 of an unknown path, and cannot find out whether the server has metrics.
+ * Answers with the metrics that `render` returns. Returns undefined when the caller may not read the metrics.
+ * The caller then gets the 404 of an unknown path, and cannot find out whether the server has metrics.
  */
 export const metricsPage = async (
   context: Context,

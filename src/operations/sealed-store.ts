@@ -5,7 +5,9 @@ import type { Queries } from '#src/storage/store.ts'
 /** A secret that is sealed under a key derived from the instance key, and the id of its row. */
 type Sealed<Id> = { id: Id; secret: Buffer | null }
 
-/** Lists the client secrets of identity providers, by id. */
+/**
+ * Returns at most `limit` client secrets of identity providers with ids above `after`, in the order of ids.
+ */
 export const sealedProviders = async (
   q: Queries,
   after: string,
@@ -20,7 +22,7 @@ export const sealedProviders = async (
     .limit(limit)
 }
 
-/** Lists the secrets of webhooks, by id. */
+/** Returns at most `limit` secrets of webhooks with ids above `after`, in the order of ids. */
 export const sealedWebhooks = async (
   q: Queries,
   after: string,
@@ -35,7 +37,7 @@ export const sealedWebhooks = async (
     .limit(limit)
 }
 
-/** Lists the secrets of authenticator apps, by id. */
+/** Returns at most `limit` secrets of authenticator apps with ids above `after`, in the order of ids. */
 export const sealedFactors = async (
   q: Queries,
   after: string,

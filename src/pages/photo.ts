@@ -11,7 +11,7 @@ import { type Picture, type PictureFault, readDataUri } from './picture.ts'
 
 /**
  * Maximum bytes of a picture of a person. The limit is low, because the database stores the picture. The
- * script of the profile page shrinks larger pictures before the upload.
+ * script of the pages shrinks larger pictures before the upload.
  */
 export const PHOTO_LIMIT = 256 * 1024
 /**

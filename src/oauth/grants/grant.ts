@@ -45,7 +45,9 @@ export type Grant<T extends TokenRequest['grant_type']> = (
   call: GrantCall<Extract<TokenRequest, { grant_type: T }>>,
 ) => Promise<TokenAnswer>
 
-/** Description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
+/**
+ * Description of `invalid_grant` for a client that lost the capability `cross_organization` after the login.
+ */
 const NOT_SERVED = 'The client no longer serves users of this organization.'
 
 /** Description of `invalid_grant` for a dynamic client that the organization does not allow. */

@@ -41,7 +41,7 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly now: number
   /** Logins by their start, latest first. */
   readonly logins: readonly Login[]
-  /** The login chosen in this flow: just authenticated or selected from the list. */
+  /** Id of the login chosen in this flow, by an authentication or from the list. */
   readonly chosen_login_id: string | undefined
   /** True when the chosen login was authenticated within this flow, as prompt=login and max_age=0 require. */
   readonly is_authenticated: boolean
