@@ -29,7 +29,7 @@ const kept = ['client_id', 'post_logout_redirect_uri', 'state', 'ui_locales']
 
 type Parameters = ReadonlyMap<string, string>
 
-/** A logout request of an application: https://openid.net/specs/openid-connect-rpinitiated-1_0.html */
+/** A logout request from an application: https://openid.net/specs/openid-connect-rpinitiated-1_0.html */
 interface Logout {
   call: Call
   parameters: Parameters

@@ -38,7 +38,7 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
   })
   const end = (span: Started, failed = false, ended = now()): void => exporter.add({ ...span, ended, failed })
 
-  /** Runs work as a child span if a trace is being recorded. */
+  /** Runs `work`, in a child span if a trace is being recorded. */
   const within = <T>(
     name: string,
     kind: Span['kind'],
