@@ -75,7 +75,7 @@ type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
 /**
  * Counts the hash of a password against the limits of the caller. The link stays valid when the form is
- * refused, so without a limit the form could be sent any number of times.
+ * refused, so without a limit the form could be submitted any number of times.
  */
 const chargeHash = async (
   context: Context,

@@ -48,8 +48,8 @@ export interface Budget {
   /** Keys that count a failure. */
   failed: ThrottleKey[]
   /**
-   * Keys that count a success too. After the shared budget is spent, a correct password uses up an attempt as
-   * a wrong one does.
+   * Keys that count a success too. After the shared budget is spent, a correct password uses up an attempt,
+   * just like a wrong one.
    */
   passed: ThrottleKey[]
 }
@@ -74,8 +74,8 @@ const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${us
 
 /**
  * Returns the budgets of an attempt. A known browser has its own budget. All other browsers share one budget
- * per account. Each network has a small budget in addition, so one network cannot lock an account. Networks
- * are never "known": others in a shared network would learn which accounts exist.
+ * per account. Each network has a small budget in addition, so one network cannot lock an account. A network
+ * is never "known", because other people in the same network would learn which accounts exist.
  */
 export const budgetsOf = async (
   { clock }: Core,

@@ -1271,9 +1271,9 @@ export const tables = (kit: Kit) => {
         logins: int('logins').notNull(),
         failed_logins: int('failed_logins').notNull(),
         new_users: int('new_users').notNull(),
-        /** Users who were active in this hour. */
+        /** Number of users who were active in this hour. */
         active_users: int('active_users').notNull(),
-        /** Users who were active in this hour for the first time on this day. */
+        /** Number of users who were active in this hour for the first time on this day. */
         daily_users: int('daily_users').notNull(),
         tokens: int('tokens').notNull(),
       },
