@@ -1,4 +1,4 @@
-import { advance } from '#src/authorize/advance.ts'
+import { advance, decide } from '#src/authorize/advance.ts'
 import { accountRequest, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
@@ -8,13 +8,12 @@ import { updateUser } from '#src/directory/users/service.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
-import { clearCookie, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
+import { clearCookie, setCookie, withCookies } from '#src/http/cookies.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { type LinkPage, openLink, openLinkForm } from '#src/links/link-pages.ts'
 import type { VerifyEmailPage } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
-import { listLogins } from '#src/sessions/logins.ts'
 import { openForm, permit } from './viewer.ts'
 
 const PAGE = '/account/verify-email'
@@ -44,11 +43,17 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
   return { user, organization, is_pending: user.email !== link.email }
 }
 
-/** True when this browser has a login of the user. */
-const isHere = async (context: Context, call: Call, user: UserRow): Promise<boolean> => {
-  const hash = loginHash(context, call.request)
-  const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
-  return logins.some(({ user_id }) => user_id === user.id)
+/**
+ * True when this browser has a login of the user that has no step left to complete. The user may have added a
+ * second factor against a thief who asked for the new address with the password alone.
+ */
+const isHere = async (
+  context: Context,
+  call: Call,
+  { id: hinted_user_id, organization_id }: UserRow,
+): Promise<boolean> => {
+  const flow = await flowOf(context, accountRequest(organization_id, { hinted_user_id }))
+  return (await decide(context, browserSessionOf(context, call), flow)).step === 'issue'
 }
 
 const verifyEmailPage = (

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { HOUR } from '#src/lib/duration.ts'
+import { HOUR, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, formOf, openBrowser } from '#test/support/browser.ts'
-import { linkWith } from '#test/support/factors.ts'
+import { codeOf, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 
 const mail = captureMail()
@@ -135,6 +135,22 @@ describe('a new address', () => {
     expect((await stored(user)).email).toBe(wanted)
     expect(phone.cookies.has('gatehouse_link_8080')).toBe(false)
     expect(await phone.get('/account/verify-email')).toMatchObject(gone)
+  })
+
+  test('cannot be confirmed in a login that lacks the factor which the owner has added since', async () => {
+    const { user, browser: thief, wanted, link } = await asked()
+    const owner = openBrowser(app)
+    const { key } = await enrolTotp(app, owner, await openEnrolment(owner, user.username))
+    const page = await thief.get(link)
+    expect(page.html).toContain('Sign in to your account in this browser first')
+    expect(page.forms).toEqual([])
+    expect((await stored(user)).email).toBe(user.email)
+    app.clock.advance(30 * SECOND)
+    const asking = await thief.get(linkWith(page, '/account/verify-email/sign-in'))
+    expect(asking.heading).toBe('Two-step verification')
+    const proven = await thief.submit(asking, { code: codeOf(app, key) }, '/oauth/second-factor')
+    expect((await thief.submit(await thief.follow(proven))).html).toContain('Email address confirmed')
+    expect((await stored(user)).email).toBe(wanted)
   })
 
   test('cannot be confirmed by another user, who is not sent in circles', async () => {
