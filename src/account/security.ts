@@ -13,7 +13,7 @@ import {
 import { recordUser } from '#src/directory/users/record.ts'
 import { forgetBrowsers } from '#src/directory/users/remembered-browsers.ts'
 import { updateUser } from '#src/directory/users/service.ts'
-import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import { endProofs, findUser, type UserRow } from '#src/directory/users/store.ts'
 import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
@@ -228,8 +228,9 @@ export const postRenameFactor =
   }
 
 /**
- * Issues ten new recovery codes and invalidates the earlier ones. A user without a factor gets none, because
- * a code replaces a lost factor.
+ * Issues ten new recovery codes and invalidates the earlier ones. Logins that are not complete end, because a
+ * thief may have begun one with an earlier code. A user without a factor gets no codes, because a code
+ * replaces a lost factor.
  */
 export const postRecoveryCodes =
   (context: Context) =>
@@ -241,6 +242,7 @@ export const postRecoveryCodes =
       if ((await listFactors(tx, user.id)).length === 0) throw new PageError('bad_request', 400)
       const metadata = { fields: ['recovery_codes'] }
       await recordUser(context, tx, by, 'user.updated', user, metadata)
+      await endProofs(tx, user.id)
       return issueRecoveryCodes(context, tx, user.id)
     })
     return render(

@@ -270,7 +270,8 @@ const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.re
 
 /**
  * Returns the user of a proven first factor as a list of one. The list is empty if, since the proof, the
- * password was replaced or the user was disabled or deleted.
+ * password or the recovery codes were replaced, the logins of the user were ended, or the user was disabled
+ * or deleted.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)

@@ -170,8 +170,9 @@ const failureOf = (user: UserRow | undefined, wrong: string | undefined): string
 }
 
 /**
- * Confirms inside the write that the user is still enabled and still has the proven password. Without this
- * check, a login with the old password could survive a concurrent reset.
+ * Confirms inside the write that the user is still enabled and still has the proven password, and that
+ * nothing has ended the waiting proofs of the user (`endProofs`). Without this check, a login with the old
+ * password could survive a concurrent reset.
  *
  * @throws PageError 400 `expired`
  */

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { HOUR } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
 import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import {
@@ -115,6 +115,26 @@ describe('PEO-16 a user without a password', () => {
     const answer = await tryCode(browser, user.username, codes[0] ?? '')
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '60'])
   })
+
+  const reactions: Record<string, (browser: Browser, user: Json) => Promise<unknown>> = {
+    'gets new codes': async browser =>
+      browser.submit(await browser.get('/account/security'), {}, '/account/security/codes'),
+    'is signed out by an administrator': (_, user) => app.admin('DELETE', `/users/${user.id}/sessions`),
+  }
+  for (const [what, react] of Object.entries(reactions))
+    test(`stops a thief who has used a code and adds no passkey yet, when the owner ${what}`, async () => {
+      const { user, browser, codes } = await addPasskeyUser(app, `person${++made}`)
+      const thief = openBrowser(app)
+      const asked = await thief.follow(await tryCode(thief, user.username, codes[0] ?? '', '/account'))
+      expect(asked.heading).toBe('Add a passkey')
+      await react(browser, user)
+      await app.events()
+      expect((await enrolPasskey(thief, asked)).page.status).toBe(400)
+      expect((await thief.get('/account')).heading).toBe('Sign in')
+      const own = await app.context.store.read(async q => q.select().from(q.tables.factors))
+      expect(own.filter(({ user_id }) => user_id === user.id)).toHaveLength(1)
+      expect(await app.events()).toEqual([])
+    })
 
   test('is let in by only one of two requests with one code at once', async () => {
     const { user, codes } = await addPasskeyUser(app, `person${++made}`)

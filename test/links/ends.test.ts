@@ -5,7 +5,7 @@ import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { callerOf } from '#test/support/callers.ts'
 import { codeOf, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
-import { addClient, addUser, authorizeUrl, signInLink } from '#test/support/people.ts'
+import { addClient, addUser, authorizeUrl, signIn, signInLink } from '#test/support/people.ts'
 
 const mail = captureMail()
 const app = await startApp({}, { mail })
@@ -53,6 +53,22 @@ describe('links that sign a user in are revoked', () => {
       expect(await browser.submit(opened, choose)).toMatchObject(gone)
       // A new link works, and so do links of other users.
       expect((await browser.get(await signInLink(app, user))).status).toBe(200)
+    })
+
+  for (const [when, end] of Object.entries(ends))
+    test(`and a login that waits for its second factor ends, when ${when}`, async () => {
+      const user = await newUser()
+      const owner = openBrowser(app)
+      const { key } = await enrolTotp(app, owner, await openEnrolment(owner, user.username))
+      app.clock.advance(30_000)
+      const browser = openBrowser(app)
+      const step = await signIn(browser, await browser.get('/account'), user.username)
+      expect(step.heading).toBe('Two-step verification')
+      await end(`/users/${user.id}`)
+      await app.events()
+      expect((await browser.submit(step, { code: codeOf(app, key) })).status).toBe(400)
+      expect((await browser.get('/account')).heading).toBe('Sign in')
+      expect(await app.events()).toEqual([])
     })
 
   test('but not by a change of the name, or of the rights of others', async () => {

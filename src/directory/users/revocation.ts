@@ -9,17 +9,18 @@ import type { Transaction } from '#src/storage/store.ts'
 import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
 import { recordUser } from './record.ts'
-import { cancelPendingEmail, findUser } from './store.ts'
+import { cancelPendingEmail, endProofs, findUser } from './store.ts'
 
 /** Returns the names of the counts that are not 0. */
 const namesOf = (counts: Record<string, number>): string[] =>
   Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [name] : []))
 
 /**
- * Deletes a user's sign-in links, code by mail and remembered browsers, and cancels a pending change of
- * address. Runs when the user's address or `enabled` changes, and whenever {@link revokeUser} ends the user's
- * logins. Links and codes from before the change must not work after it. With `organization_id`, a user of
- * another organization keeps everything. Returns the names of what the user had.
+ * Deletes a user's sign-in links, code by mail and remembered browsers, cancels a pending change of address,
+ * and ends first factors that wait for a second one. Runs when the user's address or `enabled` changes, and
+ * whenever {@link revokeUser} ends the user's logins. Links and codes from before the change must not work
+ * after it. With `organization_id`, a user of another organization keeps everything. Returns the names of
+ * what the user had, without the first factors.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
@@ -27,6 +28,7 @@ export const revokePendingLinks = async (
   organization_id?: OrganizationId,
 ): Promise<string[]> => {
   if (organization_id && !(await findUser(tx, organization_id, user_id))) return []
+  await endProofs(tx, user_id)
   return namesOf({
     sign_in_link: await removeSignInLinks(tx, user_id, organization_id),
     pending_email: await cancelPendingEmail(tx, user_id, organization_id),

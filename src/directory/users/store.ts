@@ -266,6 +266,18 @@ export const cancelPendingEmail = async (
   return cancelled.length
 }
 
+/**
+ * Ends the first factors of the user that wait for a second factor or for a new passkey. They are valid for
+ * one `password_changed_at` only (`confirmProof`), which is increased by 1 ms.
+ */
+export const endProofs = async (tx: Transaction, id: UserId): Promise<void> => {
+  const { users: t } = tx.tables
+  await tx
+    .update(t)
+    .set({ password_changed_at: sql`${t.password_changed_at} + 1` })
+    .where(eq(t.id, id))
+}
+
 /** Returns the ids of up to `limit` users of an organization, even if the organization is deleted. */
 export const listUserIds = async (
   q: Queries,
