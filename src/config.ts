@@ -68,7 +68,7 @@ export const settings = {
   smtp_url: secret(smtpUrl, 'mail server: smtp://… or smtps://…'),
   mail_from: setting(sender, 'sender of mail, such as Example <id@example.com>'),
   // The defaults of Argon2id are the minimum of OWASP's Password Storage Cheat Sheet, and lower values are
-  // refused. The defaults are not higher, because each concurrent hash needs this memory.
+  // refused. Higher defaults would cost too much, because each concurrent hash needs this amount of memory.
   argon2_memory: withDefault(
     wholeNumber(19_456, 1_048_576),
     19_456,
@@ -88,7 +88,7 @@ export const settings = {
     text,
     'bearer token for /metrics; default: none; then only this machine may read /metrics, and only if no proxy is trusted and url and host are loopback',
   ),
-  // An ES256 signature is 28 times cheaper than RS256, which OpenID Connect makes mandatory for ID tokens.
+  // Signing with ES256 takes 1/28 of the CPU time of RS256, which OpenID Connect requires for ID tokens.
   access_token_alg: withDefault(
     choice(signingAlgs),
     'ES256',
@@ -179,7 +179,7 @@ const addRaw = (
   const base = key.replace(/_file$/, '')
   if (key === base || !isName(base) || !settings[base].secret)
     throw new ConfigError(
-      `${label}: no such setting (${source}). ${suggestionFor(key, Object.keys(settings))}\`gatehouse help settings\` lists all.`,
+      `${label}: no such setting (${source}). ${suggestionFor(key, Object.keys(settings))}\`gatehouse help settings\` lists all settings.`,
     )
   try {
     addRaw(given, base, readFileSync(value, 'utf8').replace(/\r?\n$/, ''), `${source}, file ${value}`, label)

@@ -7,8 +7,8 @@ import { print } from './print.ts'
 import { size, stage, sum } from './progress.ts'
 
 /**
- * Writes a complete, verified copy of the database (either engine) into one SQLite file, while the server
- * runs. The copy does not contain the master key, so a stolen copy reveals no sealed secret.
+ * Writes a complete, verified copy of an SQLite or PostgreSQL database into one SQLite file. The server may
+ * run meanwhile. The copy does not contain the master key, so a stolen copy reveals no sealed secret.
  */
 export const backup = async (file: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)

@@ -13,7 +13,7 @@ import { stage, sum } from './progress.ts'
  * the events. In a damaged database these checks would only report the same damage again. A server may run
  * meanwhile.
  *
- * @throws Error after any finding
+ * @throws Error when damage is found, after all findings are printed
  */
 export const check = async (options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
@@ -32,11 +32,12 @@ export const check = async (options: { config?: string }): Promise<void> => {
       stage('opening the keys')
       const keys = await checkKeys(instance)
       findings.push(...keys.findings)
-      if (keys.findings.length === 0) print(`keys      ${keys.count} open and match`)
+      if (keys.findings.length === 0)
+        print(`keys      ${keys.count} can be opened and match their published keys`)
       stage('opening the secrets')
       const sealed = await checkSealed(instance)
       findings.push(...sealed.findings)
-      if (sealed.findings.length === 0) print(`secrets   ${sealed.count} open`)
+      if (sealed.findings.length === 0) print(`secrets   ${sealed.count} can be opened`)
       stage('reading the audit log')
       const events = await checkEvents(instance)
       findings.push(...events.findings)

@@ -19,7 +19,7 @@ interface Options extends UserOptions {
   json?: boolean
 }
 
-/** The argument or option that fills a field, as messages name it. */
+/** Names of the fields in messages: the argument or option that sets each field. */
 const optionOf: Record<string, string> = {
   client_id: 'name',
   redirect_uris: '--redirect',
@@ -61,7 +61,7 @@ const warnUnlessAnswered = async (url: string): Promise<void> => {
   const { issuer } = ((await answer?.json().catch(() => undefined)) ?? {}) as { issuer?: unknown }
   if (issuer !== url)
     console.error(
-      `gatehouse: ${answer ? 'another' : 'no'} server answers at ${url}: start Gatehouse with \`gatehouse serve\`, or set GATEHOUSE_URL to its public URL`,
+      `gatehouse: ${answer ? `the server at ${url} is not this Gatehouse` : `no server answers at ${url}`}: start Gatehouse with \`gatehouse serve\`, or set GATEHOUSE_URL to its public URL`,
     )
 }
 
@@ -96,8 +96,8 @@ const inputOf = (
     ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
-  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Mistakes of the derived
-  // URI repeat those of --redirect and are not reported.
+  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Mistakes in the derived
+  // URI repeat mistakes in --redirect and are not reported.
   const problems = parsed.error.issues.filter(
     ({ path: [field] }) =>
       optionOf[String(field)] !== undefined && (field !== 'post_logout_redirect_uris' || postLogoutRedirect),

@@ -4,8 +4,8 @@ import { print } from './print.ts'
 import { explained, type UserOptions, withInstance } from './user.ts'
 
 /**
- * Replaces the secret of an application. On a terminal a sentence contains the new secret; a program gets the
- * secret alone, so that a script can store it.
+ * Replaces the secret of an application. A terminal shows the new secret in a sentence. A program gets only
+ * the secret, so that a script can store it.
  */
 export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {

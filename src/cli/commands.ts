@@ -5,7 +5,7 @@ import { VERSION_LINE } from '#src/lib/version.ts'
 /** Arguments that commander passes to an action. They are untyped; each command declares its own types. */
 type Parsed = Parameters<Parameters<Command['action']>[0]>
 
-/** Conditions of an option. */
+/** Rules that the parser enforces for an option. */
 export interface OptionRule {
   isMandatory?: true
   choices?: readonly string[]
@@ -202,7 +202,7 @@ export const commands: readonly CommandRow[] = [
       ['--ready-file <file>', 'write the ready line to this file when the server answers'],
       [
         '--until-input-ends',
-        'stop when standard input ends, such as when the parent process is killed; a seed on standard input must end with the line `...`',
+        'stop when standard input ends, for example because the parent process was killed; a seed on standard input must end with the line `...`',
       ],
     ],
     run: async options => (await import('./dev.ts')).dev(options),
@@ -236,7 +236,7 @@ export const commands: readonly CommandRow[] = [
       organization,
       ['--client <client_id>', 'client that the token is issued to'],
       ['--scope <scopes>', "scopes, separated by spaces; default: the client's"],
-      ['--role <role...>', "replace the user's roles (development)"],
+      ['--role <role...>', "roles in the token instead of the user's roles (development)"],
       ['--claim <name=value...>', 'claims to set (development)'],
       ['--bad <name>', 'invalid token for tests, such as expired (development)'],
       ['--expires-in <duration>', 'lifetime, such as 15m; a number alone is seconds'],

@@ -22,8 +22,8 @@ const flagsOf = (command: Command): string[] =>
   )
 
 /**
- * Returns the script for bash. The script lists the words that may follow each command, and the values of
- * each option with a fixed list of values, so that it starts no process when a person presses Tab.
+ * Returns the script for bash. The script contains the words that may follow each command, and the fixed
+ * values of options. Pressing Tab therefore starts no process.
  */
 const bash = (nodes: Node[]): string => {
   const paths = nodes.slice(1).map(({ path }) => `' ${path}'`)

@@ -8,7 +8,7 @@ import { print } from './print.ts'
 import { readSeedFile } from './seed-file.ts'
 
 /**
- * Checks the settings as `serve` reads them, the files that they name, and the themes of the data directory.
+ * Checks the settings that `serve` would use, the files that they name, and the themes of the data directory.
  * Changes nothing. The entries of the seed file are not compared with stored data. A seed from standard input
  * or a pipe is not read, because reading would use it up.
  *

@@ -7,7 +7,7 @@ import type { Started } from '#src/testing/start.ts'
 
 /** MCP server that `gatehouse dev --mcp` runs. */
 export interface McpListener {
-  /** URL for clients. It is also the identifier of the API. */
+  /** URL that clients call. In the seed it identifies the API of the MCP server. */
   readonly url: string
   /** Starts to answer requests. */
   serve(started: Pick<Started, 'url' | 'local_url' | 'ca_file'>): void

@@ -26,7 +26,7 @@ export interface DevOptions {
   dataDir?: string
   readyFile?: string
   untilInputEnds?: boolean
-  /** Standard input. Set by `untilInputEnds`: the server stops when standard input ends. */
+  /** Standard input, if `untilInputEnds` is set. The server stops when standard input ends. */
   input?: HeldInput
   quiet?: boolean
   /** Id of the client whose credentials `exec` puts into the environment of the command. */
@@ -101,7 +101,10 @@ export const startWith = async (
   })
 }
 
-/** Returns the seed of the given file; undefined when no file is given and the default seed applies. */
+/**
+ * Returns the seed of `--seed` or of the setting `seed_file`; undefined when neither is set. The default seed
+ * then applies.
+ */
 const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   const seed_file = seedFileOf(options)
   if (seed_file === undefined) return undefined

@@ -15,10 +15,10 @@ export const isRunning = ({ pid }: DevFile): boolean => {
 }
 
 /**
- * Returns the development server whose data a command reads. By default this is the running server that was
- * started last ({@link latestRunning}). If `--data-dir` names a directory, or the database of the settings
- * exists, it is the development server of the data directory. Returns undefined when that directory has a
- * production instance, or when no development server is found.
+ * Returns the development server whose data a command reads. If `--data-dir` is given, or the database of the
+ * settings exists, this is the development server of the data directory. Otherwise it is the running server
+ * that was started last ({@link latestRunning}). Returns undefined when the data directory has a production
+ * instance, or when no development server is found.
  *
  * @param isNamed true when `--data-dir` names the directory
  */
@@ -33,10 +33,7 @@ export const withDevelopment = (config: Config, { url, data_dir }: DevFile): Con
   database_url: undefined,
 })
 
-/**
- * Returns a running development server with a temporary data directory: of those that this OS user started,
- * the one that was started last.
- */
+/** Returns the running development server that this OS user started last on a temporary data directory. */
 export const latestRunning = (): DevFile | undefined =>
   readdirSync(tmpdir())
     .filter(name => name.startsWith('gatehouse-dev-'))

@@ -12,7 +12,9 @@ export interface CommandCall {
   run(): Promise<number | undefined>
 }
 
-/** Commands whose output describes all commands. Only the parser knows all of them. */
+/**
+ * Commands whose output describes all commands. They need commander, because they print its list of commands.
+ */
 export const ABOUT_ALL = ['completion', 'man']
 
 /** Matches an option without a value, or with one required value, such as `-o, --output <form>`. */
@@ -20,8 +22,8 @@ const PLAIN = /^(?:-\w, )?(--[a-z][a-z-]*)( <[\w-]+>)?$/
 
 /**
  * Returns the call of a one-word command with plain options; `exec` also takes a command after `--`. Returns
- * undefined for all other calls and for wrong ones, which commander then parses. Loading commander takes 2 ms
- * of CPU time, half of a bare start.
+ * undefined for all other calls and for calls with mistakes; commander then parses the call. Loading
+ * commander takes 2 ms of CPU time, which is half of the CPU time of a bare start.
  */
 export const directCall = ([name = '', ...args]: readonly string[]): CommandCall | undefined => {
   const row = commands.find(command => command.name === name)

@@ -54,13 +54,13 @@ const address: Check = async ({ config: { url } }) => {
   if (typeof answer === 'string')
     return fail(
       UNTRUSTED.test(answer)
-        ? `the certificate of ${url} is not trusted here (${answer}): use one that names this host, by an authority that clients trust`
+        ? `the certificate of ${url} is not trusted here (${answer}): use a certificate that names this host, from an authority that clients trust`
         : `${url} cannot be reached (${answer}): is the server running?`,
     )
   const { issuer } = ((await answer.json().catch(() => undefined)) ?? {}) as { issuer?: unknown }
   if (issuer !== url)
     return fail(
-      `another server answers at ${url}: ${issuer === undefined ? `status ${answer.status}` : `its issuer is ${String(issuer)}`}`,
+      `the server at ${url} is not this Gatehouse: ${issuer === undefined ? `status ${answer.status}` : `its issuer is ${String(issuer)}`}`,
     )
   const skew = Math.abs(Date.parse(answer.headers.get('date') ?? '') - sent_at)
   return skew > SKEW + 1_000
@@ -76,11 +76,11 @@ const loop: Check = async ({ config: { url, metrics_token } }) => {
   }).catch(reasonOf)
   if (typeof answer === 'string')
     return skip(
-      `the event loop: ${UNTRUSTED.test(answer) ? 'correct the certificate' : 'start the server'} to have it checked`,
+      `the event loop: ${UNTRUSTED.test(answer) ? 'correct the certificate' : 'start the server'} for this check`,
     )
   return (
     judgeLoop(await answer.text().catch(() => '')) ??
-    skip(`the event loop: ${url}/metrics is closed; set metrics_token to have it checked`)
+    skip(`the event loop: set metrics_token for this check, because ${url}/metrics is closed`)
   )
 }
 
@@ -113,7 +113,7 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
   for (const [name, check] of Object.entries({ version, ...checks, address, loop })) {
     const subject = isMade ? undefined : needInstance[name]
     const { state, text } = subject
-      ? skip(`${subject}: create an instance with \`gatehouse serve\` to have it checked`)
+      ? skip(`${subject}: create an instance with \`gatehouse serve\` for this check`)
       : await runCheck(check, checked)
     if (state === 'fail') failed++
     print(`${state.padEnd(4)}  ${name.padEnd(8)}  ${text}`)

@@ -5,8 +5,8 @@ import { isBusy, isStorageFailure, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 
 /**
- * Returns an error with details for the operator, which an HTTP answer leaves out: the database and the
- * reason of a storage failure, or each refused field. Any other error is returned unchanged.
+ * Returns the error with the details that an HTTP answer leaves out: the database and the reason of a storage
+ * failure, or each refused field. Any other error is returned unchanged.
  */
 export const withDetails = async (error: unknown, options: { config?: string }): Promise<unknown> => {
   if (!(error instanceof AppError)) return error

@@ -4,8 +4,8 @@ import type { Started } from '#src/testing/start.ts'
 import { type DevOptions, startWith } from './dev.ts'
 
 /**
- * Starts a temporary, seeded server on a free port and runs a command against it. Returns the command's exit
- * code.
+ * Starts a temporary, seeded server, by default on a free port, and runs a command against the server.
+ * Returns the command's exit code.
  */
 export const exec = async (command: string[], options: DevOptions): Promise<number> => {
   if (!Bun.which(command[0] ?? '')) throw noCommand(command[0])

@@ -7,8 +7,8 @@ import { print } from './print.ts'
 const WIDTH = 80
 
 /**
- * Prints a page of the guide, the lines that contain a word, or the table of contents. Text is bold only on a
- * terminal, unless NO_COLOR is set: https://no-color.org
+ * Prints a page of the guide, the lines that contain a word, or the table of contents. A terminal gets bold
+ * text if NO_COLOR is not set: https://no-color.org
  */
 export const guide = (subject?: string): void => {
   const isBold = process.stdout.isTTY && !process.env.NO_COLOR

@@ -2,7 +2,7 @@ import { MAX_SEED_BYTES, tooLargeSeed } from '#src/seed/file.ts'
 
 /** Line that ends a YAML document while its stream stays open (YAML 1.2.2, section 9.1.2). */
 const DOCUMENT_END = /(?:^|\n)\.\.\.\r?\n/g
-/** Maximum length of the text that `DOCUMENT_END` matches. */
+/** Maximum number of characters that `DOCUMENT_END` matches. */
 const LONGEST_END = 6
 
 /** Standard input that the parent process keeps open as long as it needs the server. */

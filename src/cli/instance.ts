@@ -164,8 +164,9 @@ export const finishChange = ({ data_dir }: Config): string => {
 }
 
 /**
- * True when the store has an instance. The check creates no SQLite database. If a database exists, the check
- * applies the missing migrations; on PostgreSQL they also create missing tables.
+ * True when the store has an instance. The check does not create an SQLite file. It applies the missing
+ * migrations to an existing file or to the PostgreSQL database, so an empty PostgreSQL database gets its
+ * tables.
  */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false
@@ -191,7 +192,7 @@ const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageEr
   const where = database_url
     ? (await import('#src/storage/postgres/connect.ts')).parseUrl(database_url).where
     : join(data_dir, DATABASE_FILE)
-  return new StorageError(`${where}: there is no instance in it yet. Create one with \`gatehouse serve\`.`)
+  return new StorageError(`${where}: this database has no instance yet. Create one with \`gatehouse serve\`.`)
 }
 
 /**
@@ -211,6 +212,6 @@ export const requireDatabase = ({ data_dir }: Config): string => {
       )
   }
   throw new StorageError(
-    `${data_dir}: there is no instance here. Set GATEHOUSE_DATA_DIR to its directory, or create one with \`gatehouse serve\`.`,
+    `${data_dir}: there is no instance here. Set GATEHOUSE_DATA_DIR to the directory of the instance, or create an instance with \`gatehouse serve\`.`,
   )
 }

@@ -58,7 +58,7 @@ export const keysRotate = (options: Options): Promise<void> =>
 
 const orNoSuchKey = (error: unknown): never => {
   if (!(error instanceof AppError) || error.code !== 'not_found') throw error
-  throw new Error('no such key: `gatehouse keys list` prints all')
+  throw new Error('no such key: `gatehouse keys list` prints all keys')
 }
 
 /** Withdraws a key at once. Tokens that the key has signed become invalid. */
@@ -100,7 +100,7 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
     const next = options.newKeyFile ?? join(config.data_dir, NEXT_MASTER_KEY_FILE)
     if (config.master_key && !options.newKeyFile)
       throw new ConfigError(
-        'The settings hold the master key (GATEHOUSE_MASTER_KEY or GATEHOUSE_MASTER_KEY_FILE): name a file for the new key with --new-key-file.',
+        'The settings contain the master key (GATEHOUSE_MASTER_KEY or GATEHOUSE_MASTER_KEY_FILE): name a file for the new key with --new-key-file.',
       )
     makeMasterKey(next)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))

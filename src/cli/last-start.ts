@@ -51,8 +51,7 @@ export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, the port
  * of the last `serve` on the data directory is used. When they name neither port nor URL, the URL of that
- * `serve` is used too. In this way a command reaches a server even if it does not have the server's
- * environment variables.
+ * `serve` is used too. A command thus reaches the server without the environment variables of the server.
  *
  * @throws ConfigError for invalid settings
  */

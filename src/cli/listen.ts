@@ -53,8 +53,8 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
     log.info({ event: 'certificate', expires_at: iso(next.expires_at) }, 'a new certificate is in use')
   }
   /**
-   * Reason for which the last check refused the certificate, empty after a check without an error. A reason
-   * is logged again only after it has changed.
+   * Reason for which the last check refused the certificate; empty after a check without an error. The next
+   * check logs its reason only if the reason differs from this one.
    */
   let refused = ''
   const reload = (): void => {
@@ -141,9 +141,9 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 }
 
 /**
- * Returns the port of the settings, or a free port if the settings have port 0. Opens a socket and closes it
- * again, to test that no other program uses the port. The test socket does not share the port. The server's
- * own sockets share it, so opening them does not fail when another program shares the port too.
+ * Returns the port of the settings, or a free port if the settings have port 0. Opens and closes a socket
+ * without SO_REUSEPORT, to test that no other program uses the port. The server's own sockets set
+ * SO_REUSEPORT, so opening them would not fail if another program has set it too.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used
  */

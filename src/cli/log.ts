@@ -10,11 +10,11 @@ const FLUSH_MS = 100
 /** Characters per write. A write for each line would cost more than the work for most requests. */
 const CHUNK = 32_768
 /**
- * Maximum bytes that a pipe accepts in one piece. Longer writes may mix with the writes of other processes:
+ * Maximum bytes of an atomic write to a pipe. Longer writes may mix with the writes of other processes:
  * pipe(7).
  */
 const PIPE_BUF = 4_096
-/** Maximum milliseconds that a process waits at its exit until the reader of the log has taken all lines. */
+/** Maximum milliseconds that an exiting process waits for the reader of the log to read all lines. */
 const CLOSE_MS = 200
 
 interface Log {
@@ -34,8 +34,8 @@ interface Log {
 export const isTerminal = (): boolean => fstatSync(1).isCharacterDevice() && process.stdout.isTTY
 
 /**
- * Opens the log: one JSON line per event, formatted on a terminal. The log gets named fields only. It never
- * gets headers, bodies or queries, because they contain codes, tokens, secrets and passwords.
+ * Opens the log: one JSON line per event, formatted on a terminal. The log contains only named fields. It
+ * never contains headers, bodies or queries, because these contain codes, tokens, secrets and passwords.
  *
  * @param isShared true when other processes write to the same output
  */
@@ -66,7 +66,7 @@ export const openLog = async (level: LogLevel, isShared = false): Promise<Log> =
     try {
       destination.flushSync()
     } catch {
-      // The reader of the log has gone. The server continues without it.
+      // The reader of the log has closed the pipe. The server continues without a log.
     }
   }
   setInterval(send, FLUSH_MS).unref()
@@ -85,7 +85,7 @@ const openOutput = (maxWrite: number | undefined): SonicBoom => {
   const ignore = () => {}
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
-    // The reader of the log has gone. The server continues without it.
+    // The reader of the log has closed the pipe. The server continues without a log.
     Object.assign(output, { write: ignore, end: ignore, flushSync: ignore, destroy: ignore })
   })
   const writeRest = () => output.flushSync()

@@ -16,7 +16,10 @@ const item = ([term, about]: readonly [string, string]): string =>
 
 const section = (title: string, ...parts: string[]): string => [`.SH ${title}`, ...parts].join('\n')
 
-/** Returns the sections of a command, with its arguments and options, and of its subcommands. */
+/**
+ * Returns the section of a command, or the sections of all commands of a group. A section lists the arguments
+ * and options of one command.
+ */
 const commandText = (command: Command): string[] => {
   const help = command.createHelp()
   const name = (each: Command): string => (each.parent ? `${name(each.parent)} ${each.name()}` : each.name())

@@ -21,8 +21,8 @@ export interface PrintedToken {
 
 /**
  * Issues a token without a server. With `file`, the data directory belongs to a development server, and any
- * token is issued. A production instance issues only a token of an existing user, so each token has an event,
- * and a session that can be revoked.
+ * token is issued. A production instance issues tokens only to existing users. For each token it records an
+ * event and stores a session, which can be revoked.
  */
 export const issueOffline = async (
   config: Config,
@@ -86,11 +86,11 @@ const issueReal = async (context: Issuer, options: TokenOptions): Promise<Printe
   const scopes = options.scope?.split(' ').filter(Boolean) ?? client.scopes
   const missing = scopes.filter(scope => !client.scopes.includes(scope))
   if (missing.length > 0)
-    throw new ConfigError(`--scope: the client ${client.client_id} has no ${missing.join(', ')}.`)
+    throw new ConfigError(`--scope: the client ${client.client_id} may not request ${missing.join(', ')}.`)
   const lifetime = secondsOf(options.expiresIn) ?? client.access_token_ttl
   if (lifetime > client.access_token_ttl)
     throw new ConfigError(
-      `--expires-in: at most the client's ${client.access_token_ttl / (MINUTE / SECOND)} minutes.`,
+      `--expires-in: the client allows at most ${client.access_token_ttl / (MINUTE / SECOND)} minutes.`,
     )
   return issuePersonalToken(context, {
     user,

@@ -2,11 +2,10 @@ import { writeSync } from 'node:fs'
 
 /**
  * Prints a line. Bun's `console.log` ignores a write that fails, so a secret that is shown once could be lost
- * on a full disk while the command ends with 0. Servers use `console.log`, because a server must not stop
- * when its output cannot be written.
+ * on a full disk and the command would still exit with 0. Servers use `console.log`, because a server must
+ * not stop when its output cannot be written.
  *
- * @throws Error when the line cannot be written. A reader that has closed its pipe, such as `head`, is no
- * error.
+ * @throws Error when the line cannot be written. A closed pipe, as after `head`, is not an error.
  */
 export const print = (text: string): void => {
   const bytes = Buffer.from(`${text}\n`)

@@ -42,7 +42,7 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
   const path = name.split(' ')
   const group = path.slice(0, -1).reduce((above, word) => {
     const found = above.commands.find(command => command.name() === word)
-    if (!found) throw new Error(`the group of ${name} has no row before it`)
+    if (!found) throw new Error(`${name}: no earlier row defines its group`)
     return found
   }, gatehouse)
   const command = group
@@ -69,9 +69,9 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
 }
 
 /**
- * Adds a suggestion to the error of an unknown option or command. For an option such as `--port` it names the
- * setting, because newcomers look for options where there are only settings. For a command such as `start` it
- * names `serve`.
+ * Adds a suggestion to the error of an unknown option or command. For an option such as `--port` the
+ * suggestion is the setting, because newcomers look for options where there are only settings. For a command
+ * such as `start` it is `serve`.
  */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []
@@ -92,7 +92,9 @@ const helpOf = (gatehouse: Command, subject: string[]): string => {
     gatehouse,
   )
   if (!found)
-    throw new ConfigError(`help: there is no command ${subject.join(' ')}. \`gatehouse help\` lists all.`)
+    throw new ConfigError(
+      `help: there is no command ${subject.join(' ')}. \`gatehouse help\` lists all commands.`,
+    )
   if (found !== gatehouse) return found.helpInformation().trimEnd()
   return [
     found.helpInformation().trimEnd(),

@@ -7,5 +7,5 @@ export const stage = (text: string): void => {
 export const size = (bytes: number): string =>
   bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 
-/** Adds up rows by table. */
+/** Returns the total of the rows of all tables. */
 export const sum = (rows: Record<string, number>): number => Object.values(rows).reduce((a, b) => a + b, 0)

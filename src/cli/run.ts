@@ -2,13 +2,13 @@ import { directCall } from './direct-call.ts'
 
 /**
  * Milliseconds after which the just-in-time compiler works as usual. The executable begins with a compiler
- * that waits eight times longer (.ci/build.ts), because compiling pays only for code that runs often.
+ * that waits eight times longer (.ci/build.ts), because only code that runs often is worth compiling.
  */
 const START = 300
 
 /**
- * Returns a text whose control characters a terminal shows and does not execute. A message may quote a file
- * that a stranger wrote, such as a seed or a backup.
+ * Escapes control characters, so that a terminal shows them and does not execute them. A message may quote a
+ * file that a stranger wrote, such as a seed or a backup.
  */
 const shownByTerminal = (text: string): string =>
   text.replace(/[\p{Cc}--[\t\n]]/gv, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -18,7 +18,7 @@ const DRAIN_MS = 1_500
 /** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */
 const LAST_SPANS_MS = 250
 
-/** A started server, as its ready line and the banner show it. */
+/** Values of a started server that the ready line and the banner show. */
 export interface Ready {
   url: string
   port: number
@@ -108,7 +108,7 @@ export const serveAlone = async (
       { event: 'config' },
       'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
     )
-  // A second after the start, this frees memory that only the start needed.
+  // One second after the start, frees the memory that only the start needed.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 
   await stopped
@@ -143,7 +143,7 @@ export const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
 }
 
 /**
- * Prints JSON lines for a program, and a short block on a terminal. The set-up link is printed, not logged,
+ * Prints JSON lines for a program, or a short block on a terminal. The set-up link is printed, not logged,
  * because only the operator may see it.
  */
 export const announce = ({ url, port, data_dir, admin_client_file, set_up }: Ready): void => {

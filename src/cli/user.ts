@@ -28,7 +28,8 @@ export interface ListOptions {
 /**
  * Awaits a change to a client and rewrites its errors for the command line.
  *
- * @throws Error for a refused change. For an unknown client it names the command that lists all clients.
+ * @throws Error for a refused change. For an unknown client its message names the command that lists all
+ * clients.
  */
 export const explained = async <T>(change: Promise<T>): Promise<T> => {
   try {
@@ -36,7 +37,7 @@ export const explained = async <T>(change: Promise<T>): Promise<T> => {
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     const { status, message, details } = error
-    if (status === 404) throw new Error('no such client: `gatehouse client list` prints all')
+    if (status === 404) throw new Error('no such client: `gatehouse client list` prints all clients')
     throw new Error(details?.map(detail => detail.message).join(' ') ?? message)
   }
 }
@@ -93,7 +94,10 @@ const readLine = async (): Promise<string> => {
   return text
 }
 
-/** Prints a link. On a terminal a sentence says when the link expires; a program gets the link alone. */
+/**
+ * Prints a link. A terminal shows the link with a sentence that says when it expires. A program gets only the
+ * link.
+ */
 export const printLink = (link: string, whom: string): void => {
   const until = iso(Date.now() + LINK_LIFETIME).slice(11, 16)
   print(

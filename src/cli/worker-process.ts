@@ -18,7 +18,7 @@ export interface WorkerProcess {
   ready: Promise<Ready>
   /** Resolves to the exit code. */
   exited: Promise<number>
-  /** Returns the worker's metrics; an empty text when they do not come in time. */
+  /** Returns the worker's metrics; an empty text when they do not arrive in time. */
   metrics(): Promise<string>
   /** Stops the process. Resolves when it has ended. */
   end(): Promise<void>

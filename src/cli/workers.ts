@@ -18,10 +18,10 @@ const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 
 /**
  * Runs `workers` servers that share the port (SO_REUSEPORT: the kernel gives each connection to one of them).
- * This process forwards nothing, because forwarding a request would cost as much as answering one for the
- * key set. A worker that ends is started again. SIGHUP replaces the workers one by one: a worker ends when
- * its successor answers, so a changed settings file, certificate or executable takes effect without a pause.
- * The process ends with code 0 when all workers have stopped.
+ * This process forwards nothing, because forwarding a request would cost as much as answering a request for
+ * the key set. A worker that ends is started again. SIGHUP replaces the workers one by one: a worker ends
+ * when its successor answers, so a changed settings file, certificate or executable takes effect without a
+ * pause. The process ends with code 0 when all workers have stopped.
  *
  * @throws ConfigError when the system cannot share a port, or the address cannot be used
  */
@@ -62,7 +62,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   process.exit(0)
 }
 
-/** Returns a pool of workers, which have numbers from 1. */
+/** Returns a pool of workers, numbered from 1. */
 const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) => {
   const workers = new Map<number, WorkerProcess>()
   let isStopping = false

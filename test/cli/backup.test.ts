@@ -149,7 +149,7 @@ describe('backup and restore', () => {
     copyFileSync(join(data_dir, 'master.key'), join(begun, 'master.key'))
     const refused = (reason: string) => ({ code: 78, stderr: expect.stringContaining(reason) })
     for (const args of [['check'], ['keys', 'list']])
-      expect(await run(begun, ...args)).toMatchObject(refused('there is no instance in it yet'))
+      expect(await run(begun, ...args)).toMatchObject(refused('this database has no instance yet'))
     const file = path('backup.db')
     expect((await run(begun, 'backup', file)).code).toBe(0)
     expect(await run(data_dir, 'restore', file, '--force')).toMatchObject(

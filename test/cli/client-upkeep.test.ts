@@ -88,7 +88,7 @@ test('RUN-31 client list, secret and delete', async () => {
     expect(await client(command, 'listed')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'gatehouse: no such client: `gatehouse client list` prints all\n',
+      stderr: 'gatehouse: no such client: `gatehouse client list` prints all clients\n',
     })
   await createClient('open', '--kind', 'spa', '--redirect', 'https://open.example/cb')
   expect(await client('secret', 'open')).toMatchObject({

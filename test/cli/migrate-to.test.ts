@@ -88,7 +88,7 @@ testOnPostgres(
     for (const command of ['check', 'export'])
       expect(await run({ GATEHOUSE_DATABASE_URL: url }, command)).toMatchObject({
         code: 78,
-        stderr: expect.stringContaining('there is no instance in it yet'),
+        stderr: expect.stringContaining('this database has no instance yet'),
       })
     expect(await run({}, 'migrate-to', url)).toMatchObject({ code: 0, stderr: '' })
     expect((await run({ GATEHOUSE_DATABASE_URL: url }, 'check')).code).toBe(0)
@@ -154,7 +154,7 @@ testOnPostgres('RUN-34 a refused seed leaves no instance in an empty database', 
   expect(existsSync(data_dir)).toBe(false)
   expect(await gatehouse(['user', 'list'], env)).toMatchObject({
     code: 78,
-    stderr: expect.stringContaining('there is no instance in it yet'),
+    stderr: expect.stringContaining('this database has no instance yet'),
   })
   expect(await apply('user')).toMatchObject({ code: 0, stdout: expect.stringContaining('1 created') })
   await drop()

@@ -86,7 +86,7 @@ describe('keys', () => {
       expect(await run(data_dir, 'keys', command, revoked)).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: 'gatehouse: no such key: `gatehouse keys list` prints all\n',
+        stderr: 'gatehouse: no such key: `gatehouse keys list` prints all keys\n',
       })
 
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
@@ -226,7 +226,7 @@ describe('doctor and config check', () => {
     expect(stdout).toMatch(
       new RegExp(`^${state} +loop +the longest hold of the event loop in the last minute was ${said}$`, 'm'),
     )
-    const skipped = stdout.match(/^skip .*: create an instance with `gatehouse serve` to have it checked$/gm)
+    const skipped = stdout.match(/^skip .*: create an instance with `gatehouse serve` for this check$/gm)
     expect(skipped).toHaveLength(4)
     expect(asked).toEqual(['Bearer scrape-me'])
   })
@@ -240,7 +240,7 @@ describe('doctor and config check', () => {
     expect(code).toBe(1)
     expect(stdout).toMatch(/^fail {2}files .*geoip_file/m)
     expect(stdout).toMatch(/^fail {2}address /m)
-    expect(stdout).toMatch(/^skip {2}loop .*start the server to have it checked$/m)
+    expect(stdout).toMatch(/^skip {2}loop .*start the server for this check$/m)
     expect(stderr).toContain('2 checks failed')
   })
 
@@ -252,7 +252,7 @@ describe('doctor and config check', () => {
         GATEHOUSE_URL: started.url,
       })
       expect(stdout).toMatch(/^fail {2}address .*the certificate of https:\S+ is not trusted here \(\w+\)/m)
-      expect(stdout).toMatch(/^skip {2}loop .*correct the certificate to have it checked$/m)
+      expect(stdout).toMatch(/^skip {2}loop .*correct the certificate for this check$/m)
     } finally {
       await started.stop()
     }

@@ -146,8 +146,8 @@ describe('dev 2: gatehouse token', () => {
       ['--bad', 'expired'],
     ])
       expect(await refused('--user', 'alice', ...option)).toContain('only in development')
-    expect(await refused('--user', 'alice', '--scope', 'orders admin')).toContain('has no admin')
-    expect(await refused('--user', 'alice', '--expires-in', '2h')).toContain("client's 60 minutes")
+    expect(await refused('--user', 'alice', '--scope', 'orders admin')).toContain('may not request admin')
+    expect(await refused('--user', 'alice', '--expires-in', '2h')).toContain('at most 60 minutes')
     const { Database } = await import('bun:sqlite')
     using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
     const events = db

@@ -71,7 +71,7 @@ const needsOf = (entry: Values): string => {
   return all.length > 0 ? `# The instance or this file must have: ${all.join('; ')}\n` : ''
 }
 
-/** Returns an object as part of a seed file, without the fields that have their default. */
+/** Returns an object as part of a seed file, without the fields that have their default value. */
 const seedOf = (section: Section, object: Values, more: Values): string => {
   const fields =
     fieldsOf[section === 'identity_providers' ? `${section}.${String(object.type)}` : section] ?? {}
@@ -91,9 +91,9 @@ interface Organization {
 }
 
 /**
- * Returns further fields of the entry, read from its organization. A user's picture is left out. Attributes
- * are left out when some of them are hidden or the organization cannot be read. Applying the file keeps the
- * picture and attributes that are stored.
+ * Returns further values of the entry. `organization` is the slug of an organization other than the default
+ * one. The picture of a user is undefined, and the attributes are undefined when some of them are hidden or
+ * the default organization cannot be read. Applying the file keeps the stored picture and attributes.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT
@@ -107,7 +107,7 @@ const readMore = async (section: Section, { organization_id }: Values): Promise<
   }
 }
 
-/** Shows a card of code. Each form of the code is one line that a click expands. */
+/** Shows a card with code. Each child is a collapsed line, which a click expands. */
 export const CodeCard = ({ children }: { children: ComponentChildren }) => (
   <section class="card about-change">
     <h2 class="unseen">{text.title}</h2>

@@ -12,7 +12,7 @@ export interface Point {
 
 const WIDTH = 720
 const FOOT = 24
-/** Fewest days that are shown, so that a few bars do not fill the chart. */
+/** Minimum number of days that are shown, so that a few bars do not fill the chart. */
 const FEWEST = 7
 
 /** Returns the smallest of the numbers 1, 2, 5, 10, 20, … that is at least `value`. */

@@ -8,7 +8,7 @@ import { say, words } from './words.ts'
 
 const { common } = words
 
-/** Shows a button that removes an item. Screen readers name the item by `label`. */
+/** Shows a button that removes an item. `label` names the item for screen readers. */
 export const RemoveButton = ({ label, onClick }: { label: string; onClick(): void }) => (
   <button
     type="button"
@@ -22,8 +22,8 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
 )
 
 /**
- * Edits a list of objects. The component numbers the items, so that the fields of the other items stay when
- * an item is removed. Give the component another `key` when `items` is replaced from outside.
+ * Edits a list of objects. The component numbers the items, so that removing an item does not reset the
+ * fields of the other items. Give the component another `key` when `items` is replaced from outside.
  */
 export const Entries = <T extends object>(props: {
   items: readonly T[]
@@ -123,7 +123,8 @@ export const Picker = (props: {
 }
 
 /**
- * Edits a list of texts, one per line. The component keeps the text as its state; another `key` resets it.
+ * Edits a list of texts, one per line. The component keeps the text as its state; another `key` resets the
+ * text.
  */
 export const LinesField = (props: {
   name: string

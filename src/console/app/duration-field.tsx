@@ -4,13 +4,13 @@ import { Field } from './fields.tsx'
 import { say, words } from './words.ts'
 
 /**
- * Seconds of each unit, the longest unit first. Weeks come last, so that `textOf` never writes weeks. A
- * person can type them.
+ * Seconds of each unit, in the order in which `textOf` tries the units. Weeks come last, so `textOf` never
+ * writes weeks, but a person can type them.
  */
 const units = { d: 86_400, h: 3_600, m: 60, s: 1, w: 604_800 }
 type Unit = keyof typeof units
 
-/** Returns a number of seconds in the longest unit that divides it, such as `12h`. */
+/** Returns a number of seconds as text in the first of the `units` that divides the number, such as `12h`. */
 const textOf = (seconds: number): string => {
   const unit = (Object.keys(units) as Unit[]).find(unit => seconds % units[unit] === 0) ?? 's'
   return `${seconds / units[unit]}${unit}`
@@ -24,7 +24,7 @@ const secondsOf = (text: string): number => {
 
 /**
  * Edits a duration as a text such as `12h`. The API keeps the duration as a number of seconds or days. The
- * component keeps the text as its state; another `key` resets it.
+ * component keeps the text as its state; another `key` resets the text.
  */
 export const DurationField = (props: {
   name: string

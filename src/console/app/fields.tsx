@@ -171,8 +171,8 @@ export const Choice = (props: {
 }
 
 /**
- * Shows a field for the search of a list. The API takes at most 256 characters. Enter does not send the form
- * that contains the field, because the list is searched while the person types.
+ * Shows the search field of a list. The API accepts at most 256 characters. Enter does not send the form that
+ * contains the field, because the list is searched while the person types.
  */
 export const SearchField = (props: {
   label?: string

@@ -41,8 +41,8 @@ export interface Followed<T> {
 const nothing = { items: [], count: 0 }
 
 /**
- * Reads the stream at `path` and opens it again when it breaks, unless the API has refused it (400 to 428).
- * Reads nothing while `path` is undefined. Calls `onOpen` each time the stream has opened.
+ * Reads the stream at `path` and opens it again when it breaks, unless the API has refused the call (status
+ * 400 to 428). Reads nothing while `path` is undefined. Calls `onOpen` each time the stream has opened.
  */
 export const useStream = <T>(path: string | undefined, onOpen: () => void): Followed<T> => {
   const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)
@@ -60,8 +60,8 @@ export const useStream = <T>(path: string | undefined, onOpen: () => void): Foll
       setProblem(undefined)
       onOpen()
       for await (const { event, data } of messagesOf(answer)) {
-        // The token was refused, or the console dropped it after a time without use. The next attempt asks
-        // the person to sign in again.
+        // The token was refused, or the console dropped it after a time without activity. The next attempt
+        // asks the person to sign in again.
         if (event === 'error' || accessToken() === '') return
         const item = JSON.parse(data) as T
         setRead(({ items, count }) => ({ items: [item, ...items].slice(0, KEPT), count: count + 1 }))

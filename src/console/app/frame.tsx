@@ -76,7 +76,10 @@ const RenewalDialog = () => {
   )
 }
 
-/** Asks the person to type the name before an organization loses its last administrator. */
+/**
+ * Asks the person to type the name of the changed user or group, when the change would leave an organization
+ * without an administrator.
+ */
 const LastAdmin = () => {
   const asked = confirmation.value
   return (

@@ -99,8 +99,8 @@ export const useList = <T>(
 }
 
 /**
- * Returns the latest value that has stayed the same for `ms` milliseconds. The default is a typical pause
- * after a typed word.
+ * Returns the latest value that has stayed the same for `ms` milliseconds. The default of `ms` is a typical
+ * pause after a typed word.
  */
 export const useSettled = <T>(value: T, ms = 200): T => {
   const [settled, setSettled] = useState(value)

@@ -7,9 +7,9 @@ import { shownOf, words } from './words.ts'
 /** Shows the rows of a list. Without rows it shows that the list is loading, has failed or is empty. */
 export const Rows = <T,>(props: {
   list: { problem: Problem | undefined; reload(): void }
-  /** Undefined while the list is read. */
+  /** Undefined while the list loads. */
   items: readonly T[] | undefined
-  /** Number of placeholder rows while the list is read. */
+  /** Number of placeholder rows while the list loads. */
   placeholders?: number
   empty?: ComponentChildren
   row(item: T): ComponentChildren
@@ -39,7 +39,7 @@ export const ShortList = <T,>(props: {
   title: string
   lead?: string
   list: Listed<T>
-  /** The text in place of rows. */
+  /** Text that is shown when the list has no rows. */
   empty: ComponentChildren
   aside?: ComponentChildren
   /** Content above the rows, such as a refused action. */

@@ -63,17 +63,17 @@ export const NameFilter = (props: {
   label: string
   name?: string
   /**
-   * Text below the field, which only forms set. A field without this text is a filter: it accepts a part of a
-   * name if the search finds exactly one object.
+   * Text below the field. Only forms set this text. A field without this text is a filter: it accepts a part
+   * of a name if the search finds exactly one object.
    */
   hint?: string
-  /** Id of the object that the field names at first. */
+  /** Id of the object that is chosen when the field is first shown. */
   id?: string
   onId(id: string): void
 }) => {
   const { kind, label, name = kind, hint, id: initial = '', onId } = props
   const [entered, setEntered] = useState(initial)
-  /** The object that the field names at first. */
+  /** The object with the id `initial`. */
   const [first, setFirst] = useState<Found>()
   const typed = entered.trim()
   const { list, isOpen, name: nameOf, about } = kinds[kind]
@@ -92,7 +92,7 @@ export const NameFilter = (props: {
   const found = loaded.data?.data ?? []
   const isRead = wanted === typed && (!path || !loaded.isLoading)
   const only = hint === undefined && found.length === 1 ? found[0] : undefined
-  // Two organizations may have users of the same name, so the name of the first object is not searched.
+  // Two organizations may have users of the same name, so the initial object is not looked up by name.
   const one =
     first && typed === nameOf(first) ? first : isRead ? (named(kind, found, typed) ?? only) : undefined
   const id = (kind === 'client' ? one?.client_id : one?.id) ?? typed

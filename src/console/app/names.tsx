@@ -89,8 +89,8 @@ export const NamedLink = ({ type, id }: { type: string; id: string }) => {
 }
 
 /**
- * Returns a function from the id of an organization to its name, for the organizations of the objects.
- * Without `withOwn` the name of the caller's own organization is undefined.
+ * Reads the names of the organizations of the objects. Returns a function that maps the id of such an
+ * organization to its name. Without `withOwn` the name of the caller's own organization is undefined.
  */
 export const useOrganizations = (
   objects: readonly { organization_id: string }[],

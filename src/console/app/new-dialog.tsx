@@ -9,8 +9,8 @@ import { AsCurl, Refused } from './parts.tsx'
 import { words } from './words.ts'
 
 /**
- * Returns the body with variables of the shell in place of its secrets, so that a shown call can be copied
- * and kept.
+ * Returns the body with shell variables in place of secrets, so that a person can copy and keep the shown
+ * call.
  */
 const withoutSecrets = (body: object): object =>
   Object.fromEntries(

@@ -2,7 +2,10 @@ import { Dialog } from './dialogs.tsx'
 import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
-/** Shows a value that the API returns only once. The main button copies, because closing loses the value. */
+/**
+ * Shows a value that the API returns only once. The main button copies the value, because closing the dialog
+ * loses it.
+ */
 export const Once = (props: { title: string; text: string; value: string; onClose(): void }) => (
   <Dialog title={props.title} onClose={props.onClose}>
     <p>{props.text}</p>

@@ -9,7 +9,7 @@ export interface Options {
   more(): void
 }
 
-/** Value of the option that reads the next page. No id and no name has a line break. */
+/** Value of the option that reads the next page. No id or name contains a line break. */
 export const MORE = '\n'
 
 /** Reads the objects of an organization as options, page by page; reads nothing while `path` is false. */

@@ -8,7 +8,7 @@ let hasSeveral = false
 
 /**
  * Lets the person choose an organization. The field is hidden on a server with one organization, and from
- * callers of a tenant.
+ * callers who may not list all organizations.
  */
 export const OrganizationField = (props: { hint?: string; id?: string; onValue(id: string): void }) => {
   const { onValue, ...more } = props

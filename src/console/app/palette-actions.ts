@@ -66,7 +66,7 @@ export const actions: Found[] = [
   { icon: 'account', title: nav.account, about: palette.action, href: '/account', also: words.users.signOut },
 ]
 
-/** Returns the entries of the search for parts of the settings of the person's own organization. */
+/** Returns search entries that open parts of the settings of the person's own organization. */
 export const ownSettings = (id: string): Found[] => [
   {
     icon: 'settings',

@@ -12,7 +12,7 @@ import { person } from './session.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
-/** Serial number of the shown panel, a new one each time the search opens; 0 while it is closed. */
+/** Serial number of the open panel; 0 while the search is closed. Each opening gets a new number. */
 const opening = signal(0)
 /** Opens the search for objects, screens and actions. */
 export const openPalette = (): void => {
@@ -216,7 +216,7 @@ const Panel = (props: { opening: number }) => {
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
 
-/** Opens the search with Ctrl-K or Cmd-K, or with / outside of fields, unless a dialog is open. */
+/** Makes Ctrl-K, Cmd-K, and / outside of fields open the search, unless a dialog is open. */
 export const startPalette = (): void =>
   document.addEventListener('keydown', event => {
     const isAsked =

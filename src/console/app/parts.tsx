@@ -80,7 +80,7 @@ export const Card = (props: {
 
 /**
  * Shows an ISO 8601 time relative to now, or with its seconds if `exact` is set. Null is shown as "Never".
- * The tooltip has the exact time, also in UTC.
+ * The tooltip has the exact time, both in local time and in UTC.
  */
 export const When = ({ time, exact }: { time: string | null; exact?: boolean | undefined }) =>
   time === null ? (
@@ -91,7 +91,7 @@ export const When = ({ time, exact }: { time: string | null; exact?: boolean | u
     </time>
   )
 
-/** Shows placeholders while rows are loaded. */
+/** Shows placeholders while rows load. */
 export const Loading = ({ rows = 3 }: { rows?: number }) => (
   <div class="loading" role="status" aria-label={common.loading}>
     {Array.from({ length: rows }, (_, row) => (

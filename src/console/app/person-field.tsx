@@ -23,7 +23,7 @@ const Person = ({ user }: { user: UserAnswer }) => (
   </span>
 )
 
-/** Chooses one user of an organization, searched by name or address. */
+/** Lets the person choose one user of an organization, with a search by name or address. */
 export const PersonField = (props: {
   organization_id: string
   label: string

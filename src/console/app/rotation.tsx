@@ -6,8 +6,8 @@ import { words } from './words.ts'
 const { common } = words
 
 /**
- * Replaces the secret of the screen's object and shows the new secret once. The person confirms first,
- * because programs need the new secret from then on.
+ * Shows a button that replaces the secret of the screen's object and shows the new secret once. The person
+ * confirms first, because programs need the new secret from then on.
  */
 export const RotateButton = <T,>(props: {
   /** Text about the consequences of a new secret. */
