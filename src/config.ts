@@ -172,7 +172,10 @@ const addRaw = (
 ): void => {
   const key = name.toLowerCase()
   if (isName(key)) {
-    if (given.has(key)) throw new ConfigError(`${label}: set twice, directly and as a file (${source}).`)
+    if (given.has(key))
+      throw new ConfigError(
+        `${label}: set twice, either directly and as a file or in two spellings (${source}). Remove one of the two.`,
+      )
     given.set(key, { value, source })
     return
   }
@@ -278,7 +281,7 @@ const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, gi
 
 /**
  * Returns the environment without Gatehouse's settings, for child programs, the PostgreSQL driver and TLS
- * libraries. These programs read variables of their own and must not get Gatehouse's secrets.
+ * libraries. They read variables of their own and must not get Gatehouse's secrets.
  */
 export const environmentOfOthers = (): Environment =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))

@@ -6,9 +6,10 @@ import { allowsRegistration } from '#src/directory/registrations/service.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 
 /**
- * Returns what the login page of an organization offers besides the password. `request` is the handle of the
- * authorization request; `options` returns the request options of a passkey. The preview in the console calls
- * this function too, so that the preview has the same parts as the page.
+ * Returns the parts of an organization's login page other than the password form: provider buttons, links and
+ * the passkey. `request` is the handle of the authorization request; `options` returns the request options of
+ * a passkey. The preview in the console calls this function too, so that the preview has the same parts as
+ * the page.
  */
 export const waysIn = async (
   context: Context,

@@ -242,7 +242,7 @@ export const commands: readonly CommandRow[] = [
       ['--expires-in <duration>', 'lifetime, such as 15m; a number alone is seconds'],
       [
         '--data-dir <dir>',
-        'directory of the instance; default: that of the settings if it has an instance, else that of the running development server',
+        'directory of the instance; default: data_dir of the settings if it contains an instance, otherwise the directory of the running development server',
       ],
       ['-o, --output <form>', 'token, json or header', 'token'],
     ],
@@ -338,7 +338,7 @@ export const commands: readonly CommandRow[] = [
       ['--client <id>', 'client with the permission events:read'],
       [
         '--data-dir <dir>',
-        'data directory; default: that of the settings if it has an instance, else that of the running development server',
+        'data directory; default: data_dir of the settings if it contains an instance, otherwise the directory of the running development server',
       ],
     ],
     run: async options => (await import('./webhooks-listen.ts')).webhooksListen(options),

@@ -163,8 +163,8 @@ const readKey = (file: string): JsonWebKey => {
 }
 
 /**
- * Writes the ready line to the file that `--ready-file` names. Then prints the ready line for a program, or
- * an overview with commands to try on a terminal.
+ * Writes the ready line to the file that `--ready-file` names. Then prints the ready line for a program. A
+ * terminal gets an overview with commands to try instead.
  */
 const announce = (started: Started, options: DevOptions, ms: number, mcp_url: string | undefined): void => {
   const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started

@@ -12,7 +12,7 @@ import { isTerminal, openLog } from './log.ts'
 
 /**
  * Milliseconds after SIGTERM within which requests in flight may finish. The process ends within 2 s, so that
- * a restart is a short pause.
+ * a restart causes only a short pause.
  */
 const DRAIN_MS = 1_500
 /** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */

@@ -49,7 +49,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   if (!movesConnections())
     log.info(
       { event: 'config' },
-      'sysctl net.ipv4.tcp_migrate_req is 0: a connection that is opened while a worker is replaced may be reset',
+      'a connection that is opened while a worker is replaced may be reset: set sysctl net.ipv4.tcp_migrate_req to 1 to prevent this',
     )
   flush()
   announce(ready)

@@ -15,7 +15,7 @@ export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
     const { current } = dialog
     current?.showModal()
     return () => {
-      // This close comes from the screen, not from the person, and another dialog may already be shown. The
+      // The screen caused this `close` event, not the person, and another dialog may already be shown. The
       // event must therefore not reach `onClose`.
       current?.addEventListener('close', event => event.stopImmediatePropagation(), { capture: true })
       current?.close()

@@ -42,7 +42,7 @@ export interface PageOf<T> {
   pagination: { total: number; has_more: boolean; next_cursor?: string }
 }
 
-/** State of a list, with the pages that are loaded so far. */
+/** State of a list, with the pages that have been loaded so far. */
 export interface Listed<T> {
   items: T[]
   total: number

@@ -42,7 +42,7 @@ export const ShortList = <T,>(props: {
   /** Text that is shown when the list has no rows. */
   empty: ComponentChildren
   aside?: ComponentChildren
-  /** Content above the rows, such as a refused action. */
+  /** Content above the rows, such as the refusal of an action. */
   children?: ComponentChildren
   row(item: T): ComponentChildren
 }) => {

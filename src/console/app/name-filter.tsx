@@ -43,8 +43,8 @@ const kinds = {
 type Kind = keyof typeof kinds
 
 /**
- * Returns the object that the typed text names, by its name or by the text beside the name. Undefined when no
- * object or several objects fit.
+ * Returns the object whose name, or the text beside the name, is the typed text. Undefined when no object or
+ * several objects fit.
  */
 const named = (kind: Kind, found: Found[], typed: string): Found | undefined => {
   const wanted = typed.toLowerCase()

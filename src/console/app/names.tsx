@@ -47,7 +47,7 @@ const readName = (path: string): Promise<string | undefined> => {
   return reading
 }
 
-/** Forgets the name of an object that was changed, so that it is read again. */
+/** Forgets the name of an object that was changed, so that the name is read again. */
 export const forgetName = (path: string): void => {
   known.delete(path)
 }

@@ -12,19 +12,12 @@ let hasSeveral = false
  */
 export const OrganizationField = (props: { hint?: string; id?: string; onValue(id: string): void }) => {
   const { onValue, ...more } = props
-  // In a form (`hint`) the field needs another name than in a filter: the name is also the id of the input,
-  // and a form may open over a filter.
   const path = mayOnServer('organizations:read') ? '/organizations?limit=2' : undefined
   const { data } = useObject<PageOf<unknown>>(path)
   if (data) hasSeveral = data.data.length > 1
   if (!path || !(hasSeveral || (data && more.id))) return null
-  return (
-    <NameFilter
-      kind="organization"
-      {...(more.hint !== undefined && { name: 'organization_id' })}
-      label={words.log.organization}
-      onId={onValue}
-      {...more}
-    />
-  )
+  // The name is also the id of the input. A form (`hint`) may open over a filter, so its field has another
+  // name.
+  const name = more.hint === undefined ? {} : { name: 'organization_id' }
+  return <NameFilter kind="organization" {...name} label={words.log.organization} onId={onValue} {...more} />
 }

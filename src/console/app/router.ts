@@ -28,11 +28,12 @@ export const follow = (): void => {
 }
 
 /**
- * Number of screens opened so far by a link. A link to the current screen counts too, and resets the screen.
+ * Number of screens that `go` has opened so far. Opening the current screen again counts too, and resets the
+ * screen.
  */
 export const opened = signal(0)
 /**
- * Number of visits so far. A visit begins when a link, Back or Forward opens a screen, or when a screen
+ * Number of visits so far. A visit begins when `go`, Back or Forward opens a screen, or when a screen
  * replaces its content.
  */
 const visits = signal(0)
@@ -119,15 +120,15 @@ const arrive = (): void => {
  */
 export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 
-/** Follows links of the console without loading the page again. */
+/** Makes links of the console, Back and Forward show a screen without loading the page again. */
 export const startRouter = (): void => {
   if (location.hash !== '') arrival = 'link'
   addEventListener('popstate', () => {
     // When only the fragment changes, the path stays the same and no visit starts.
     if (here() !== path.value) {
       if (unsaved.size > 0) {
-        // The browser already shows the address of the other screen. The address of this screen is put back
-        // until the person has answered.
+        // The browser already shows the address of the next screen. The address of the current screen is
+        // restored until the person has answered.
         const search = query.value.size > 0 ? `?${query.value}` : ''
         const hash = fragment.value === '' ? '' : `#${encodeURIComponent(fragment.value)}`
         history.pushState(null, '', path.value + search + hash)
