@@ -172,10 +172,7 @@ const addRaw = (
 ): void => {
   const key = name.toLowerCase()
   if (isName(key)) {
-    if (given.has(key))
-      throw new ConfigError(
-        `${label}: set twice, either directly and as a file or in two spellings (${source}). Remove one of the two.`,
-      )
+    if (given.has(key)) throw new ConfigError(`${label}: set twice, perhaps once as a file (${source}).`)
     given.set(key, { value, source })
     return
   }
