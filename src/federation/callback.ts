@@ -45,7 +45,7 @@ interface CallbackResult {
 }
 
 /**
- * Handles a callback from a provider: signs the user in as {@link resolveAccount} decides. Every
+ * Handles a callback from a provider. {@link resolveAccount} decides which user signs in. Every
  * `CallbackError` gets the same error page, which tells a stranger nothing about users.
  */
 export const handleCallback = async (
@@ -131,7 +131,10 @@ const flowOfRequest = async (
   return { flow, cookies: [], linking: upstream.linking, upstream_request }
 }
 
-/** Runs `body`. If `body` refuses the login, records why and returns a page that offers to start again. */
+/**
+ * Runs `body`. If `body` refuses the login, records the reason and throws an error page that offers to start
+ * again. Rethrows an error that is not a refusal.
+ */
 export const withRefusals = async (
   context: Context,
   { call }: BrowserSession,
@@ -150,8 +153,8 @@ export const withRefusals = async (
 }
 
 /**
- * Returns the refusal to record; undefined for any other error. An invitation that has ended is recorded as a
- * refusal, but the page of the original error is shown.
+ * Returns the refusal to record for an error; undefined when the error is not a refusal. The 410 of an
+ * invitation that has ended is recorded as a refusal, but the user sees the original error page.
  */
 const refusalOf = (error: unknown): CallbackError | undefined => {
   if (error instanceof PageError && error.status === 410)
@@ -161,8 +164,8 @@ const refusalOf = (error: unknown): CallbackError | undefined => {
 
 /**
  * Level and method of a federated login. Such a login counts as one factor, because Gatehouse cannot see
- * which factors the provider checked. The second factor follows. RFC 8176 registers no `amr` value for a
- * federated login; `fed` is in common use.
+ * which factors the provider checked. Gatehouse then asks for a second factor if the user needs one. RFC 8176
+ * registers no `amr` value for a federated login; `fed` is in common use.
  */
 export const FEDERATED = { acr: '1', amr: ['fed'] }
 
@@ -181,8 +184,8 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  // When a flow confirms the signed-in user, it accepts only an account that is already linked to this user.
-  // This check therefore comes first.
+  // A flow that asks the signed-in user to confirm their identity accepts only an account that is already
+  // linked to this user. This check therefore comes first.
   if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
     throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)

@@ -14,7 +14,7 @@ export const ConnectionCheck = z
   .object({
     name: z.string().describe(`Name of the check: ${names.join(', ')}.`),
     status: oneOf(statuses).describe(
-      '`good`: no problem; `warning`: may become a problem; `bad`: a login would fail; `unknown`: only a login can show it; `info`: a value to enter at the provider.',
+      '`good`: no problem; `warning`: may become a problem; `bad`: a login would fail; `unknown`: only a login can show the result; `info`: a value to enter at the provider.',
     ),
     message: z.string().describe('The finding as a sentence.'),
     value: z.string().optional().describe('The value that was found, or the value to enter at the provider.'),

@@ -36,8 +36,8 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   const browser_hash = browserHash(context, call.request)
   const stored = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
   const provider = stored && (await findProvider(context.store, stored.provider_id))
-  // The profile was verified with the settings that the provider had then, so a change of the settings makes
-  // it unusable.
+  // The callback verified the profile with the provider's settings at that time. If the settings have changed
+  // since, the profile is not used.
   if (!stored || !provider?.enabled || stored.provider_version !== provider.updated_at)
     throw new PageError('expired', 400)
   const flow = await findFlow(context, browser, stored.handle)

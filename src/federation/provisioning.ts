@@ -16,8 +16,8 @@ import type { UpstreamProfile } from './profile.ts'
 
 /**
  * Creates a user from the upstream profile (just-in-time provisioning) and links the account. The user has no
- * password and signs in through the provider. Later logins copy nothing from the profile, because they could
- * undo an administrator's change.
+ * password and signs in through the provider. Later logins copy nothing from the profile, because a copy
+ * could undo an administrator's change.
  *
  * An invitation is used up in the same write, and its roles and groups are given to the user. If the
  * invitation already has a user, the account is linked to that user instead.
@@ -98,8 +98,8 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 }
 
 /**
- * Number of names that are tried before random characters are added. The last of these names is `jane-9`.
- * Each name takes one or two queries.
+ * Number of names that are tried before random characters are added. For the base name `jane`, the last of
+ * them is `jane-9`. Each name takes one or two queries.
  */
 const TRIES = 9
 

@@ -63,9 +63,9 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 
 /**
  * Charges a callback to its network, before the callback is parsed or forwarded. When the network or the
- * organization has no budget left, the callback is charged to the browser instead, if the browser is known.
- * Callers do not charge a callback that answers a pending upstream request: the start of its login was
- * charged, and the request accepts one callback only.
+ * organization has no budget left, or the network has had too many refused callbacks, a known browser is
+ * charged instead. Callers do not charge a callback that answers a pending upstream request: the start of its
+ * login was charged, and the request accepts one callback only.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */

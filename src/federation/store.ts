@@ -42,7 +42,7 @@ export const findUpstreamRequest = async (
 
 /**
  * Deletes and returns the upstream request. Only one caller gets it, so an answer of the provider begins only
- * one login. A caller with another browser or provider changes nothing.
+ * one login. Nothing is deleted when the browser or the provider differs.
  */
 export const consumeUpstreamRequest = async (
   tx: Transaction,

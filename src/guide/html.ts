@@ -59,8 +59,8 @@ const contents = (withAbout: boolean, current?: string): string =>
     .join('')
 
 /**
- * Returns the document of a page, or of the table of contents when `page` is undefined. `sheets` are URLs of
- * stylesheets, `home` is the URL of the pages of development mode.
+ * Returns the document of a page, or of the table of contents when `page` is undefined. `sheets` are the URLs
+ * of the stylesheets. `home` is the URL of the pages of development mode.
  */
 export const guideDocument = (
   page: GuidePage | undefined,

@@ -133,7 +133,7 @@ export const withRequest = (call: Call, path: string, request: Request): Call =>
   locale: call.locale,
 })
 
-/** Returns the call of a request that came through `openCall`; throws for another request. */
+/** Returns the call of a request that came through `openCall`; throws for any other request. */
 export const callOf = (request: Request): Call => {
   const call = (request as OpenedRequest)[CALL]
   if (!call) throw new Error('The request has no call: openCall did not see it.')

@@ -33,7 +33,7 @@ export const findCookie = (request: Request, name: string): string | undefined =
 }
 
 /**
- * Returns a Set-Cookie line. Without `max_age` (seconds) the cookie ends with the browser session. SameSite
+ * Returns a Set-Cookie line. Without `max_age` (seconds) the cookie ends when the browser is closed. SameSite
  * is Lax: with Strict the browser would not send the login cookie when an application redirects here.
  */
 export const setCookie = (config: Config, name: string, value: string, max_age?: number): string =>

@@ -22,7 +22,7 @@ type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer
  * permission tests all read this object, so each of them covers every route.
  */
 export interface AdminRoute {
-  /** Operation id in the OpenAPI document. Generated clients name their function after it. */
+  /** Operation id in the OpenAPI document. Generated clients use it as the name of the function. */
   id: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
@@ -32,8 +32,8 @@ export interface AdminRoute {
   summary: string
   /**
    * Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). It is set on
-   * routes whose effect is hard to undo, such as most deletions, and new secrets of clients or webhooks. A
-   * thief who finds an open browser thus cannot use these routes.
+   * routes whose effect is hard to undo, such as most deletions, and on routes that create secrets of clients
+   * or webhooks. A thief who finds an open browser thus cannot use these routes.
    */
   fresh?: boolean
   /**
@@ -85,7 +85,7 @@ export interface RouteInput<P = Record<string, string>, Q = unknown, B = unknown
 /** An object of the admin API, at a path that GET reads and PUT changes. */
 export interface TaggedObject {
   /**
-   * Strong entity tag over the fields that the PUT may change:
+   * Returns the strong entity tag of the fields that the PUT may change:
    * https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
    */
   tag(answer: unknown): string

@@ -81,8 +81,8 @@ type Allow = Pick<Config, 'outbound_allow'>
 type Call = Parameters<Outbound>[1]
 
 /**
- * True when `outbound_allow` names host and port of the URL for this organization. The host may then have a
- * private address and use plain http. Development mode adds entries for all organizations, such as
+ * True when `outbound_allow` names the host and port of the URL for this organization. The host may then have
+ * a private address and use plain http. Development mode adds entries for all organizations, such as
  * `*=localhost:*` and `*=localhost:8080`. The setting `outbound_allow` cannot contain such entries, because a
  * value with `*` is refused.
  */
@@ -113,8 +113,8 @@ const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
 /**
  * Returns `fetch` for other servers. A call takes at most five seconds, and its answer has at most 1 MiB,
  * unless the caller sets other limits. The URL must be https with a public address, unless `outbound_allow`
- * names host and port for the organization. Redirects are not followed, because a redirect could lead to an
- * address that is not allowed. Each call has its own connection, so a slow server delays only its own
+ * names its host and port for the organization. Redirects are not followed, because a redirect could lead to
+ * an address that is not allowed. Each call has its own connection, so a slow server delays only its own
  * callers.
  *
  * @throws OutboundError for every failure

@@ -1,6 +1,6 @@
 /**
- * Parses the query. A repeated name becomes an array, which no schema accepts, because the server cannot know
- * which value is meant. `NAME.KEY=value` becomes a key of the object NAME.
+ * Parses the query. A repeated name becomes an array. No schema accepts an array, because the server cannot
+ * know which value is meant. `NAME.KEY=value` becomes a key of the object NAME.
  */
 export const parseQuery = (request: Request): Record<string, unknown> => {
   const start = request.url.indexOf('?')

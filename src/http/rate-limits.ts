@@ -8,8 +8,8 @@ import { networkOf } from './network.ts'
 
 /*
  * Fair limits on the work of unauthenticated clients:
- * 1. Each network and each known browser pays from its own bucket, so no network can use up another one's
- *    budget.
+ * 1. Each network and each known browser pays from its own bucket, so no network can use up the budget of
+ *    another network.
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
  *    as large. Many networks together can empty the bucket of one organization. They cannot empty the bucket
  *    of another organization or the reserve of another network. Only the budgets named `instance` are shared
@@ -31,9 +31,9 @@ interface Budget {
 
 /*
  * `burst` is enough when everyone in an office or school behind one address signs in at once. `per_second` is
- * enough afterwards. Costly or lasting work (mail, registrations, log lines) has a smaller budget. `reserved`
- * is enough for a few people, so that a few people of each network can sign in while others attack the
- * organization.
+ * enough afterwards. Work that costs more or leaves more behind (hashes, mail, registrations, log lines) has
+ * a smaller budget. `reserved` is enough for a few people, so that a few people of each network can sign in
+ * while others attack the organization.
  */
 const budgets = {
   /** A password hash. */
@@ -42,7 +42,7 @@ const budgets = {
   signature: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
   /** A write to the store. */
   commit: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
-  /** A refused authorization request in the log, and its event. */
+  /** The log line and the event of a refused authorization request. */
   refusal: { network: { burst: 60, per_second: 1 / 10 }, reserved: 5 },
   /** A mail to send. */
   mail: { network: { burst: 40, per_second: 40 / 3_600 }, reserved: 3 },
@@ -74,8 +74,8 @@ const budgets = {
 export type ChargeKind = keyof typeof budgets
 
 /**
- * The budget of an organization, as a multiple of a network's budget. It is enough for ten offices, each with
- * a network of its own, at the same time.
+ * The budget of an organization, as a multiple of a network's budget. It is enough when ten offices, each
+ * with its own network, sign in at the same time.
  */
 const ORGANIZATION_FACTOR = 10
 
@@ -84,8 +84,8 @@ const ORGANIZATION_FACTOR = 10
  * about 25 MB in each process. Beyond the maximum, the least recently used bucket is dropped, so its owner
  * gets a full one. An attacker with tens of thousands of networks thus gets full buckets again and again, and
  * can work from their reserves alone. The bucket of an organization is in another map and is not refilled in
- * this way. But it limits only the work beyond the reserves. Passwords also need a seat in the hash queue
- * (`fairQueue`), which bounds them for any number of networks.
+ * this way. But it limits only the work beyond the reserves. A password check also needs a seat in the hash
+ * queue (`fairQueue`). The number of seats is fixed, whatever the number of networks.
  */
 const MAX_BUCKETS = 50_000
 
@@ -100,8 +100,8 @@ export const openCharges = (workers: number): Core['charges'] => ({
 export interface Charge {
   ip_address: string
   /**
-   * The organization for which the work is done; undefined when the request names none, such as for an
-   * unknown client.
+   * The organization for which the work is done; undefined when the request names no organization, for
+   * example when its client is unknown.
    */
   organization_id: OrganizationId | undefined
   kind: ChargeKind
@@ -154,15 +154,15 @@ const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
  */
 const RESERVED = 2
 /**
- * Limit on all mail that administrators of one organization send: it is enough to invite a department at
+ * Limit on all mail that administrators of one organization send. It is enough to invite a department at
  * once.
  */
 const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
- * Charges a mail that an administrator sends: to the organization, and to the budget that the organization
- * has for this mailbox. Beyond its reserve the mail is also charged to the budget that all organizations
- * share for the mailbox. One organization thus cannot stop the mail of another one to the same mailbox.
+ * Charges for a mail that an administrator sends. The organization pays from its budget for all mail and from
+ * its budget for this mailbox. Beyond its reserve it also pays from the budget that all organizations share
+ * for the mailbox. One organization thus cannot stop the mail of another organization to the same mailbox.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -188,7 +188,7 @@ export const chargeAdminMail = (
  * one document.
  */
 const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
-/** Limit on calls to one origin, so that clients cannot use this server to flood another one. */
+/** Limit on calls to one origin, so that clients cannot use Gatehouse to flood another server. */
 const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
 
 /**
@@ -260,7 +260,7 @@ export const chargeConnectionTest = (
 const ADMIN_CALLS: Allowance = { burst: 60, per_second: 1 }
 
 /**
- * Charges an organization for one such call.
+ * Charges an organization for a call to an address that one of its administrators chose.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */

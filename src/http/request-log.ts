@@ -2,8 +2,8 @@ import type { Logger } from '#src/lib/log.ts'
 import type { Call } from './call.ts'
 
 /**
- * Writes the line of a request: no query, header or body. Only the path can contain characters that JSON
- * escapes.
+ * Writes the log line of a request. The line contains no query, header or body. Only the path can contain
+ * characters that JSON escapes.
  */
 export const logRequest = (
   log: Logger,

@@ -2,9 +2,9 @@ import { Elysia } from 'elysia'
 import type { Route } from './routes.ts'
 
 /**
- * Returns a request handler that uses Elysia as router. Elysia parses no body: handlers read it with a limit,
- * after their own checks, so that a stranger's body costs nothing. `refuse` answers a request that has no
- * route, or whose handler threw an error.
+ * Returns a request handler that uses Elysia as router. Elysia parses no body. Handlers read the body with a
+ * limit, after their own checks, so that a stranger's body costs nothing. `refuse` answers a request that has
+ * no route, or whose handler threw an error.
  */
 export const elysiaRouter = (
   routes: readonly Route[],

@@ -54,8 +54,8 @@ type Locked = [
 const HAS_NO_CODE = /^(?:@types\/.*|bun-types|undici-types|typescript)$/
 
 /**
- * Returns the libraries with code that package.json depends on, directly or indirectly, sorted by name. The
- * bundler may have left out some of them. This is a Bun macro.
+ * Returns the direct and indirect dependencies of package.json that contain code, sorted by name. The bundler
+ * may have left out some of them. This is a Bun macro.
  */
 export const components = (): Component[] => installed().map(({ component }) => component)
 

@@ -11,8 +11,8 @@ export interface ClientInfo {
   /** Name of the OAuth client whose authorization request led to the event. */
   readonly application?: string | undefined
   /**
-   * Hash of the device cookie. It is not recorded; sign-in/login-throttle uses it to recognize known
-   * browsers.
+   * Hash of the device cookie, by which sign-in/known-browsers recognizes a browser. Sessions, events and
+   * mail do not contain the hash.
    */
   readonly device_hash?: SecretHash | undefined
 }

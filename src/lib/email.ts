@@ -4,8 +4,8 @@ import { fold, normalize } from './text.ts'
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Maximum length in 16-bit code units. The `xn--` form has at most 253 characters. A character of the domain
- * has one or two code units and becomes at least one character of the `xn--` form.
+ * Maximum length of a domain in 16-bit code units. The `xn--` form has at most 253 characters. A character of
+ * the domain has one or two code units and becomes at least one character of the `xn--` form.
  */
 const MAX_DOMAIN_LENGTH = 506
 
@@ -33,11 +33,11 @@ const MAX_LOCAL_LENGTH = 64
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
 
 /**
- * Returns an e-mail address in the form in which all addresses are compared: lower case, with the domain of
- * `canonicalDomain`. Mail servers ignore case, so addresses that differ only in case belong to one person.
- * `+tags` and dots stay, because they make different addresses. Returns undefined for a quoted or non-ASCII
- * local part, an address literal, a trailing dot, a domain of one label, and more than 254 characters. Few
- * mail servers accept such addresses, and some can be spelled in several ways.
+ * Returns an e-mail address in the form in which all addresses are compared: lower case, with the domain as
+ * `canonicalDomain` returns it. Mail servers ignore case, so addresses that differ only in case belong to one
+ * person. `+tags` and dots stay, because they make different addresses. Returns undefined for a quoted or
+ * non-ASCII local part, an address literal, a trailing dot, a domain of one label, and more than 254
+ * characters. Few mail servers accept such addresses, and some can be spelled in several ways.
  */
 export const canonicalEmail = (text: string): string | undefined => {
   const at = text.lastIndexOf('@')

@@ -1,7 +1,7 @@
 import { retryLater } from './app-error.ts'
 
 /**
- * Names the queue in which a job waits. Each organization has a queue for logins, one for logins from known
+ * The queue in which a job waits. Each organization has a queue for logins, one for logins from known
  * browsers, and one for other work.
  */
 export interface HashLane {

@@ -95,7 +95,8 @@ export const isUuid = (text: string): boolean => uuid.test(text)
 
 /**
  * True when a slug or client id that a person chose looks like a generated id. Such names are refused. A
- * lookup by id or slug could otherwise find another object, and `sub` of a client could equal that of a user.
+ * lookup by id or slug could otherwise find the wrong object, and the `sub` of a client could equal the `sub`
+ * of a user.
  */
 export const looksLikeId = (text: string): boolean =>
   isUuid(text) || idPrefixes.some(prefix => text.startsWith(`${prefix}_`))

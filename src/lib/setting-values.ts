@@ -8,7 +8,7 @@ import { isIP } from './ip.ts'
 export interface Parser<T> {
   /** Returns the value; undefined for a text that is not allowed. */
   parse(given: string): T | undefined
-  /** Describes the allowed values. In an error message it follows the words "is not". */
+  /** Describes the allowed values. In an error message this description follows the words "is not". */
   allowed: string
 }
 

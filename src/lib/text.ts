@@ -1,7 +1,7 @@
 /**
- * Maximum length in 16-bit code units. The longest text that is normalized before it is stored or hashed is a
- * password. Its normalized form has at most 1,024 bytes, and every two bytes of that form come from at most
- * three code units.
+ * Maximum length, in 16-bit code units, of a text that is normalized. The longest text that is normalized
+ * before it is stored or hashed is a password. Its normalized form has at most 1,024 bytes, and every two
+ * bytes of that form come from at most three code units.
  */
 const MAX_NORMALIZED_LENGTH = 1_536
 

@@ -20,7 +20,7 @@ const MAX_KEYS = 10_000
 const MAX_DEPTH = 100
 const CHUNK = 65_536
 
-/** Text that is not valid YAML or exceeds a limit. */
+/** The error for a text that is not valid YAML or exceeds a limit. */
 export class YamlError extends Error {
   /** Line number from 1; undefined when the error concerns the whole file. */
   readonly line: number | undefined
@@ -70,8 +70,8 @@ export const parseYaml = (text: string): Yaml => {
 }
 
 /**
- * Returns the reason and place of a wrong key: one that repeats another, or the first beyond `MAX_KEYS` in
- * its mapping.
+ * Returns the reason and the position of a wrong key: a key that its mapping already has, or the first key
+ * beyond `MAX_KEYS` in a mapping.
  */
 const wrongKey = ({ contents }: Document): { reason: string; at: number } | undefined => {
   const { isCollection, isMap, isPair, isScalar } = require('yaml') as typeof import('yaml')

@@ -41,9 +41,9 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 }
 
 /**
- * True when the address is the current or pending one of the user, and still has to be verified. No mail goes
- * to a pending address that another user has. The page does not say so, because that would reveal that the
- * address is taken.
+ * True when the address is the user's current or pending address and still has to be verified. No mail goes
+ * to a pending address that another user has. The page does not say that no mail was sent, because that would
+ * reveal that the address is taken.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false

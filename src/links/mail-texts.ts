@@ -18,7 +18,7 @@ export const isBare = (name: string): boolean =>
 const isBareBrand = (name: string): boolean =>
   !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)
 
-/** Shown instead of an organization name that mail programs would turn into a link. */
+/** Name that mail shows instead of an organization name that mail programs would turn into a link. */
 const NEUTRAL_BRAND = 'Gatehouse'
 
 /** Returns the name of an organization as mail shows it. */
@@ -26,8 +26,8 @@ export const mailBrandOf = ({ display_name }: Organization): string =>
   isBareBrand(display_name) ? display_name : NEUTRAL_BRAND
 
 /**
- * Formats a time in the first of `zones` that exists, else in UTC, because users and browsers may state
- * unknown zones.
+ * Formats a time in the first of `zones` that exists. Users and browsers may state unknown zones. If no zone
+ * exists, the time is in UTC.
  */
 export const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
   const known = zones.find((zone): zone is string => typeof zone === 'string' && isZone(zone))

@@ -8,8 +8,8 @@ import type { Transaction } from '#src/storage/store.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
 
 /**
- * Lifetime in milliseconds of links that let their holder in (sign-in, set-up, password reset). A person acts
- * on such a mail at once, and someone who reads the mailbox later finds no usable link.
+ * Lifetime in milliseconds of links with which their holder can sign in (sign-in, set-up, password reset). A
+ * person acts on such a mail at once, and someone who reads the mailbox later finds no usable link.
  */
 export const LINK_LIFETIME = 30 * MINUTE
 

@@ -1,27 +1,27 @@
 /**
  * Over 300 lines on purpose: the strategies of a search are chosen in one place.
  *
- * Lists of users with a search among their filters. `find` takes the first strategy of this table that
- * applies. `base` is the number of users that match the other filters. `all` is the number of users that the
- * search index finds for the term. For a term of three or more characters, the index searches the
- * organization only. For a shorter term, the index searches all organizations, for the longest word of the
- * term. The cost is the number of rows read for a page. A list reads up to four ranges of an index
- * (`rangesOf`).
+ * Lists users when the filters contain a search. `find` takes the first strategy of this table that applies.
+ * `base` is the number of users that match the other filters. `all` is the number of users that the search
+ * index finds for the term. A term is short when each of its words has one or two characters. For a short
+ * term, the index searches all organizations for the longest word of the term. For any other term, the index
+ * searches the organization only. The cost is the number of rows read for a page. A list reads up to four
+ * ranges of an index (`rangesOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
  * | walk                | base <= 1,000                                     | base                                              |
  * | walk                | base <= 10,000 < all                              | at most base                                      |
  * | sortedPage          | all <= 1,000, sort `created_at`                   | all once; then none until users change            |
- * | numbered            | all <= 1,000, sort `last_login`                   | all once from the search index; then all by       |
- * |                     |                                                   | number, sorted for each page                      |
- * | inOrderOfCreation   | sort `created_at`, three characters or more       | matches up to the last of the page                |
+ * | numbered            | all <= 1,000, sort `last_login`                   | all once from the search index; then all by their |
+ * |                     |                                                   | number (`seq`), sorted for each page              |
+ * | inOrderOfCreation   | sort `created_at`, term not short                 | matches up to the last match of the page          |
  * | sortedPage          | all <= 10,000, sort `username` or `email`         | all once; then none until users change            |
  * | collect             | all <= 10,000, any other sort                     | all, sorted for each page                         |
  * | beginning           | sort `username` or `email`, one word of three     | a page of one run of the index; all other         |
  * |   + sortedPage      | characters or more, no @; matches that do not     | matches once; then none until users change        |
  * |                     | begin with the term <= 10,000                     |                                                   |
- * | walk                | a term of one or two characters                   | rows up to the last of the page                   |
+ * | walk                | short term                                        | rows up to the last row of the page               |
  * | meet                | the first 4,000 rows of each range fill a page,   | 4,000 for each run of a range                     |
  * |                     | or are the whole range                            |                                                   |
  * | beginning + collect | sort `username` or `email`, one word of three     | all matches that do not begin with the term,      |
@@ -32,10 +32,9 @@
  *
  * A term of several words finds the users that have each word in at least one field. The search index answers
  * all words of three or more characters at once. Each row that it finds is compared with the shorter words,
- * so the cost of a page includes rows that match only the longer words. A term is short when each of its
- * words has one or two characters.
+ * so the cost of a page includes rows that match only the longer words.
  *
- * On SQLite a statement compares at most 5,000 rows, and other requests run between two of them
+ * On SQLite a statement compares at most 5,000 rows, and other requests run between two statements
  * (`match-store.ts`).
  *
  * The totals behind `base` and `all` stop at 10,001 and are cached until users change. `test/bench/lists.ts`
@@ -47,8 +46,8 @@
  *   because each login changes it.
  * - `meet` takes 1 to 3 ms. It reads up to eight runs of an index, each by a statement of its own. A list of
  *   a thousand users needs one statement. More than 1,000,000 users do not increase the cost.
- * - A search that finds one user among 1,000 may fill a page among 1,000,000. A page of 20 rows takes 0.3 ms
- *   more than a page of one row.
+ * - With 1,000 times as many users, a search that matched one user may fill a page. A page of 20 rows takes
+ *   0.3 ms more than a page of one row.
  * - The first search by a short and a longer word, such as `example ~`, compares each user that matches the
  *   longer word, which takes 0.8 ms for a thousand users. The result is then cached until users change.
  */
@@ -163,7 +162,7 @@ const count = async (store: Store, q: Queries, { facets, search: term, unless }:
 }
 
 const counted = cached('users', (q, plan, store) => count(store, q, JSON.parse(plan)))
-/** Returns the total: exact up to 10,000, and 10,001 above. Cached until users change. */
+/** Returns the total, exact up to 10,000; 10,001 means more. Cached until users change. */
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
@@ -212,7 +211,10 @@ const sorted = cached(
   16,
 )
 
-/** Returns a page of the matches, sorted by the field `name`, or in the order of creation without `name`. */
+/**
+ * Returns a page of the matches, sorted by the field `name`. Without `name` they are in the order of
+ * creation.
+ */
 const sortedPage = async (
   store: Store,
   search: UserSearch,

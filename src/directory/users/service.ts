@@ -80,7 +80,8 @@ export const createUser = async (
     await refuseTaken(q, { id, organization_id, username, email })
     return { organization_id, role_ids, indexed }
   }
-  // Checks before hashing, because a hash costs far more than a check. The write repeats the check.
+  // The check runs before the password is hashed, because a hash costs far more than the check. The write
+  // repeats the check.
   const password_hash =
     'password' in input
       ? await hashPassword(context, input.password, {
@@ -156,8 +157,8 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // A new name also requires an index update. A concurrent rebuild of the index reads users in the order of
-    // their names, and may already be past the new name.
+    // Like changed attributes, a new user name requires an update of the attribute index: a concurrent
+    // rebuild of the index reads users in the order of their names, and may already be past the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
@@ -201,7 +202,7 @@ export const notify = (
 }
 
 /**
- * Deletes a user, the roles and memberships of the user, and one batch of the user's other data. Later
+ * Deletes a user, the user's role assignments and memberships, and one batch of the user's other data. Later
  * batches delete the rest (operations/purge).
  *
  * @throws AppError 409 `last_administrator`, and what `getUserToChange` throws

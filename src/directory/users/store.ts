@@ -11,7 +11,7 @@ import { addRoles } from './role-store.ts'
 
 export type UserRow = Tables['users']['$inferSelect']
 
-/** A user with the names of the directly assigned roles, sorted. */
+/** A user with the sorted names of the directly assigned roles. */
 export type UserWithRoles = UserRow & { roles: string[] }
 
 const placeholder = sql.placeholder
@@ -67,7 +67,7 @@ const selectRoleNames = prepared((q, { user_roles, roles }) =>
     .orderBy(roles.name),
 )
 
-/** Returns the names of the directly assigned roles of a user, sorted. */
+/** Returns the sorted names of the roles that are directly assigned to a user. */
 export const roleNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectRoleNames(q, { user_id })).map(({ name }) => name)
 
@@ -293,7 +293,7 @@ export const listUserIds = async (
   return rows.map(({ id }) => id)
 }
 
-/** Removes users with their roles and memberships. */
+/** Removes users, their role assignments and their memberships. */
 export const removeUsers = async (tx: Transaction, ids: UserId[]): Promise<void> => {
   await tx.delete(tx.tables.users).where(inArray(tx.tables.users.id, ids))
   tx.changed('users')

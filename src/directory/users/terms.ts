@@ -12,7 +12,7 @@ import { recordUser } from './record.ts'
 import type { UserRow } from './store.ts'
 import { hasAccepted, insertAcceptance, listAcceptances } from './terms-store.ts'
 
-/** Answer with the versions of the terms that a user has accepted. */
+/** The answer that lists the versions of the terms that a user has accepted. */
 export const TermsList = z
   .object({
     data: z

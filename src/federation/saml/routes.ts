@@ -37,8 +37,8 @@ export const samlRoutes = (context: Context) => {
   return [
     ...mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }),
     ...pageRoutes(context, {
-      // A disabled provider has metadata too, because Gatehouse is registered at a provider before the
-      // provider is enabled.
+      // The metadata is served even when the provider is disabled, because Gatehouse is registered at a
+      // provider before the provider is enabled.
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>
         startUpstreamLogin(context, call, provider, buildAuthnRequest(context)),
@@ -75,8 +75,8 @@ const field = (form: URLSearchParams, name: string): string => {
 }
 
 /**
- * Maximum number of fields of a form that are read. The binding has two. To parse the 130,000 fields of the
- * longest form would hold the event loop for 20 ms.
+ * Maximum number of fields of a form that are read. The binding has two. Parsing the 130,000 fields of the
+ * longest form would block the event loop for 20 ms.
  */
 const MAX_FIELDS = 100
 

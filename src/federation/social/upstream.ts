@@ -25,7 +25,7 @@ export const authorizationUrlOf =
   }
 
 /**
- * Verifies a callback and returns its profile.
+ * Verifies a callback and returns the profile that the provider asserts.
  *
  * @throws CallbackError with the reason
  */
