@@ -128,7 +128,7 @@ const maySkipPassword = async (
 
 /**
  * Confirms inside the write that the provider is still as it was when its answer was verified. A provider may
- * answer slowly, and an administrator may have changed, disabled or deleted it meanwhile.
+ * answer slowly, and an administrator may have changed, disabled or deleted the provider in the meantime.
  *
  * @throws CallbackError `provider_changed`
  */

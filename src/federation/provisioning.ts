@@ -26,7 +26,7 @@ import type { UpstreamProfile } from './profile.ts'
  * for approval. A provider that anyone can use must not bypass the approval.
  *
  * @throws AppError `conflict` when a concurrent request took the name or address; PageError 410 when the
- * invitation has ended, and 400 `expired` when the organization's policy changed meanwhile; what
+ * invitation has ended, and 400 `expired` when the organization's policy changed in the meantime; what
  * `confirmProvider` throws
  */
 export const provisionUser = async (

@@ -42,8 +42,8 @@ const longestWord = (text: string): number => Math.max(...text.split(' ').map(wo
 
 /**
  * Returns the width of each column; undefined when the table cannot fit. While the table is too wide, the
- * widest column above its minimum loses a character. The minimum of a column is its longest word. The minimum
- * of the last column is at least MIN_WIDTH, or its longest text if that text is shorter.
+ * widest column that exceeds its minimum loses a character. The minimum of a column is its longest word. The
+ * minimum of the last column is at least MIN_WIDTH, or its longest text if that text is shorter.
  */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>

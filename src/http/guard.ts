@@ -67,7 +67,7 @@ export interface AdminRoute {
     good: Record<string, unknown>,
     bad: ReadonlySet<string>,
   ): Promise<Reviewed>
-  /** Reads the object of a GET. A PUT or DELETE of the same path compares `If-Match` with it. */
+  /** Reads the object that GET returns. A PUT or DELETE of the same path compares `If-Match` with its tag. */
   read?(q: Queries, input: RouteInput): Promise<unknown>
   /** Absent when the route has `read`. */
   handle?(input: RouteInput): Promise<unknown>
@@ -288,7 +288,9 @@ const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown =
   return undefined
 }
 
-/** Converts an issue of zod. The details never contain a value or the unprintable name of a field. */
+/**
+ * Converts an issue of zod to details. The details never contain a value or the unprintable name of a field.
+ */
 const details = (issue: z.core.$ZodIssue): Detail[] => {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, 20).map(key => ({

@@ -83,9 +83,9 @@ const ORGANIZATION_FACTOR = 10
  * Maximum number of buckets for each kind of owner. A bucket takes about 150 bytes, so the three kinds take
  * about 25 MB in each process. Beyond the maximum, the least recently used bucket is dropped, so its owner
  * gets a full one. An attacker with tens of thousands of networks thus gets full buckets again and again, and
- * can work from their reserves alone. The bucket of an organization is in another map and is not refilled in
- * this way. But it limits only the work beyond the reserves. A password check also needs a seat in the hash
- * queue (`fairQueue`). The number of seats is fixed, whatever the number of networks.
+ * never has to exceed the reserve of a network. The bucket of an organization is in another map and is not
+ * refilled in this way. But it limits only the work beyond the reserves. A password check also needs a seat
+ * in the hash queue (`fairQueue`). The number of seats is fixed, whatever the number of networks.
  */
 const MAX_BUCKETS = 50_000
 

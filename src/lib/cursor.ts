@@ -18,8 +18,8 @@ const refused = (cause?: unknown): AppError =>
   )
 
 /**
- * Returns an opaque cursor in base64url: the keyset under AES-256-GCM, bound to its query. Keysets contain
- * sequence numbers of the whole instance, which tenants must not see.
+ * Returns an opaque cursor in base64url: the keyset, encrypted with AES-256-GCM and bound to its query.
+ * Keysets contain sequence numbers of the whole instance, which tenants must not see.
  */
 export const sealCursor = (key: Buffer, keyset: Keyset, binding: string): string => {
   const plain = Buffer.from(JSON.stringify(keyset))

@@ -24,10 +24,11 @@ interface Waiting {
  * more jobs would take the cores from other work.
  *
  * Each waiting job takes one of the `waiting` seats of its kind of work. A job is refused when its
- * organization already has as many waiting jobs as there are free seats. One organization alone therefore
- * gets half of the seats, and a second organization always finds some. The networks of an organization share
- * its seats by the same rule, and one network alone gets a third. The rule is that of dynamic queue
- * thresholds (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+ * organization already has as many waiting jobs as there are free seats. When only one organization has
+ * waiting jobs, it therefore gets half of the seats, and a second organization always finds free seats. The
+ * networks of an organization share its seats by the same rule, and a single network gets a third of all
+ * seats. The rule is that of dynamic queue thresholds (Choudhury and Hahne, IEEE/ACM Transactions on
+ * Networking 6(2), 1998).
  *
  * The queue throws AppError 503 `temporarily_unavailable` with `Retry-After` when it refuses a job. The job
  * then does not start.

@@ -68,7 +68,7 @@ const MAX_CAUSES = 10
 /**
  * Returns the type of an error, the messages and stacks of the error and its causes, and the fields of the
  * error, such as `code`. Objects in these fields are left out, because they may contain requests or cyclic
- * references.
+ * references. The errors of an `AggregateError` are shown as text.
  */
 const errorFields = (error: Error): Record<string, unknown> => {
   const chain = [error]

@@ -15,7 +15,10 @@ const gone = (): PageError => new PageError('link', 410)
 // A set-up link has no effect when an administrator exists: its page links to the login.
 const isSetUp = (): PageError => new PageError('set_up', 410, { retry_url: '/account' })
 
-/** A link's page. Opening it does not use the link up, because mail scanners and previews open links. */
+/**
+ * The page of a link. Opening the page does not use the link up, because mail scanners and previews open
+ * links.
+ */
 export interface LinkPage {
   link: Link
   action: string

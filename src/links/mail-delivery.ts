@@ -23,7 +23,7 @@ import { isBare, mailBrandOf, originDetails, timeOf } from './mail-texts.ts'
 
 /**
  * True when the user may reset the password by mail. A user without a password needs a verified address,
- * because a provider may have reported the address of somebody else. That person must not get a way in.
+ * because a provider may have reported the address of somebody else. That person must not gain access.
  */
 export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
   enabled && (password_hash !== null || email_verified)
@@ -62,7 +62,7 @@ const urlOf = async (
 }
 
 /**
- * Notices without a link to the account's security page. The recipient at a former address may not be the
+ * Notices without a link to the account's security page. The recipient at a former address might not be the
  * user, and a webhook is not part of the recipient's account.
  */
 const WITHOUT_BUTTON: ReadonlySet<MailRow['kind']> = new Set(['email_changed', 'webhook_disabled'])
@@ -163,8 +163,8 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
 }
 
 /**
- * Sends a code to a user who may sign in with a code, and records an event. The code belongs to the request
- * of the browser that asked for it.
+ * Sends a code to a user who may sign in with a code, and records an event. The code works only in the
+ * authorization request of the browser that asked for it.
  */
 const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, organization_id, locale, data } = mail

@@ -37,7 +37,7 @@
  * On SQLite a statement compares at most 5,000 rows, and other requests run between two statements
  * (`match-store.ts`).
  *
- * The totals behind `base` and `all` stop at 10,001 and are cached until users change. `test/bench/lists.ts`
+ * The counts for `base` and `all` stop at 10,001 and are cached until users change. `test/bench/lists.ts`
  * measures each strategy.
  *
  * Four searches cost more than twice as much at 1,000,000 users as at 1,000:

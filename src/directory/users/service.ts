@@ -133,8 +133,8 @@ export const createUser = async (
  * while the user is disabled, and work again when the user is enabled. A short suspension thus signs nobody
  * out. `revokeUserSessions` ends the sessions.
  *
- * @throws AppError 409 for `last_administrator` or a taken user name or address, 422 with the problems, 429
- * as `notify` does, and what `judgeChange` throws
+ * @throws AppError 409 for `last_administrator` or a taken user name or address, 422 with the refused fields,
+ * 429 as `notify` does, and what `judgeChange` throws
  */
 export const updateUser = (
   context: Core,

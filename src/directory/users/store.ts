@@ -104,8 +104,8 @@ const selectTaken = prepared((q, { users }) =>
 )
 
 /**
- * Returns the kind of name, `username` or `e-mail address`, that another user of the organization already
- * has. Returns undefined when both names are free.
+ * Returns which name of the user another user of the organization already has: `username` or `e-mail
+ * address`. Returns undefined when both are free.
  */
 export const takenName = async (
   q: Queries,
@@ -194,8 +194,8 @@ export const setPassword = async (
 }
 
 /**
- * Replaces the hash `from` by a stronger hash of the same password. Changes nothing when the password has
- * changed meanwhile, because the old password must not become valid again.
+ * Replaces the hash `from` with a stronger hash of the same password. Changes nothing when the password has
+ * changed in the meantime, because the old password must not become valid again.
  */
 export const replacePasswordHash = async (
   tx: Transaction,

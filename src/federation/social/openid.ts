@@ -103,8 +103,8 @@ const checkAccessTokenHash = (
 const TOLERANCE = MINUTE
 
 /**
- * Returns the time of the authentication in milliseconds by this server's clock. Both times in the token come
- * from the provider's clock, so only their difference is used.
+ * Returns the time of the authentication in milliseconds, according to this server's clock. Both times in the
+ * token come from the provider's clock, so only their difference is used.
  */
 const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): number | undefined =>
   auth_time === undefined ? undefined : clock.now() - (iat - auth_time) * SECOND
