@@ -75,9 +75,9 @@ interface ListQuery {
 }
 
 /**
- * Returns one page by keyset. `fetch` receives the keyset after which to start and the number of rows to load
- * (limit + 1); `keyset` returns the sort values of a row. The cursor is bound to `name`, all filters and the
- * caller's scope, because with another query the cursor would skip rows.
+ * Returns one page of a list, by keyset pagination. `fetch` receives the keyset after which to start and the
+ * number of rows to load (limit + 1); `keyset` returns the sort values of a row. The cursor is bound to
+ * `name`, all filters and the caller's scope, because with another query the cursor would skip rows.
  */
 export const answerPage = async <Row, Item>(
   context: Context,

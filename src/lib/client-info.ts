@@ -8,7 +8,7 @@ export interface ClientInfo {
   readonly locale?: string
   /** IANA time zone that the browser stated, for times in mail to the user. */
   readonly time_zone?: string | undefined
-  /** Name of the OAuth client whose authorization request led to the event. */
+  /** Name of the OAuth client whose authorization request this request continues. */
   readonly application?: string | undefined
   /**
    * Hash of the device cookie, by which sign-in/known-browsers recognizes a browser. Sessions, events and

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Returns the files of a repository folder with the given extensions as `{ path: text }`. This is a Bun
+ * Returns the files with the given extensions in a repository folder, as `{ path: text }`. This is a Bun
  * macro: it runs when the caller is transpiled or bundled, so the executable contains the texts.
  * https://bun.com/docs/bundler/macros
  *

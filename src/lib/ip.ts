@@ -2,7 +2,10 @@ import type { BlockList } from 'node:net'
 
 let net: typeof import('node:net') | undefined
 
-/** Loads `node:net` at the first call, because it adds 1 ms of CPU time to the start of each command. */
+/**
+ * Loads `node:net` at the first call, because an import would add 1 ms of CPU time to the start of each
+ * command.
+ */
 const loaded = (): typeof import('node:net') => {
   net ??= process.getBuiltinModule('node:net')
   return net

@@ -9,13 +9,16 @@ export const MASTER_KEY_FILE = 'master.key'
  * bind each value to a label. A value that was sealed under one label cannot be opened under another.
  */
 export interface MasterKey {
-  /** Returns 32 bytes by HKDF-SHA-256 (https://www.rfc-editor.org/rfc/rfc5869). */
+  /** Derives a key of 32 bytes by HKDF-SHA-256 (https://www.rfc-editor.org/rfc/rfc5869). */
   derive(purpose: string): Buffer
-  /** Returns a new HMAC-SHA-256 with the derived key: `update` it, then take the `digest`. */
+  /** Returns a new HMAC-SHA-256 hasher with the derived key: call `update`, then `digest`. */
   hmac(purpose: string): Bun.CryptoHasher
-  /** Encrypts with AES-256-GCM bound to `label`. Returns nonce (12 bytes), ciphertext and tag (16 bytes). */
+  /**
+   * Encrypts with AES-256-GCM, bound to `label`. Returns the nonce (12 bytes), the ciphertext and the tag (16
+   * bytes).
+   */
   seal(plain: Uint8Array, label: string): Buffer
-  /** Decrypts the result of `seal`. Throws when the key, the label or any byte differs. */
+  /** Decrypts the result of `seal`. Throws when the key or the label is wrong, or when a byte has changed. */
   open(sealed: Uint8Array, label: string): Buffer
 }
 
@@ -28,7 +31,7 @@ export const sealWith = (key: Buffer, plain: Uint8Array, label: string): Buffer 
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
 }
 
-/** Decrypts the result of `sealWith`. Throws when the key, the label or any byte differs. */
+/** Decrypts the result of `sealWith`. Throws when the key or the label is wrong, or when a byte has changed. */
 export const openWith = (key: Buffer, sealed: Uint8Array, label: string): Buffer => {
   // Without `authTagLength` Node accepts a tag of four bytes.
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, 12), { authTagLength: TAG })

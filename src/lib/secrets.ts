@@ -8,7 +8,7 @@ export type Secret = string & { readonly [secret]: true }
 /** The SHA-256 of a secret in base64url, the only stored form. */
 export type SecretHash = string & { readonly [secretHash]: true }
 
-/** Returns random bytes of the Web Crypto API. `randomBytes` of node:crypto takes ten times as long. */
+/** Returns random bytes from the Web Crypto API. `randomBytes` of node:crypto takes ten times as long. */
 export const randomOctets = (length: number): Buffer => crypto.getRandomValues(Buffer.alloc(length))
 
 /** Returns 256 random bits in base64url (43 characters) for a token, code, cookie value or handle. */

@@ -4,7 +4,7 @@ import { translator } from '#src/pages/translate.ts'
 import { viewTools } from '#src/pages/view.ts'
 
 /**
- * False for a name that mail programs would show as a link. Also false for a name that may be a message to
+ * False for a name that mail programs would show as a link. Also false for a name that could be a message to
  * the recipient, such as a long name or a name with four digits in a row. Users choose their names and can
  * have mail sent to others.
  */

@@ -64,7 +64,10 @@ export const enqueueMail = async (
   })
 }
 
-/** Returns the data of a mail about the request that caused the mail. Unknown facts are left out. */
+/**
+ * Returns the facts about the request that caused a mail, for the data of the mail. Unknown facts are left
+ * out.
+ */
 export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: NoticeOrigin) =>
   Object.fromEntries(
     Object.entries({ user_agent, ip_address, application, time_zone }).filter(([, value]) => value),

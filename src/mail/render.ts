@@ -56,7 +56,7 @@ export interface MailContent {
   accent?: string | undefined
   /** Parameters of the texts, in addition to `brand` and `name`. */
   data: Record<string, string>
-  /** True when the address to verify replaces another one. */
+  /** True when the address to verify will replace the user's current address. */
   is_change?: boolean
   /** Origin of the reported change; empty and undefined fields are left out. */
   details?: Partial<Record<keyof typeof labels, string | undefined>>

@@ -145,7 +145,7 @@ const selectFewNamed = Array.from({ length: 4 }, (_, last) =>
   ),
 )
 
-/** Returns the roles of an organization with these names. */
+/** Returns the roles with these names in an organization. */
 export const rolesNamed = async (q: Queries, organization_id: OrganizationId, names: string[]) => {
   if (names.length === 0) return []
   const few = selectFewNamed[names.length - 1]

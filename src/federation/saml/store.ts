@@ -9,7 +9,7 @@ export interface StoredKey {
 
 const NAME = 'saml_key'
 
-/** Returns the stored key pair of the SAML service provider, sealed. */
+/** Returns the sealed key pair of the SAML service provider. */
 export const findSamlKey = (q: Queries): Promise<StoredKey | undefined> => getSetting(q, NAME)
 
 /** Stores the key if none is stored yet, because another process may have stored one first. */
