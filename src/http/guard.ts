@@ -288,9 +288,7 @@ const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown =
   return undefined
 }
 
-/**
- * Converts an issue of zod to details. The details never contain a value or the unprintable name of a field.
- */
+/** Converts an issue of zod to details without values and without unprintable names of fields. */
 const details = (issue: z.core.$ZodIssue): Detail[] => {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, 20).map(key => ({

@@ -18,7 +18,7 @@ export interface MasterKey {
    * bytes).
    */
   seal(plain: Uint8Array, label: string): Buffer
-  /** Decrypts the result of `seal`. Throws when the key or the label is wrong, or when a byte has changed. */
+  /** Decrypts the result of `seal`. Throws when the key or the label is wrong, or a byte has changed. */
   open(sealed: Uint8Array, label: string): Buffer
 }
 
@@ -31,7 +31,7 @@ export const sealWith = (key: Buffer, plain: Uint8Array, label: string): Buffer 
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
 }
 
-/** Decrypts the result of `sealWith`. Throws when the key or the label is wrong, or when a byte has changed. */
+/** Decrypts the result of `sealWith`. Throws when the key or the label is wrong, or a byte has changed. */
 export const openWith = (key: Buffer, sealed: Uint8Array, label: string): Buffer => {
   // Without `authTagLength` Node accepts a tag of four bytes.
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, 12), { authTagLength: TAG })
