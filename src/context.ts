@@ -144,7 +144,7 @@ export interface CookieNames {
   readonly device: string
   /** Marks a browser in which users chose to skip the second factor; each choice sets a new value. */
   readonly remembered: string
-  /** Keeps the token of an e-mail link while its user signs in. */
+  /** Keeps the token of an e-mail link while the user of the link signs in. */
   readonly link: string
   /** Keeps the language that a person chose on a page, as a BCP 47 tag. */
   readonly language: string

@@ -31,7 +31,8 @@ export interface Queue<M extends Message> {
   /** Returns due messages, the longest waiting first. Leaves out messages of the organizations in `busy`. */
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
   /**
-   * Claims a message by postponing its next attempt to `until`. If several senders try, only one gets true.
+   * Claims a message by postponing its next attempt to `until`. If several senders try to claim it, only one
+   * gets true.
    */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
   /** Makes messages due at once if their next attempt is between `now` and `until`. */

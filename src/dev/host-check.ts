@@ -30,8 +30,8 @@ export const CONTROL_HEADER = 'gatehouse-control'
 
 /**
  * Checks each request in development mode, because the secrets there may be public. A web page of another
- * origin must not send requests below /dev/, and must not reach the server through a host name that the owner
- * of the page controls (DNS rebinding). `controlGuard` in dev-routes.ts checks the caller.
+ * origin must not send requests to paths below /dev/, and must not reach the server through a host name that
+ * the owner of the page controls (DNS rebinding). `controlGuard` in dev-routes.ts checks the caller.
  */
 export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))

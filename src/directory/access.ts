@@ -26,8 +26,8 @@ export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
 }
 
 /**
- * Refuses a change of an object, such as a user or client, that has permissions which the caller lacks.
- * Otherwise the caller could take over the object, for example with a new password or secret.
+ * Refuses to change a user, client or other object that has permissions which the caller lacks. Otherwise the
+ * caller could take over the object, for example with a new password or secret.
  *
  * @throws AppError 403
  */

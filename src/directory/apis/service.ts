@@ -115,7 +115,7 @@ export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateA
 
 /**
  * Generates the signing key of the API's tokens if it does not exist yet, so that the key is published before
- * the first token.
+ * the first token is issued.
  */
 const publishKey = async (context: Core, api: Api): Promise<Api> => {
   if (api.access_token_alg) await ensureKey(context, api.access_token_alg)

@@ -33,7 +33,7 @@ const lookOf = (name: string): string =>
     .replace(/[\p{M}\p{C}\p{Z}\p{P}\p{Default_Ignorable_Code_Point}]/gu, '')
     .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
 
-/** Number of names between two turns of the event loop. They take about 3 ms. */
+/** Number of names that are processed in one turn of the event loop. This takes about 3 ms. */
 const SLICE = 300
 
 /** Returns the look ({@link lookOf}) of the name of each client that the organization has registered. */

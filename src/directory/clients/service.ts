@@ -74,7 +74,7 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
 
 /**
  * Refuses a client_id that may be the URL of a metadata document, unless the caller belongs to the default
- * organization. A client with this id replaces the dynamic client in every organization.
+ * organization. A client with such an id replaces the dynamic client with the same id in every organization.
  *
  * @throws AppError 403
  */
