@@ -18,6 +18,7 @@ import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-i
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { isLine, iso } from '#src/lib/text.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import { type AccountSecurityPage, pageUserOf } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
@@ -243,6 +244,7 @@ export const postRecoveryCodes =
       const metadata = { fields: ['recovery_codes'] }
       await recordUser(context, tx, by, 'user.updated', user, metadata)
       await endProofs(tx, user.id)
+      await enqueueNotice(context, tx, 'recovery_codes_replaced', user, call)
       return issueRecoveryCodes(context, tx, user.id)
     })
     return render(

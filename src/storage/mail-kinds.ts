@@ -14,6 +14,7 @@ export type MailKind =
   | 'factor_removed'
   | 'account_linked'
   | 'recovery_code_used'
+  | 'recovery_codes_replaced'
   | 'passkey_copied'
   | 'new_device'
   | 'webhook_disabled'

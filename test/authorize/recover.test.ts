@@ -146,6 +146,19 @@ describe('PEO-16 a user without a password', () => {
   })
 })
 
+test('new recovery codes are announced by mail, because a thief may have made them', async () => {
+  const { user, browser } = await addPasskeyUser(app, `person${++made}`)
+  const page = await browser.get('/account/security')
+  await letters()
+  await app.events()
+  expect((await browser.submit(page, {}, '/account/security/codes')).heading).toBe('Save your recovery codes')
+  expect(await letters()).toEqual([[user.email, 'New recovery codes for Gatehouse']])
+  expect(mail.mails[0]?.text).toContain(`New recovery codes were made for your account ${user.username}`)
+  expect((await app.events()).map(({ type, metadata }) => [type, metadata.fields])).toEqual([
+    ['user.updated', ['recovery_codes']],
+  ])
+})
+
 describe('PEO-17 a mailed link', () => {
   test('gives a user without a password no login without the passkey or a recovery code', async () => {
     const { user, codes } = await addPasskeyUser(app, `person${++made}`, { email_verified: true })

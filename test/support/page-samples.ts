@@ -1144,6 +1144,7 @@ export const mailKinds: Record<MailKind, boolean> = {
   factor_removed: false,
   account_linked: false,
   recovery_code_used: false,
+  recovery_codes_replaced: false,
   passkey_copied: false,
   new_device: false,
   webhook_disabled: false,
