@@ -15,7 +15,7 @@ const selectOrganization = prepared((q, { organizations }) =>
     .where(eq(organizations.id, placeholder('id'))),
 )
 
-/** Returns id and slug of an organization, if it exists. */
+/** Returns the id and slug of an organization, if it exists. */
 export const findIdentity = async (
   q: Queries,
   id: OrganizationId,
@@ -23,7 +23,7 @@ export const findIdentity = async (
 
 /**
  * Condition of a prepared statement: the row belongs to the organization in the parameter `within`. Callers
- * of the whole instance pass null, which matches all organizations (`within` in http/tenant.ts).
+ * that may act on every organization pass null, which matches all rows (`within` in http/tenant.ts).
  * `test/isolation/matrix.test.ts` tests this: it calls each route as another tenant.
  */
 export const isWithin = (organization_id: Column): SQL =>

@@ -58,9 +58,10 @@ const consoleClient = ({ url }: Config): Client => ({
   grant_types: ['authorization_code'],
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
-  // Eight hours, a working day. A token may live this long here for three reasons. The console keeps the
-  // token in memory. Each call looks up its session and permissions. Calls whose harm would last, such as
-  // most deletions and new client or webhook secrets, need a fresh authentication (`fresh` in http/guard.ts).
+  // Eight hours, a working day. The console's token may be valid for so long for three reasons. The console
+  // keeps the token in memory. Each call looks up the token's session and permissions. Calls whose harm would
+  // last, such as most deletions and new client or webhook secrets, need a fresh authentication (`fresh` in
+  // http/guard.ts).
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
@@ -80,9 +81,9 @@ const consoleClient = ({ url }: Config): Client => ({
 })
 
 /**
- * Returns a client by id. The console's client is built in. A registered client is cached until a commit
- * changes clients. A dynamic client is read each time. A client registered by an administrator is never
- * treated as dynamic, whatever its id.
+ * Returns a client by id. The console's client is built in. A client that an administrator registered is
+ * cached until a commit changes clients. Such a client may have a URL as id, so it is looked up before a
+ * client with a metadata document. A dynamic client is read each time.
  */
 export const findClient = (
   { config, store }: Pick<Core, 'config' | 'store'>,
@@ -115,8 +116,9 @@ export const clientOfRequest = (
   )
 
 /**
- * True when the client has registered this origin. A metadata document names no origins. A public client with
- * a document may use every origin after a user has allowed the client.
+ * True when pages of this origin may send the client's requests. A client that an administrator registered
+ * has a list of origins. A metadata document names no origins, so a public client with a document may use
+ * every origin after a user has allowed the client.
  */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)
@@ -167,9 +169,9 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
 const MAX_STARTABLE = 200
 
 /**
- * Returns the clients that sign in users of the organization and that a person can start. The organization's
- * own clients come first, then those of the default organization. Both parts are sorted by name and have at
- * most `MAX_STARTABLE` clients.
+ * Returns the clients that users of the organization can start and sign in to. The organization's own clients
+ * come first, then those of the default organization. Both parts are sorted by name and have at most
+ * `MAX_STARTABLE` clients.
  */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
   const { clients: t } = q.tables
@@ -203,7 +205,7 @@ export interface ClientFilter {
   organization_id: OrganizationId | undefined
   type: Client['type'] | undefined
   grant_type?: GrantType | undefined
-  /** Part of the name or the client_id. */
+  /** Part of the name or of the client_id. */
   search?: string | undefined
 }
 
@@ -256,7 +258,7 @@ const itemColumns = ({ clients: t }: Tables) => ({
 })
 export type ClientSummary = Pick<Client, keyof ReturnType<typeof itemColumns>>
 
-/** Returns a page of the list of the admin API, in the order of creation. */
+/** Returns a page of clients as the list of the admin API shows them, in the order of creation. */
 export const listSummaries = (q: Queries, filter: ClientFilter, range: Range): Promise<ClientSummary[]> => {
   const { where, order, limit } = pageOf(q, filter, range)
   return q

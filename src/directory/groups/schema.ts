@@ -8,7 +8,7 @@ import type { ListedGroup } from './store.ts'
 export const writable = {
   name: line(128, 1).describe('Unique in the organization.'),
   description: lines(1000).describe('Shown to administrators.'),
-  // At most 100, as for a user. Each token request of a member reads the roles.
+  // At most 100 roles, because each token request of a member reads them. A user has the same limit.
   roles: set(line(128), 100)
     .overwrite(names => names.sort())
     .describe('Names of the roles that every member has, sorted.'),

@@ -7,10 +7,10 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type Group = Tables['groups']['$inferSelect']
-/** A group with the roles that its members inherit, sorted by name. */
+/** A group with the roles that its members inherit. The roles are sorted by name. */
 export type GroupWithRoles = Group & { roles: { name: string; permissions: string[] }[] }
 
-/** A group with the names of the roles. */
+/** A group with the names of its roles. */
 export type ListedGroup = Group & { roles: { name: string }[] }
 
 const { placeholder } = sql
@@ -167,7 +167,7 @@ export const listMembers = async (
   return rows.map(({ user }) => user)
 }
 
-/** Filters of a list of groups: the organization, a member, and the name of a role that the groups give. */
+/** Filters of a list of groups: the organization, a member, and the name of a role that the groups grant. */
 export interface GroupFilter {
   organization_id?: OrganizationId | undefined
   user_id?: string | undefined

@@ -41,7 +41,7 @@ export const addressProblems = ({ config }: Core, organization: CalledFor, given
             field,
             code: 'http',
             message:
-              'https is needed, unless GATEHOUSE_OUTBOUND_ALLOW names host and port for the organization.',
+              'https is needed, unless GATEHOUSE_OUTBOUND_ALLOW names the host and port for the organization.',
           },
         ]
       : []

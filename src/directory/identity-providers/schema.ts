@@ -38,7 +38,7 @@ const common = {
     'Whether the first login of a person creates a user, who waits for approval if `settings.registration` is `approval`.',
   ),
   trust_email: flag.describe(
-    'Whether Gatehouse trusts the provider when it states that an address is verified.',
+    'Whether Gatehouse trusts a statement of the provider that an address is verified.',
   ),
   default_roles: set(line(128), 50)
     .overwrite(names => names.toSorted())
@@ -139,7 +139,7 @@ export const UpdateIdentityProvider = z
     ...z.object({ ...writable, ...metadata }).partial().shape,
     preset: oneOf(['', 'google', 'microsoft', 'apple', 'github', 'gitlab', 'discord'])
       .optional()
-      .describe('A well-known provider of the same type; empty for none.'),
+      .describe('A well-known provider of the same type as this provider; empty for none.'),
     ...readOnlyStored,
     type: readOnly(z.string()),
   })
@@ -155,7 +155,7 @@ const shown = { ...stored, ...common }
 const ShownCertificate = z
   .object({
     certificate: z.string().describe('The certificate in PEM.'),
-    subject: z.string().describe('Distinguished name of the subject of the certificate; empty without one.'),
+    subject: z.string().describe('Distinguished name of the subject; empty if the certificate has none.'),
     fingerprint: z.string().describe('SHA-256 of the certificate in hexadecimal digits.'),
     expires_at: time.describe('Time at which the certificate expires (ISO 8601, UTC).'),
     expired: flag.describe(

@@ -56,8 +56,8 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
   mapping?.roles ? ['*'] : []
 
 /**
- * Returns the provider that a call is about to change. An administrator who redirects the provider could sign
- * in as a linked user, so the caller also needs the permissions of the linked users.
+ * Returns the provider that a call is about to change. A caller who changes the provider's addresses could
+ * sign in as a linked user, so the caller also needs the permissions of the linked users.
  *
  * @throws AppError 404 when the provider is unknown or of another organization; 403 when the caller lacks
  * permissions of new or linked users
@@ -106,8 +106,8 @@ type Document = Awaited<ReturnType<typeof settingsForCaller>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
- * Returns the parts of a new provider, and its problems. Missing required fields are problems only after the
- * metadata document, if there is one, has been read.
+ * Returns the parts of a new provider, and its problems. The metadata document can supply required fields, so
+ * a missing field is no problem before the document has been read.
  *
  * @throws AppError 403 for roles that the caller may not grant, 422 for an unknown organization
  */
@@ -153,7 +153,7 @@ export const reviewNew = async (
 /**
  * Creates a provider, with a new id unless one is passed.
  *
- * @throws AppError 409 for a taken alias, 422 with problems, and as `judgeNew` and `settingsForCaller` do
+ * @throws AppError 409 for a taken alias, 422 with problems; what `judgeNew` and `settingsForCaller` throw
  */
 export const createProvider = async (
   context: Core,

@@ -42,7 +42,7 @@ export const oauth2Settings = {
   emails_endpoint: z
     .union([z.literal(''), address], 'An https address, or an empty text.')
     .describe(
-      'Endpoint that returns the e-mail addresses of the user, as that of GitHub does; empty for none.',
+      'Endpoint that returns the e-mail addresses of the user in the format of GitHub; empty for none.',
     ),
 }
 
@@ -56,13 +56,14 @@ const parseCertificate = (pem: string): X509Certificate | undefined => {
 
 /**
  * Returns the subject of a certificate as one line. A certificate may have no subject; the runtime then
- * returns undefined, although its type says string.
+ * returns undefined, although the declared type is string.
  */
 export const subjectOf = ({ subject }: { subject?: string }): string => subject?.replaceAll('\n', ', ') ?? ''
 
 /**
- * Maximum characters of a certificate in PEM, because the login page reads the certificates of all providers
- * of the organization. A certificate of an RSA key of 16,384 bits has about 6,000.
+ * Maximum number of characters of a certificate in PEM. The number is limited because the login page reads
+ * the certificates of all providers of the organization. A certificate of an RSA key of 16,384 bits has about
+ * 6,000 characters.
  */
 const CERTIFICATE_LENGTH = 16_384
 
@@ -89,7 +90,7 @@ export const samlSettings = {
     .min(1, 'At least one certificate. Without a certificate no signature can be verified.')
     .max(10, 'At most 10 certificates.')
     .describe('Signing certificates of the provider, in PEM, or as the objects that this API returns.'),
-  sign_requests: flag.describe('Whether requests are signed.'),
+  sign_requests: flag.describe('Whether Gatehouse signs its requests.'),
   allow_idp_initiated: flag.describe('Whether a response without a request is accepted.'),
   allow_sha1: flag.describe('Whether signatures with SHA-1 are accepted.'),
   allow_cbc: flag.describe('Whether encryption with CBC is accepted.'),

@@ -30,10 +30,7 @@ export const readProvider = async (
 ): Promise<IdentityProvider | undefined> =>
   (await select(q, { ref, within: within ?? null }))[0] as IdentityProvider | undefined
 
-/**
- * Returns a provider by id or alias, disabled ones included, cached until a commit changes identity
- * providers.
- */
+/** Returns a provider by id or alias, enabled or not, cached until a commit changes identity providers. */
 export const findProvider = cached('identity_providers', (q, ref) => readProvider(q, ref))
 
 const selectEnabled = prepared((q, { identity_providers: t }) =>
@@ -92,7 +89,10 @@ export const removeProvider = async (tx: Transaction, id: IdentityProviderId, no
   tx.changed('identity_providers')
 }
 
-/** Returns the roles in `role_ids` that a user with an account at the provider holds directly or inherits. */
+/**
+ * Returns the roles in `role_ids` that at least one user with an account at the provider holds directly or
+ * inherits.
+ */
 export const rolesReached = async (
   q: Queries,
   id: IdentityProviderId,

@@ -15,8 +15,8 @@ import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
  */
 const CHECK_INTERVAL = 50
 /**
- * Number of checks before the worker is killed. They take one second for a message, ten seconds for the
- * start.
+ * Numbers of checks after which the worker is killed. The checks take one second for a message and ten
+ * seconds for the start.
  */
 const MAX_WORK_CHECKS = 20
 const MAX_START_CHECKS = 200

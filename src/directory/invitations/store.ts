@@ -20,8 +20,8 @@ const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t
 const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.invitations.expires_at, now))
 
 /**
- * Condition for invitations; with `organization_id`, only those of that organization. Leaves out the
- * registrations in the same table, which people begin themselves.
+ * Condition for invitations; with `organization_id`, only those of that organization. The table also has
+ * registrations, which people begin themselves; the condition leaves them out.
  */
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
   and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))

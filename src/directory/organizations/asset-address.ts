@@ -1,6 +1,6 @@
 /**
- * Maximum bytes of an organization's CSS. The built-in style sheet of all pages has about this size, so 32
- * KiB can restyle every page. The CSS is kept in memory, and the first page that a person opens loads it.
+ * Maximum bytes of an organization's CSS. The built-in stylesheet of all pages has about this size, so 32 KiB
+ * can restyle every page. The CSS is kept in memory, and the first page that a person opens loads it.
  */
 export const STYLE_LIMIT = 32 * 1024
 
@@ -8,7 +8,7 @@ const address = /^\/assets\/organizations\/(org_[\w-]{1,64})\/([0-9a-f]{32})\.(p
 
 /**
  * Returns the URL of an organization's picture or stylesheet. The URL contains the hash of the content, so
- * browsers can cache the file without a limit.
+ * browsers can cache the file without a time limit.
  */
 export const addressOf = (organization_id: string, hash: string, type: string): string =>
   `/assets/organizations/${organization_id}/${hash}.${type}`

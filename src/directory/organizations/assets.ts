@@ -12,7 +12,7 @@ import { readOrganization } from './store.ts'
 
 /**
  * Settings that are too large to be read with each organization. Their contents are stored by hash, and the
- * settings contain URLs.
+ * organization's settings contain only URLs.
  */
 const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]
@@ -71,9 +71,7 @@ export const takeAsset = (
   return { address: value, assets: [], problems }
 }
 
-/**
- * Removes the assets of an organization that are in the settings of neither the organization nor its clients.
- */
+/** Removes the assets that neither the settings of an organization nor the logos of its clients use. */
 export const removeUnusedAssets = async (tx: Transaction, organization_id: OrganizationId): Promise<void> => {
   const organization = await readOrganization(tx, organization_id)
   const logos = await clientLogos(tx, organization_id)

@@ -57,8 +57,8 @@ export const indexAttributes = async (
 }
 
 /**
- * Prefix of the ids of requests in `purges`. Other rows have the client_id of a deleted client as id. No
- * client_id contains a space, so it never equals the id of a request.
+ * Prefix of the ids of rows in `purges` that request a rebuild of an index. Every other row has the id of a
+ * deleted object. Those ids contain no space, so they never equal the id of a request.
  */
 const REQUEST = 'attributes '
 

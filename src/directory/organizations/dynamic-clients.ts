@@ -62,8 +62,8 @@ const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
 
 /**
  * Ends the sessions of clients that the changed settings no longer allow, in writes of bounded size. Requests
- * of these clients are refused as soon as the change is stored. The sessions must end nevertheless. Otherwise
- * they would continue if the settings allow the clients again.
+ * of these clients are refused as soon as the change is stored. The sessions must end too. Otherwise they
+ * would work again if a later change allowed the clients.
  */
 export const endKeptOut = async (
   context: Core,

@@ -40,7 +40,7 @@ const documentId = z
   .string('A URL.')
   .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
-// At least 5 minutes, because filling in a form may take that long. A cookie lasts at most 400 days.
+// At least 5 minutes, enough to fill in a form. At most 365 days, because a cookie lasts at most 400.
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
@@ -50,7 +50,7 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
-/** Maximum login domains. A company with many brands and countries needs a few dozen. */
+/** Maximum number of login domains. A company with many brands and countries needs a few dozen. */
 const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 
@@ -177,7 +177,7 @@ export const Settings = z
         'E-mail domains whose users sign in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
-        'Applications whose users must have authenticated within the last five minutes before certain calls of the admin API. These are calls whose harm would last, such as most deletions and new client or webhook secrets. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
+        'Applications whose users must have authenticated within the five minutes before certain calls of the admin API. These are calls whose harm would last, such as most deletions and new client or webhook secrets. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
         'Authentication context class that a login to the console needs. `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',

@@ -134,9 +134,9 @@ const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void
 }
 
 /**
- * Forgets browsers that are still stored although `remember_browser_days` was removed. This happens when the
- * process ended during the removal, or when a login in progress added a browser. The function runs before the
- * setting is set again, because these browsers would then need no second factor.
+ * Forgets browsers that are still stored although `remember_browser_days` was removed. Browsers remain when
+ * the process ended during the removal, or when a login in progress added one. They are forgotten before the
+ * setting is set again. Otherwise users would need no second factor in them.
  */
 const forgetLeftBrowsers = async (
   context: Core,

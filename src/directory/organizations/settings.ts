@@ -94,14 +94,14 @@ export const settingsOf = ({ settings }: Pick<Tables['organizations']['$inferSel
 }
 
 /**
- * Maximum bytes of a setting in an event, as JSON. The largest settings have 512 KiB. Lists and streams of
- * events and webhooks read hundreds of events at once.
+ * Maximum bytes of a setting in an event, as JSON. The largest settings have 512 KiB. The list of events, the
+ * event stream and webhooks read hundreds of events at once.
  */
 const RECORDED_BYTES = 4096
 
 /**
- * Returns the settings for the metadata of an event. A larger setting is replaced by its size and hash, so
- * that a change of it can be seen.
+ * Returns the settings for the metadata of an event. A setting larger than `RECORDED_BYTES` is replaced by
+ * its size and hash, so that a change can still be seen.
  */
 export const recordedSettings = (settings: Settings): Record<string, unknown> =>
   Object.fromEntries(

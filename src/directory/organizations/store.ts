@@ -86,7 +86,7 @@ const anyPolicy = cached('organizations', readPolicy)
 const REGISTRATION = 'client_registration'
 
 /**
- * True when at least one organization allows clients that register themselves. With `policy` only
+ * True when at least one organization allows clients that register themselves. With `policy`, only
  * organizations with this policy count.
  */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
@@ -164,7 +164,9 @@ export const replaceLoginDomains = async (
   tx.changed('organizations')
 }
 
-/** Removes an organization and the parts that have few rows. Other rows are removed later in batches. */
+/**
+ * Removes an organization and those of its parts that have few rows. Other rows are removed later in batches.
+ */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
   const { organizations } = tx.tables
   await tx.delete(organizations).where(eq(organizations.id, id))

@@ -46,7 +46,8 @@ const LOOK_ALIKES: [RegExp, string][] = [
 
 /**
  * Returns a form in which names that look alike are equal, like the skeleton of
- * [UTS 39](https://www.unicode.org/reports/tr39/#Confusable_Detection). User names are ASCII.
+ * [UTS 39](https://www.unicode.org/reports/tr39/#Confusable_Detection). Letters of other scripts need no
+ * rule, because user names are ASCII.
  */
 const skeleton = (name: string): string =>
   LOOK_ALIKES.reduce((text, [pattern, by]) => text.replace(pattern, by), name.toLowerCase())

@@ -102,7 +102,7 @@ export const insertBuiltInRoles = async (
   })
 }
 
-/** Stores description and permissions of a role. */
+/** Stores the description and permissions of a role. */
 export const saveRole = async (
   tx: Transaction,
   { id, description, permissions, updated_at }: Role,

@@ -6,8 +6,8 @@ const leaked = mostCommon(10_000)
 
 /**
  * Further common passwords, in lower case: words of several languages and of computing, names, and keyboard
- * patterns. Many of them are in `leaked` too. `checkChosen` also looks up a password without up to six digits
- * and signs at its end, so `Welcome2026!` is refused like `welcome`.
+ * patterns. Many of them are in `leaked` too. `checkChosen` also removes up to six digits and signs from the
+ * end of a password and looks up the rest, so `Welcome2026!` is refused like `welcome`.
  */
 const list = `
 password passwort passwd pass passw0rd p@ssword p@ssw0rd pa55word pa$$word motdepasse contrasena contraseña senha wachtwoord

@@ -5,8 +5,8 @@ import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * Number of wrong tries after which a code becomes invalid. An attacker who tries five guesses at each code
- * finds one of 200,000 codes on average.
+ * Number of wrong tries after which a code becomes invalid. An attacker who makes five guesses at each code
+ * finds one code in 200,000 on average.
  */
 const MAX_TRIES = 5
 

@@ -66,7 +66,7 @@ export const consumeSignInLink = async (
 }
 
 /**
- * Deletes a user's sign-in links and returns their number; with `organization_id` only those of that
+ * Deletes a user's sign-in links and returns their number; with `organization_id`, only those of that
  * organization.
  */
 export const removeSignInLinks = async (

@@ -233,7 +233,10 @@ export const countList = async (q: Queries, facets: Facets, condition?: SQL): Pr
   return total
 }
 
-/** Returns the number of all users or those of one organization, from counters that triggers maintain. */
+/**
+ * Returns the number of users, in one organization or in all. The number is read from counters; triggers
+ * maintain them.
+ */
 export const countAllUsers = async (
   q: Queries,
   organization_id: OrganizationId | undefined,

@@ -42,7 +42,7 @@ const termOf = ({ facets: { organization_id }, search, unless }: UserSearch): Se
   unless,
 })
 
-/** Condition that a row of `listed` contains the search term. */
+/** Condition for a row of `listed`: its user matches the search term. */
 export const contains = (q: Queries, wanted: UserSearch): SQL => {
   const { user_roles, users } = q.tables
   const condition = containsTerm(q, termOf(wanted))
@@ -51,7 +51,7 @@ export const contains = (q: Queries, wanted: UserSearch): SQL => {
     : condition
 }
 
-/** Returns the matches in a part of the search index that fit the filters. */
+/** Returns a query for the matches that fit the filters, in a part of the search index. */
 export const found = (
   q: Queries,
   wanted: UserSearch,
@@ -68,8 +68,8 @@ export const found = (
 }
 
 /**
- * True when a match in the index is not yet a result, because the term has shorter words, the list has
- * filters or a purge is unfinished.
+ * True when a match in the index is not always a result: the term has a word of fewer than three characters,
+ * the list has filters, or a purge is unfinished.
  */
 const isCompared = ({ search, facets: { organization_id: _, purging, ...facets } }: UserSearch): boolean =>
   purging || isComparedTerm(search) || Object.values(facets).some(value => value !== undefined)
@@ -87,8 +87,8 @@ const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span
 /**
  * Calls `read` with parts of the search index in the order of `seq`, until `read` returns true or no part is
  * left. Each part has at most `SLICE` matches of the words of three or more characters. Other requests run
- * between two parts. Without `isMany` there is only one part if each match is a result (`isCompared`). On
- * PostgreSQL there is always one part, because a statement does not block the event loop.
+ * between two parts. There is only one part when each match is a result (`isCompared` is false), unless
+ * `isMany` is set. On PostgreSQL there is always one part, because a statement does not block the event loop.
  */
 const readMatches = async (
   q: Queries,
@@ -129,8 +129,8 @@ export const countFound = async (q: Queries, wanted: UserSearch): Promise<number
 const ENTRIES = 3 * COUNT_LIMIT
 
 /**
- * Counts the users of all organizations who have the longest word of a short term. Returns 10,001 when there
- * are more than 10,000 users, or when the number of their entries in the search index reaches `ENTRIES`.
+ * Counts the users of all organizations who match the longest word of a term. Returns 10,001 when more than
+ * 10,000 users match, or when their entries in the search index reach `ENTRIES`.
  */
 export const countEntries = async (
   q: Queries,
@@ -200,7 +200,10 @@ interface Matches {
   orderBy(...order: SQL[]): { limit(most: number): PromiseLike<{ seq: number }[]> }
 }
 
-/** Returns the first users of a page among `best` and those that a query finds. */
+/**
+ * Merges `best` with the result of a query. Returns the `seq` of the users that come first in the order of
+ * the page.
+ */
 export const better = async (
   q: Queries,
   page: PageQuery,

@@ -20,7 +20,7 @@ const namesOf = (counts: Record<string, number>): string[] =>
  * and ends first factors that wait for a second one. Runs when the user's address or `enabled` changes, and
  * whenever {@link revokeUser} ends the user's logins. Links and codes from before the change must not work
  * after it. With `organization_id`, a user of another organization keeps everything. Returns the names of
- * what the user had, without the first factors.
+ * what was deleted or cancelled, without the first factors.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
@@ -61,8 +61,9 @@ export const revokeUser = async (
 }
 
 /**
- * Revokes a user as {@link revokeUser} does, and returns the number of sessions. Each session has its event.
- * When only something else ended, one event names it, because the log must show who signed the user out.
+ * Revokes a user as {@link revokeUser} does, and returns the number of sessions. Each ended session has its
+ * own event. When no session ended, one event names what else ended, because the log must show who signed the
+ * user out.
  */
 const revokeRecorded = async (
   context: Core,

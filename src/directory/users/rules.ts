@@ -121,7 +121,7 @@ export const judgeNew = async (
           },
         ]
       : []),
-    // A person who is invited chooses the password.
+    // An invited person chooses their own password.
     ...(password !== undefined && good.invite !== undefined
       ? [{ field: 'invite', code: 'not_allowed', message: 'Give invite or a password, not both.' }]
       : []),

@@ -147,7 +147,7 @@ export const CreateUserBody = CreateUser.extend({
   invite: oneOf(['mail', 'link'])
     .optional()
     .describe(
-      'Instead of `password`: the user chooses a password or passkey behind a link, which is mailed (`mail`) or in the answer (`link`).',
+      'Instead of `password`: the user opens a link and chooses a password or passkey. `mail`: the server mails the link; `link`: the answer has the link.',
     ),
 }).meta({
   id: 'CreateUser',
@@ -266,7 +266,7 @@ export const ListUsers = listQuery({
     .pipe(line(256))
     .optional()
     .describe(
-      'Parts of the user name, the e-mail address, the first name or the last name. Each word must be part of one of them.',
+      'Words to search for. Each word must be part of the user name, the e-mail address, the first name or the last name.',
     ),
   enabled: switched.optional().describe('Only enabled or only disabled users.'),
   organization_id: ofOrganization,

@@ -1,5 +1,6 @@
 /**
- * https://docs.gitlab.com/api/oauth2/; for a self-hosted GitLab an administrator sets the three endpoints.
+ * For a self-hosted GitLab, an administrator sets the three endpoints.
+ * https://docs.gitlab.com/api/oauth2/
  */
 export const gitlab = {
   settings: {

@@ -1,6 +1,6 @@
 /**
  * Accepts any Microsoft account. With the `issuer` of a tenant, only accounts of that tenant are accepted.
- * Microsoft does not verify addresses (administrators of a tenant can set `email`), so no claim gives
+ * Microsoft does not verify addresses (administrators of a tenant can set `email`), so no claim is used for
  * `email_verified`.
  * https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
  */

@@ -12,14 +12,14 @@ import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCo
 type User = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
- * Maximum number of factors of a user. A typed code is compared with each authenticator app until one
- * matches.
+ * Maximum number of factors of a user. A typed code is compared with the code of each authenticator app until
+ * one matches.
  */
 export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
-/** A new factor. `name` is the maker of the passkey (such as a password manager), if known. */
+/** A new factor. `name` is the name of the passkey's maker (such as a password manager), if known. */
 export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
 
 const bare = {
