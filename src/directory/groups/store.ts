@@ -58,7 +58,10 @@ const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> =
   return rows.map(row => ({ ...row, roles: byGroup.get(row.id) ?? [] }))
 }
 
-/** Adds the names of roles. A page of 100 groups may have 10,000 roles, so the permissions are not read. */
+/**
+ * Adds to each group the names of its roles. A page of 100 groups may have 10,000 roles, so the permissions
+ * are not read.
+ */
 const withRoleNames = async (q: Queries, rows: Group[]): Promise<ListedGroup[]> => {
   const { group_roles, roles } = q.tables
   const ids = rows.map(({ id }) => id)
@@ -142,8 +145,8 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
 }
 
 /**
- * Returns members in the order of their ids. This is the order in which the users were created, unless a seed
- * file chose ids. The keyset of a page is the id of its last member.
+ * Returns a page of the members of a group, in the order of their ids. This is the order in which the users
+ * were created, unless a seed file chose ids. The keyset of a page is the id of its last member.
  */
 export const listMembers = async (
   q: Queries,

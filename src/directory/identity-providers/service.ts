@@ -191,7 +191,7 @@ export const createProvider = async (
   })
 }
 
-/** Returns every field as a PUT would send it, for comparison with a PUT. */
+/** Returns the provider as the body of a PUT, for comparison with the body that a caller sent. */
 const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
   ...providerAnswer(provider, context.clock.now()),
   ...('certificates' in provider.settings && { certificates: provider.settings.certificates }),

@@ -204,7 +204,7 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
     const before = await getInvitation(tx, by.caller, id)
-    // The answer may contain the link. With the link the caller could join the groups or become the user.
+    // The answer may contain the link. With the link, the caller could join the groups or become the user.
     mayInviteInto(by.caller, before.groups)
     if (before.delivery === 'link' && before.user_id && !by.caller.permissions.has('users:update'))
       throw forbidden('A new link for a user needs the permission users:update.')

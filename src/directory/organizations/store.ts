@@ -26,10 +26,10 @@ const selectBySlug = preparedForStart('organization by slug', (q, { organization
     .where(eq(organizations.slug, placeholder('slug'))),
 )
 
-/** Reads an organization inside a read or write. */
+/** Reads an organization from the database, not from the cache. */
 export const readOrganization = async (q: Queries, id: string): Promise<Organization | undefined> =>
   (await selectById(q, { id }))[0]
-/** Reads an organization by slug inside a read or write. */
+/** Reads an organization by slug from the database, not from the cache. */
 export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<Organization | undefined> =>
   (await selectBySlug(q, { slug }))[0]
 

@@ -183,7 +183,8 @@ export const walk = async (
     let missing = page.limit
     await readSlices(q, range, page, async rows => {
       const fitting = among(q, sliceOf(rows), condition)
-      // SQLite keeps the order of `rows` in this join. PostgreSQL may change it.
+      // In this join, SQLite keeps the order of `rows`. PostgreSQL may change the order, so the result is
+      // sorted.
       const inOrder =
         q.engine === 'sqlite' ? fitting : fitting.orderBy(...nullsLast(users, page), ...sorting(users, page))
       const more = await inOrder.limit(missing)

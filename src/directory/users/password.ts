@@ -57,8 +57,8 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the details of `checkPolicy`, and a detail for a common password and for control characters. A
- * common password with up to six digits or symbols after it is common too (NIST SP 800-63B section 3.1.1.2,
+ * Returns the details of `checkPolicy`, and one detail each for a common password and for control characters.
+ * A common password with up to six digits or symbols after it is common too (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
@@ -97,7 +97,7 @@ const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promis
   )
 
 /**
- * Returns a PHC string (argon2id). `config.ts` has the defaults of memory and passes, and their reason.
+ * Returns a PHC string (argon2id). `config.ts` has the default memory and passes, and the reason for them.
  *
  * @throws AppError 422 above 1,024 bytes, 503 when the queue is full
  */

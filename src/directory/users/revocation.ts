@@ -20,7 +20,7 @@ const namesOf = (counts: Record<string, number>): string[] =>
  * and ends first factors that wait for a second one. Runs when the user's address or `enabled` changes, and
  * whenever {@link revokeUser} ends the user's logins. Links and codes from before the change must not work
  * after it. With `organization_id`, a user of another organization keeps everything. Returns the names of
- * what was deleted or cancelled, without the first factors.
+ * what was deleted or cancelled; ended first factors are not named.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
