@@ -106,8 +106,8 @@ const answerOf = ({ id, type, response }) => {
 // A form with `data-passkey` requests a credential when the form is submitted, or when the user picks a
 // passkey from autofill.
 const passkeys = globalThis.PublicKeyCredential
-// After a password, the server offers to add a passkey only if this cookie shows that the device supports
-// passkeys.
+// After a login with a password, the server offers to add a passkey only if this cookie shows that the device
+// supports passkeys.
 passkeys?.isUserVerifyingPlatformAuthenticatorAvailable?.().then(isThere => {
   document.cookie = `passkeys=1; path=/; max-age=${isThere ? 34560000 : 0}; samesite=lax`
 })

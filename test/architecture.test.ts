@@ -227,7 +227,7 @@ test('SQL lives in storage/ and in files called store.ts', () => {
   expect(asking.map(([file]) => file)).toEqual([])
 })
 
-/** Returns the tables that a text writes, `*` for an expression that names none. */
+/** Returns the tables that a text writes, and `*` for an expression that names no table. */
 const writesOf = (text: string, tables: readonly string[]): string[] => {
   const code = codeOf(text)
   const nameOf = (expression: string, index: number): string => {
@@ -293,7 +293,7 @@ test('only config.ts and the command line read the environment', () => {
 
 /** Files that keep state outside of the parts that `openCore` and `createApp` make. */
 const stateful = [
-  // State of a request, kept by its object, because Elysia and its adapters pass on nothing else.
+  // State of a request, by request object, because Elysia and its adapters pass on only this object.
   'http/call.ts',
   'resource-server/elysia.ts',
   // State of a connection, and of an app.

@@ -23,7 +23,7 @@ import { openStore } from '#src/storage/open.ts'
  *
  * @param data_dir undefined for a store that is deleted at the end
  * @param key private JWK that signs from the start
- * @param read the seed; undefined for the default seed
+ * @param read parsed seed; undefined for the default seed
  * @param hasImage true when the store begins with the prepared rows of the default seed (dev/seed-image.ts)
  */
 export const openSeeded = async (
@@ -49,7 +49,11 @@ export const openSeeded = async (
   return { base, clock, mail, xml, control_token }
 }
 
-/** @throws SeedError for an invalid seed */
+/**
+ * Returns the checked seed. An input is parsed first.
+ *
+ * @throws SeedError for an invalid seed
+ */
 export const readGiven = async (seed: SeedInput | ReadSeed): Promise<ReadSeed> => {
   const { readSeed, requireSound } = await import('#src/seed/read.ts')
   return requireSound('entries' in seed ? seed : readSeed(seed))

@@ -28,9 +28,9 @@ export interface StartOptions {
   port?: number | undefined
   /** Address to listen on; default 127.0.0.1. */
   host?: string | undefined
-  /** Issuer; default `http://localhost:<port>`, with `tls` `https://localhost:<port>`. */
+  /** Issuer. Default: `http://localhost:<port>`, or `https://localhost:<port>` if `tls` is set. */
   url?: string | undefined
-  /** Address for server-to-server calls when it differs from the issuer (containers). */
+  /** Address for server-to-server calls when it differs from the issuer, as between containers. */
   internal_url?: string | undefined
   /** Accepts an issuer whose host is not this machine. */
   public_issuer?: boolean | undefined

@@ -69,7 +69,7 @@ export interface SeedClient extends OfOrganization {
 }
 
 /**
- * Data of a server. `gatehouse openapi --seed-schema` prints the complete schema, identity providers
+ * Initial data of a server. `gatehouse openapi --seed-schema` prints the complete schema, identity providers
  * included.
  */
 export interface Seed {
@@ -123,14 +123,14 @@ export interface MintOptions extends OfOrganization {
   client_id?: string
   /** Scopes, separated by spaces; default: all scopes of the client. */
   scope?: string
-  /** Replaces the roles of the user. */
+  /** Roles that replace those of the user. */
   roles?: string[]
   /** Claims that replace those of the token; null removes a claim. */
   claims?: Record<string, unknown>
   /** Seconds. */
   expires_in?: number
   kind?: 'access_token' | 'id_token'
-  /** Makes an invalid token that a verifier has to refuse for this reason. */
+  /** Makes the token invalid in this way, so that a verifier has to refuse it. */
   bad?: BadTokenName
 }
 
@@ -304,7 +304,7 @@ export interface Controls {
 export interface Gatehouse extends Controls {
   /** The issuer. */
   url: string
-  /** Client of a minted token when a call names none. */
+  /** Client of a minted token when `mint` gets no `client_id`. */
   client_id: string
   client_secret: string | null
   /** Password of the users of the default seed; random in a container. */
@@ -324,9 +324,9 @@ export interface GatehouseOptions {
   seed?: Seed
   /** Default: a free port. */
   port?: number
-  /** Issuer; default `http://localhost:<port>`, with `tls` `https://localhost:<port>`. */
+  /** Issuer. Default: `http://localhost:<port>`, or `https://localhost:<port>` if `tls` is set. */
   url?: string
-  /** Address for server-to-server calls when it differs from the issuer (containers). */
+  /** Address for server-to-server calls when it differs from the issuer, as between containers. */
   internal_url?: string
   /** Serves https with a certificate generated for this run. */
   tls?: boolean

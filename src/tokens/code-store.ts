@@ -18,8 +18,8 @@ const selectCode = prepared((q, { authorization_codes: t }) =>
 
 /**
  * Returns the code if it was issued to this client. Returns `burnt` for a stored code that was made unusable,
- * and undefined for any other text. A code that contains its own data is decrypted without this check:
- * `findSubject` shows whether such a code was made unusable.
+ * and undefined for any other text. A code that contains its own data is returned even if it was made
+ * unusable; `findSubject` checks this.
  */
 export const findCode = (
   context: Core,

@@ -47,7 +47,7 @@ export interface AuthorizationCode
   extends Pick<NewCode, 'scope' | 'code_challenge' | 'auth_time' | 'acr' | 'amr'> {
   /**
    * Id of the session that the code begins. Inserting the row of the session uses up the code, because ids of
-   * sessions are unique. `oauth/grants/authorization-code.ts` decides what a second use means.
+   * sessions are unique. `oauth/grants/authorization-code.ts` handles a second use.
    */
   session_id: SessionId
   login_id: LoginId

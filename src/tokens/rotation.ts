@@ -56,7 +56,7 @@ const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
 /**
  * Generates the first key of an algorithm. The key signs at once: no token of the algorithm exists, so no
  * verifier needs to have read the key. Called when the keys are opened, when a client or an API is registered
- * with the algorithm, and before a token whose algorithm has no key.
+ * with the algorithm, and before a token is signed whose algorithm has no key.
  */
 export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
@@ -127,7 +127,7 @@ export const rotateKeys = async (
 }
 
 /**
- * Removes a compromised key at once, because a thief can sign tokens until then. If the key signs or will
+ * Removes a compromised key at once, because a thief could sign tokens with it. If the key signs or will
  * sign, another key replaces it at once. Tokens signed with the key are refused. Sessions continue, because
  * refresh tokens are not signed with these keys.
  *

@@ -12,7 +12,7 @@ const TOLERANCE = 5
 /** A verified access token of this server. Ids have their prefixes, as in the store. */
 export interface AccessToken {
   client_id: string
-  /** Identifier of the API that the token is for; undefined for a token of this server's own endpoints. */
+  /** Identifier of the API that the token is for; undefined for a token for this server's own endpoints. */
   resource: string | undefined
   organization_id: OrganizationId
   scopes: readonly string[]

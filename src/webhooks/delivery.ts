@@ -27,14 +27,17 @@ import {
 
 /** Maximum number of events in one read. It limits the memory for a webhook with many pending events. */
 const BATCH = 200
-/** Range of `seq` that one query scans. A scan blocks the event loop for about 1 ms. */
+/** Number of `seq` values that one query scans. A scan blocks the event loop for about 1 ms. */
 const WINDOW = 1_000
 /**
  * Milliseconds after which a webhook ends its turn even if it has more events, so that it does not delay
  * other webhooks.
  */
 const TURN = 5 * SECOND
-/** Milliseconds that a sender has for its turn: longer than `TURN` plus the timeout of the last attempt. */
+/**
+ * Milliseconds after which another server may take over the turn of a webhook: longer than `TURN` plus the
+ * timeout of the last attempt.
+ */
 const LEASE = 2 * MINUTE
 /** Milliseconds between two polls for new events: four reads a second cost little. */
 const POLL = 250
@@ -260,7 +263,7 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
 }
 
 /**
- * Delivers events as they are written, and failed ones when they are due.
+ * Delivers events when they are written, and tries failed events again when they are due.
  *
  * @returns a function that stops the delivery
  */

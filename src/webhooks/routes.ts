@@ -155,7 +155,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'replayWebhook',
     method: 'POST',
     path: '/webhooks/:webhook_id/replay',
-    summary: 'Deliver all events since a given time again, in order',
+    summary: 'Repeat the delivery of all events since a given time, in order',
     body: ReplayWebhook,
     status: 200,
     answer: WebhookAnswer,

@@ -179,7 +179,7 @@ export const saveTurn = async (
   return (await tx.update(webhooks).set(state).where(isTurn).returning({ id: webhooks.id })).length > 0
 }
 
-/** Makes due each webhook whose next attempt is between `now` and `until`. */
+/** Makes webhooks due at once if their next attempt is between `now` and `until`. */
 export const releaseWebhooks = async (tx: Transaction, now: number, until: number): Promise<void> => {
   const { webhooks } = tx.tables
   const { next_attempt_at: next } = webhooks

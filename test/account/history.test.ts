@@ -57,7 +57,7 @@ test('PEO-31 the sign-ins of the user are listed: application, browser, place, m
   expect((await history(other.browser)).entries).toHaveLength(1)
 })
 
-/** Writes one event of each type about the user, in this order. */
+/** Writes events of these types about the user, in this order. */
 const write = (user: Json, types: EventType[]) =>
   app.context.store.write(async tx => {
     for (const type of types)

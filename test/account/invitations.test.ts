@@ -47,7 +47,7 @@ const introduce = async (url: string, who: Json = somebody()) => {
 const optionsOf = ({ html }: Page): Json =>
   JSON.parse(unescapeHtml(/data-options="([^"]*)"/.exec(html)?.[1] ?? '{}'))
 
-/** Sends the page's form with this field. */
+/** Submits the form of the page that has a field of this name. */
 const send = (browser: Browser, page: Page, field: string, fields: Record<string, string> = {}) =>
   browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
 

@@ -80,7 +80,7 @@ describe('the picture of a person', () => {
     await app.events()
     for (const [file, text] of [
       [Buffer.alloc(0), 'Choose a picture first.'],
-      [Buffer.from('<script>alert(1)</script>'), 'This is no PNG, JPEG or WebP picture'],
+      [Buffer.from('<script>alert(1)</script>'), 'This isn’t a PNG, JPEG or WebP picture'],
       [png(1025, 1), 'wider or taller than 1,024 pixels'],
       [Buffer.concat([png(), Buffer.alloc(300_000)]), 'larger than 256 KiB'],
     ] as const) {

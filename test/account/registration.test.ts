@@ -48,7 +48,7 @@ const register = async (browser: Browser, email: string, url?: string) => {
   return { answer, letter, link: letter ? urlIn(letter) : '' }
 }
 
-/** Sends the page's form with this field. */
+/** Submits the form of the page that has a field of this name. */
 const send = (browser: Browser, page: Page, field: string, fields: Record<string, string>) =>
   browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
 

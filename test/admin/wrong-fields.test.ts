@@ -180,7 +180,7 @@ const WITHOUT_REVIEW = [
   'POST /webhooks/:webhook_id/rotate-secret',
 ]
 
-/** Returns the route of a call: its path with names for ids. */
+/** Returns the route of a call, whose path has parameter names in place of ids. */
 const routeOf = (call: string): string => {
   const [method = '', path = ''] = call.split(' ')
   const route = adminRoutes(app.context).find(

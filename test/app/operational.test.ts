@@ -75,7 +75,7 @@ test('H-42 every answer has HSTS for a year, behind an https proxy and with a ce
   expect(await policies({ url: 'https://id.example.com' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com', tls_cert: 'cert.pem' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com' })).toEqual([null])
-  // The header would apply to all ports of localhost, and other servers of a developer use http.
+  // HSTS would apply to all ports of localhost, and other servers of a developer use http.
   expect(await policies({ url: 'https://localhost:8443', tls_cert: 'cert.pem' })).toEqual([null])
 })
 

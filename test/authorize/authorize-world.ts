@@ -4,8 +4,8 @@ import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, REDIRECT } from '#test/support/people.ts'
 
 /**
- * Starts a server with a web, a native and a machine client. Returns the server with helpers that check what
- * all refusals that are shown as a page have in common.
+ * Starts a server with a web, a native and a machine client. Returns the server and helpers. `expectPage`
+ * checks that a refusal is shown as a page, and that the page is the same for each reason.
  */
 export const startAuthorize = async () => {
   const app = await startApp()

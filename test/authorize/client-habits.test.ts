@@ -1,4 +1,4 @@
-/** Tests what clients of the Model Context Protocol do, as their sources show. */
+/** Tests requests that clients of the Model Context Protocol send according to their source code. */
 import { expect, test } from 'bun:test'
 import { HOUR, SECOND } from '#src/lib/duration.ts'
 import { sweep } from '#src/operations/sweep.ts'

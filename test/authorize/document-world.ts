@@ -1,5 +1,6 @@
 /**
- * Starts a server with an API for dynamic clients, and another one that publishes their metadata documents.
+ * Starts a server with an API for dynamic clients, and a second server that publishes the metadata documents
+ * of these clients.
  */
 import { afterAll } from 'bun:test'
 import { outboundFetch } from '#src/http/outbound.ts'
@@ -47,8 +48,8 @@ export const documentWorld = async () => {
   afterAll(() => publisher.stop(true))
 
   /**
-   * The publisher answers for hosts below .example and for published URLs. Other calls run as in production,
-   * but without the Internet.
+   * The publisher answers for hosts below .example and for published URLs. Other calls use the checks of
+   * production, but only localhost resolves.
    */
   const allowed = { outbound_allow: ['*=127.0.0.1:*'] }
   const call = outboundFetch(allowed)
@@ -101,7 +102,7 @@ export const documentWorld = async () => {
     return document
   }
 
-  /** Changes the answer for a URL; without an answer nothing is published there. */
+  /** Changes the answer for a URL. Without `answer`, the URL gets 404. */
   const answerWith = (client_id: string, answer?: Answer): void => {
     if (answer) published.set(client_id, answer)
     else published.delete(client_id)

@@ -104,8 +104,8 @@ describe('MCD-01 a code by mail', () => {
     const elsewhere = await thief.get(link)
     expect([elsewhere.status, elsewhere.heading]).toEqual([400, 'Use the browser that asked for the code'])
     expect((await enter(thief, page, code)).status).toBe(403)
-    // A request by the thief ends the owner's code. The new code is mailed to the owner and is refused in the
-    // owner's browser.
+    // A request by the thief makes the owner's code invalid. The new code is mailed to the owner, but is
+    // refused in the owner's browser.
     const own = await ask(thief, user.username)
     if (own.code !== code) expect((await enter(thief, own.page, code)).status).toBe(401)
     expect((await enter(owner, page, own.code)).status).toBe(401)

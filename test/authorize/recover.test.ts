@@ -32,7 +32,7 @@ const openPage = async (browser: Browser, url = authorizeUrl('web')) =>
 const tryCode = async (browser: Browser, username: string, recovery_code: string, url?: string) =>
   browser.submit(await openPage(browser, url), { username, recovery_code }, '/oauth/recover')
 
-/** Chooses a passkey on the page of a link. */
+/** Creates a passkey on the page that a link opens. */
 const enrolLink = async (browser: Browser, page: Page) => {
   const passkey = newPasskey()
   const credential = passkey.create(optionsOf(page))

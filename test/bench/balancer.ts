@@ -9,7 +9,7 @@ const END_OF_HEAD = '\r\n\r\n'
 const [port, ...servers] = process.argv.slice(2).map(Number)
 let turn = 0
 
-/** Clients wait for a response before the next request, so all received bytes are one request. */
+/** Clients wait for a response before the next request, so all received bytes belong to one request. */
 const isComplete = (received: Buffer): boolean => {
   const end = received.indexOf(END_OF_HEAD)
   if (end < 0) return false

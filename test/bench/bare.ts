@@ -7,9 +7,9 @@ import { paths } from './gatehouse.ts'
 import { freePort, freshDirectory, start } from './server-process.ts'
 import { type BenchClient, REDIRECT_URI, type Target } from './target.ts'
 
-// The least cost of the hot operations: Bun.serve, SQLite with Gatehouse's schema and durability, and the
-// same signatures. This stack writes the same rows as Gatehouse, and its requests share commits too. It
-// verifies nothing and has no limits, log, metrics or MACs of events.
+// A bare stack, which shows the least cost of the hot operations. It consists of Bun.serve, SQLite with
+// Gatehouse's schema and durability, and the same signatures. It writes the same rows as Gatehouse, and its
+// requests share commits too. It verifies nothing and has no limits, log, metrics or MACs of events.
 
 /** Names of the operations that the bare stack serves (operations.ts). */
 export const BARE_OPERATIONS = [

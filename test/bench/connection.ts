@@ -53,7 +53,7 @@ export const connect = async (port: number): Promise<Connection> => {
   }
 }
 
-/** undefined while bytes are missing. */
+/** Parses an answer. Returns undefined while bytes are missing. */
 const parseAnswer = (received: Buffer): Answer | undefined => {
   const end = received.indexOf(END_OF_HEAD)
   if (end < 0) return undefined
@@ -81,7 +81,7 @@ const parseChunks = (body: Buffer): string | undefined => {
   }
 }
 
-/** The first header of that name (lower case). */
+/** Returns the value of the first header with this name. Case is ignored. */
 export const header = (head: string, name: string): string | undefined =>
   new RegExp(`\r\n${name}: *([^\r]*)`, 'i').exec(head)?.[1]
 

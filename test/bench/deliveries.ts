@@ -10,7 +10,7 @@ import { print } from './table.ts'
 const EVENTS = 2_000
 const ROUNDS = 20
 
-/** Writes events that each webhook gets, in one write. */
+/** Stores `count` events in one transaction. Each webhook gets all of them. */
 const write = ({ context }: TestApp, count: number): Promise<void> =>
   context.store.write(async tx => {
     for (let i = 0; i < count; i++)

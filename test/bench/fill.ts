@@ -10,7 +10,7 @@ import { random } from '#test/support/random.ts'
  * `bun test/bench/fill.ts data/gatehouse.db 1000000 10000000`.
  * One tenant has nearly all rows, another tenant has a twentieth, and many small tenants share the rest.
  * Each tenant has a client.
- * Indexes and triggers are dropped while it runs and created again at the end.
+ * Indexes and triggers are dropped at the start and created again at the end.
  */
 const first = [
   'zoe',
@@ -215,7 +215,7 @@ const countAll = (db: Database): void => {
 
 export const fill = (path: string, users: number, events: number): void => {
   const db = new Database(path)
-  // The log is turned off in two steps. The first step writes the log into the database.
+  // The write-ahead log is turned off in two steps. The first step copies the log into the database.
   db.run('PRAGMA journal_mode = DELETE')
   db.run('PRAGMA journal_mode = OFF')
   db.run('PRAGMA synchronous = OFF')

@@ -5,8 +5,8 @@ import { freePort, freshDirectory, type ServerProcess, start } from './server-pr
 import { authorizePath, type BenchClient, logIn, REDIRECT_URI, type Target } from './target.ts'
 
 /**
- * A Node.js with node:sqlite, because the Node.js of a Linux distribution may lack this module. npx installs
- * this Node.js outside of the project.
+ * npm package of a Node.js with node:sqlite, because the Node.js of a Linux distribution may lack this
+ * module. npx installs this Node.js outside of the project.
  */
 const NODE = 'node@24.21.0'
 export const PEER = 'oidc-provider'

@@ -12,15 +12,15 @@ const COPIES = 2
 export interface PostgresBench {
   /** Name and version, for the printed report. */
   version: string
-  /** One copy of Gatehouse, of this build or of another executable, with a new database. */
+  /** Starts one copy of this build, or of another executable, on a new database. */
   one(executable?: string): Promise<Target>
-  /** Two copies with another database, behind a balancer. */
+  /** Starts two copies of this build on a new database, behind a balancer. */
   two(): Promise<Target>
   remove(): void
 }
 
 /**
- * Starts a PostgreSQL server that waits for the disk at each commit; undefined if PostgreSQL is not
+ * Starts a PostgreSQL server that waits for the disk at each commit. Returns undefined if PostgreSQL is not
  * installed.
  */
 export const startPostgresBench = async (): Promise<PostgresBench | undefined> => {

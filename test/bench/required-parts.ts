@@ -199,7 +199,7 @@ export const openReads = (db: Database) => {
   }
 }
 
-/** Returns the parts of a write: a savepoint for each, MACs of events, and the statistics of the hour. */
+/** Returns the parts of a write: its savepoint, the MACs of its events, and the statistics of the hour. */
 export const openAdded = (db: Database) => {
   const [savepoint, release] = [db.prepare('SAVEPOINT body'), db.prepare('RELEASE body')]
   const add = db.prepare(

@@ -1,6 +1,7 @@
-// The parts that `gatehouse token` without a server cannot do without, for one user and one client: opens the
-// master key, the instance key and the signing key, reads what the token says, writes the session and its two
-// events durably, signs, and copies SQLite's log. Takes the data directory as its argument. commands.ts measures it.
+// Does only the necessary work of `gatehouse token` when no server runs, for one user and one client. The
+// script opens the master key, the instance key and the signing key, reads the data for the claims, writes
+// the session and two events durably, signs, and copies SQLite's log into the database. Its argument is the
+// data directory. commands.ts measures the script.
 import { Database } from 'bun:sqlite'
 import { createDecipheriv, createPrivateKey, hkdfSync, sign } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -29,7 +29,7 @@ const BROWSERS = 16
 const WARM_UP = 3_000
 
 export interface SteadySizes {
-  /** Users and events of the database, which the backup copies. */
+  /** Numbers of users and events in the database, which the backup copies. */
   users: number
   events: number
   /**
@@ -37,9 +37,9 @@ export interface SteadySizes {
    * deleted organization.
    */
   expired: number
-  /** Users of the seed file. */
+  /** Number of users in the seed file. */
   applied: number
-  /** ms without any job. */
+  /** Milliseconds of the measurement without a job. */
   quiet: number
 }
 

@@ -77,7 +77,7 @@ describe('every mail', () => {
     const letter = { kind: 'new_device', locale: 'en', brand: 'Acme', name: 'Ada', data, url } as const
     const { html, text } = renderMail(letter)
     expect(html).toMatch(
-      /<body[^>]*>\s*<div style="display: none;[^"]*">Your account ada at Acme has a new sign-in/,
+      /<body[^>]*>\s*<div style="display: none;[^"]*">There was a sign-in to your account ada at Acme/,
     )
     const order = ['If it was you', '<table', 'If the button does not work'].map(part => html.indexOf(part))
     expect(order).toEqual([...order].sort((a, b) => a - b))
