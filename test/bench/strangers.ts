@@ -11,8 +11,8 @@ const EACH = 5
 export type Refusals = Record<'unknown' | 'wrong' | 'disabled' | 'foreign', number>
 
 /**
- * Takes interleaved samples of a refused login, each from its own network. They show what an attacker who
- * enumerates user names can measure (O-34).
+ * Measures refused logins of each kind in turn, each from its own network. The samples show what an attacker
+ * who enumerates user names can measure (O-34).
  */
 export const measureRefusals = async (rounds: number): Promise<Refusals> => {
   const directory = await freshDirectory()

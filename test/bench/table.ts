@@ -15,13 +15,13 @@ export const table = (head: string[], rows: string[][]): string => {
 export const number = (value: number | undefined, digits = 0): string =>
   value === undefined || Number.isNaN(value) ? '' : value.toFixed(digits)
 
-/** The limit, marked when the measured value exceeds it. */
+/** Returns the limit with the verdict `ok` or `MISSED`; empty without a limit. */
 export const against = (measured: number | undefined, limit: number | undefined): string =>
   limit === undefined ? '' : `${limit}${measured !== undefined && measured > limit ? ' MISSED' : ' ok'}`
 
 const printed: string[] = []
 
-/** Prints lines of the result, which `written` returns later. */
+/** Prints a part of the result and keeps the text for `written`. */
 export const print = (text: string): void => {
   printed.push(text)
   console.log(text)

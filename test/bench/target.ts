@@ -14,7 +14,7 @@ export interface BenchClient {
   client_secret: string
 }
 
-/** The server that an operation drives. */
+/** The server to which the operations send their requests. */
 export interface Target {
   name: string
   process: ServerProcess
@@ -25,7 +25,7 @@ export interface Target {
   /** Totals since the start: commits, and transactions that were retried. */
   commits?(): Promise<{ done: number; retried: number }>
   paths: Record<'discovery' | 'jwks' | 'authorize' | 'token' | 'introspect' | 'userinfo', string>
-  /** Clients of the code flow and refresh, one for each algorithm of ID tokens. */
+  /** Clients that use the code flow and refresh tokens, one for each algorithm of ID tokens. */
   es256: BenchClient
   rs256: BenchClient
   /** A client for client credentials with the scope `scope`. */
@@ -35,7 +35,7 @@ export interface Target {
   cookie: string
   /** A token for Gatehouse's admin API. */
   admin_token?: string
-  /** True if a login proves a password. */
+  /** True if the server checks the password at a login. */
   proves_passwords?: boolean
   /** The identity provider that the server trusts. */
   saml?: IdentityProvider

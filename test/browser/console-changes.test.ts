@@ -1,4 +1,4 @@
-/** Tests the changes of each object that the console edits, in a browser. */
+/** Tests in a browser how the console changes each kind of object. */
 import { expect } from 'bun:test'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'

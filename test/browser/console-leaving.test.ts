@@ -64,7 +64,7 @@ testInChromium(
       types.push(dialog.type())
       void dialog.dismiss()
     })
-    // The refused reload keeps the page.
+    // The browser asks before the reload; the test answers no, so the page stays.
     await page.evaluate(() => location.reload())
     await page.waitForFunction(() => document.readyState === 'complete')
     expect(types).toEqual(['beforeunload'])

@@ -54,7 +54,7 @@ testInChromium(
     await heading('Grace Example')
     const name = page.getByLabel('First name')
     await name.fill('Kept')
-    // Waits for the lists: a refused request for a list would ask for a login before Enter reaches the form.
+    // Waits for the lists: a refused request for a list would open the dialog before Enter reaches the form.
     await page.waitForLoadState('networkidle')
     await served.app.admin('DELETE', `/users/${ada}/sessions`)
     await name.press('Enter')

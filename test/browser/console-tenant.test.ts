@@ -28,7 +28,7 @@ const fill = async (slug: string, organization_id: string) => {
   ]
 }
 
-/** Returns each value of this member in an answer, however deep. */
+/** Returns the values of all members with this name in an answer, at any depth. */
 const valuesOf = (member: string, value: unknown): unknown[] =>
   Array.isArray(value)
     ? value.flatMap(each => valuesOf(member, each))

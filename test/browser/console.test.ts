@@ -44,7 +44,7 @@ const save = async () => {
   await button('Save changes').click()
   await answered
 }
-/** Returns the text that the page has copied last. */
+/** Returns the text that the page last copied to the clipboard. */
 const copied = async () => {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   return page.evaluate(() => navigator.clipboard.readText())
@@ -95,7 +95,7 @@ testInChromium(
 
     await open('Audit log')
     await page.getByLabel('Event').selectOption('client.created')
-    // Waits until the filter has taken effect, because the list without the filter has the row too.
+    // Waits until the filter has taken effect, because the unfiltered list has the row too.
     await page.waitForURL(/type=client\.created/)
     await page.getByRole('button', { name: /Application registered.*Pet clinic/ }).click()
     await page.getByText('gatehouse-console').or(page.getByText('pet-clinic')).first().waitFor()

@@ -18,7 +18,7 @@ const tooWide = (): string[] => {
     details.removeAttribute('name')
     details.open = true
   }
-  // The tabs scroll within their line.
+  // Tabs may be wider than the window, because they scroll within their line.
   const words = [...document.querySelectorAll<HTMLElement>('main *, .card *')].filter(
     element => !element.closest('svg, .unseen, .parts, .tabs') && element.clientWidth > 0,
   )

@@ -1,4 +1,7 @@
-/** Tests how people create an account from a mail, on a phone, with a passkey, and reach an application. */
+/**
+ * Tests on a phone how people open the link in a mail, create an account with a passkey, and reach the
+ * application.
+ */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import type { Json } from '#test/support/app.ts'

@@ -202,7 +202,7 @@ testInChromium(
     })
     await page.goto(`${url}/account`)
     await page.getByRole('button', { name: 'Connect Upstream by posting' }).click()
-    // The provider sent no `auth_time`: only a new sign-in there counts as recent proof.
+    // The provider sent no `auth_time`, so only a new login at the provider counts as recent proof.
     await page.getByRole('heading', { name: 'Confirm it’s you' }).waitFor()
     await page.getByRole('link', { name: 'Continue with Upstream by query' }).click()
     await proveThere(page, 'nameless')

@@ -66,7 +66,7 @@ test('SIGHUP loads a new certificate; open requests are answered; a broken certi
   open.write(
     `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 9)}`,
   )
-  // An answer on another connection shows that the server has read the first bytes of this one.
+  // An answer on another connection shows that the server has read the first bytes of the open request.
   expect(await shown(server)).toBe('first')
   put(await make('second'))
   server.signal('SIGHUP')

@@ -1,6 +1,6 @@
 /**
- * Tests full disks and servers that do not answer. The message names the place in one line, and the exit code
- * is the one in the guide.
+ * Tests full disks and servers that do not answer. Each error message is one line that names the folder, file
+ * or server, and the exit code is the one in the guide.
  */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,8 +29,8 @@ const withDisk = async (size: string, use: (dir: string) => Promise<void>): Prom
 }
 const line = (start: string) => expect.stringMatching(new RegExp(`^gatehouse: ${start}[/:][^\n]+\n$`))
 /**
- * Creates an instance by a server that stops cleanly. A leftover log of SQLite would be spare space on the
- * full disk.
+ * Creates an instance by starting a server and stopping it cleanly. After a crash, SQLite's log would remain,
+ * and its space could be used again on the full disk.
  */
 const instanceOn = async (dir: string): Promise<void> => {
   expect(await stop(await serveExecutable({}, dir))).toBe(0)

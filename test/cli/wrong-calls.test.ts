@@ -9,7 +9,7 @@ import { EXECUTABLE, gatehouse, serveExecutable } from '#test/support/executable
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true }))
-/** The file is outside of the empty directory. */
+/** A file with broken YAML. */
 const junk = join(folder, 'junk')
 writeFileSync(junk, 'junk: [')
 const wrongSeed = join(folder, 'wrong.yaml')

@@ -31,7 +31,10 @@ const redeem = async (code: string, more: Record<string, string> = {}) =>
     ...more,
   })
 
-/** Loads the console as a browser does, and signs in if asked to. Returns the code and its answer. */
+/**
+ * Loads the console as a browser does, and signs in if asked to. Returns the code and the answer of the token
+ * endpoint.
+ */
 const load = async (more: Record<string, string> = {}) => {
   const request = authorizeUrl(CONSOLE, { redirect_uri, scope: 'openid admin', ...more })
   const first = await browser.get(request)

@@ -6,7 +6,7 @@ import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'
 import { addOrganization, authorizeUrl } from '#test/support/people.ts'
 
-// From source, the bundler runs at the first request: seconds on a busy machine.
+// When the server runs from source, the import runs the bundler, which takes seconds on a busy machine.
 beforeAll(() => import('#src/console/files.ts'), 60_000)
 
 let app: TestApp

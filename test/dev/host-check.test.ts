@@ -30,7 +30,7 @@ const decide = (request: URLSearchParams, decision = 'approve', headers: Record<
     new URLSearchParams({ request: String(request), sub: 'robin', decision }),
   )
 
-/** Returns an AuthnRequest in the redirect binding, whose answer goes to `acs_url`. */
+/** Returns an AuthnRequest, encoded for the redirect binding, that asks for the answer at `acs_url`. */
 const authnRequest = (acs_url: string): string => {
   const xml = `<samlp:AuthnRequest xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol" xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_1" AssertionConsumerServiceURL="${acs_url}"><saml:Issuer>sp</saml:Issuer></samlp:AuthnRequest>`
   return Buffer.from(Bun.deflateSync(Buffer.from(xml))).toString('base64')

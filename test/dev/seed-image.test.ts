@@ -7,7 +7,7 @@ import { FILE, seedRows } from '../../.ci/seed-rows.ts'
 
 type Row = Record<string, unknown>
 
-/** Columns that are new at each start. */
+/** Columns whose values differ at each start. */
 const FRESH = /(?:_at|^timestamp|^hour|^mac|^private_key|^public_jwk)$/
 
 const isFresh = (table: string, column: string, row: Row): boolean =>

@@ -5,7 +5,7 @@ import { addClient, addUser, authorizeUrl, signIn } from '#test/support/people.t
 import { turnsOf } from '#test/support/turns.ts'
 
 const CALLBACK = 'https://agent.example/callback'
-/** Number of registered clients. Comparing their names took 30 ms. */
+/** Number of registered clients. Comparing one name with all of their names takes about 30 ms. */
 const MANY = 3_000
 
 const app = await startApp()

@@ -1,5 +1,5 @@
 /**
- * A service that calls another on its own behalf: `ORDERS_URL=http://… gatehouse exec -- bun
+ * A service that calls another service on its own behalf: `ORDERS_URL=http://… gatehouse exec -- bun
  * service-to-service.ts`.
  */
 import { createServiceClient } from '@gatehouse/resource-server/client'

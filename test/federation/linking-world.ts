@@ -28,7 +28,7 @@ export const startLinking = async (options: Parameters<typeof startFederated>[0]
     (await app.admin('GET', `/users?search=${encodeURIComponent(email)}`)).body.data
   const accounts = () => app.context.store.read(async q => q.select().from(q.tables.external_accounts))
   const accountsOf = async (user_id: string) => (await accounts()).filter(row => row.user_id === user_id)
-  /** Returns the user id of the client's authorization code. */
+  /** Returns the id of the user to whom the authorization code in this redirect was issued. */
   const whoIs = async (page: Page): Promise<string> => {
     const { code } = answerOf(page)
     return (await codeRow(app, code)).user_id

@@ -85,8 +85,8 @@ export const atUpstream = async (
 }
 
 /**
- * Goes to the provider through `entry` and comes back as a user. Returns the page where the browser ends, or
- * its redirect to the client.
+ * Opens `entry`, which redirects to the provider, and signs in there as `who`. Returns the last page, or the
+ * redirect to the client.
  */
 export const goThrough = async (
   browser: Browser,

@@ -9,7 +9,7 @@ import { guideSections } from '#src/guide/pages.ts'
 import { type Inline, plain } from '#src/guide/tree.ts'
 import { permissions } from '#src/lib/permission.ts'
 
-/** Returns the code spans of each cell, by row, in the tables of a page that have this heading. */
+/** Returns the code spans of each cell, row by row, from the tables with this heading on a page. */
 const tables = (subject: string, heading: string): string[][][] => {
   const { blocks = [] } =
     guideSections.flatMap(({ pages }) => pages).find(page => page.subject === subject) ?? {}

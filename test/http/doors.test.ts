@@ -123,7 +123,7 @@ const doors: Record<string, Door> = {
     ask: async (ip, tenant, device) => {
       const { browser, page } = await loginPage(ip, tenant, device)
       const [path = ''] = /\/oauth\/reset-password\?request=[\w-]+/.exec(page.html) ?? []
-      // Only the user of a known browser passes the limits of the network.
+      // A device cookie passes the limits of the network only for its own user.
       const username = device ? `user-${tenant}` : `nobody${++names}`
       return browser.submit(await browser.get(path), { username })
     },
@@ -218,7 +218,7 @@ for (const [name, door] of Object.entries(doors)) {
 
   for (const kind of door.kinds)
     test(`many networks at ${name} (${kind}): a new one has its reserve, another tenant all of its own`, async () => {
-      // A form is posted from a login page that was opened before, which took one commit.
+      // The login page of a form is opened first, which uses one commit of the reserve.
       const isForm = /POST .*(login|passkey|reset)/.test(name)
       if (isForm)
         await Promise.all([loginPage(`203.0.113.${network}`, 'a'), loginPage(`192.0.2.${network}`, 'b')])

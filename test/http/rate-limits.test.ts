@@ -5,11 +5,11 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
 
-/** Returns the rate limits of a server that does nothing else, with a frozen clock. */
+/** Returns functions that charge the rate limits of a new server with a frozen clock. */
 const server = () => {
   let now = 0
   const context = { clock: { now: () => now }, charges: openCharges(1) }
-  /** Counts the accepted charges out of `count`. */
+  /** Makes `count` charges and returns how many were accepted. */
   const taken = (count: number, ip_address: string, tenant: 'a' | 'b', device?: string) => {
     let served = 0
     for (let i = 0; i < count; i++) served += refusalOf(ip_address, tenant, device) === undefined ? 1 : 0
@@ -55,7 +55,7 @@ test('H-23 the networks of one IPv6 site share one reserve, and none is refused 
   const { taken } = server()
   let spent = 0
   for (let i = 0; i < 200; i++) spent += taken(3, `2001:db8:0:${i.toString(16)}::1`, 'a')
-  // The organization's 400, and one reserve.
+  // The organization's 400, and the site's one reserve of 3.
   expect(spent).toBe(403)
   expect([taken(60, '2001:db8:0:ffff::1', 'b'), taken(3, '2001:db8:1::1', 'a')]).toEqual([40, 3])
 })

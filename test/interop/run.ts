@@ -43,7 +43,10 @@ interface Target extends AsyncDisposable {
   name: string
   url: string
   mcp_url: string
-  /** Requests since the last call: method, path, status and names of parameters. Empty in production. */
+  /**
+   * Requests since the last call: method, path, status and names of parameters. Always empty for `gatehouse
+   * serve`.
+   */
   asked(): Promise<string[]>
 }
 
@@ -153,7 +156,10 @@ const environment = (home: string, more: Record<string, string> = {}) => ({
   ...more,
 })
 
-/** Reads what a client prints and authorizes each request in it; resolves when the client ends. */
+/**
+ * Reads the output of a client and approves each authorization request in the output. Resolves when the
+ * client ends.
+ */
 const loginsIn = async (...streams: ReadableStream<Uint8Array>[]) => {
   let output = ''
   const logins: Promise<void>[] = []
@@ -250,7 +256,7 @@ const versions = {
   },
 }
 
-/** Signs in, calls a tool, steps up for the other one, and refreshes. */
+/** Signs in, calls one tool, steps up to call the other tool, and refreshes the tokens. */
 const useSdk = async (
   { stepsUpAlone, connect }: (typeof versions)[keyof typeof versions],
   mcp_url: string,

@@ -1,4 +1,7 @@
-/** Identity providers and webhooks of one organization that would take time or memory from all others. */
+/**
+ * Tests that identity providers and webhooks of one organization cannot use up the time or memory that all
+ * organizations share.
+ */
 import 'reflect-metadata'
 import { expect, test } from 'bun:test'
 import { Extension, X509CertificateGenerator } from '@peculiar/x509'

@@ -260,8 +260,7 @@ describe('the data of another tenant', () => {
       for (const token of [tokenOf(route), root])
         for (const name of [(tenant: Tenant) => tenant, bySlug])
           for (const owner of [beta, home]) {
-            // The first request fills the caches with the caller, so that the next two requests run the same
-            // statements.
+            // The first request caches the caller, so that the next two requests run the same statements.
             let foreign: Json = await send(route, nobody, token)
             let unknown: Json
             const asked = await statementsOf(async () => {

@@ -1,5 +1,5 @@
 /**
- * Tests clients that prove possession of a key of their metadata document with an assertion
+ * Tests clients that authenticate with an assertion signed by a key of their metadata document
  * (`private_key_jwt`).
  */
 import { beforeEach, describe, expect, test } from 'bun:test'

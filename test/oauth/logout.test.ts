@@ -22,7 +22,7 @@ const events = async () =>
     metadata,
   }))
 
-/** Returns a browser in which these users are signed in to the shop, and the tokens of the last one. */
+/** Returns a browser in which these users are signed in to the shop, and the last user's tokens. */
 const shopping = async (...users: string[]) => {
   const browser = openBrowser(app)
   let tokens: Json

@@ -1,6 +1,6 @@
 /**
- * Tests the traces that a collector receives from the executable, and the exporter alone with a faulty
- * collector.
+ * Tests the traces that the executable sends to a collector. The tests of a faulty collector use only the
+ * exporter.
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { loadConfig } from '#src/config.ts'

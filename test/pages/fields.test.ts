@@ -1,6 +1,4 @@
-/**
- * Tests the accessible state of pages and fields: headings, links, the focus, and the rules of a password.
- */
+/** Tests the accessibility of pages and fields: headings, links, the focus, and the rules of a password. */
 import { expect, test } from 'bun:test'
 import { render } from '#src/pages/render.ts'
 import { type Sample, samples } from '#test/support/page-samples.ts'

@@ -1,4 +1,4 @@
-/** Tests a file full of expired rows, with writes while they are removed. */
+/** Tests the removal of many expired rows while other writes arrive. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -67,7 +67,7 @@ testWith('faketime', library)(
       return body.access_token as string
     }
 
-    // Steps of seconds in either direction end nothing and cause no refusal.
+    // Steps of five seconds in either direction cause no refusal.
     for (const seconds of [5, -5, -5, 5]) {
       const token = tokens.access_token
       step(seconds)

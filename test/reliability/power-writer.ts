@@ -1,8 +1,8 @@
 import { dlopen } from 'bun:ffi'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 
-// Writes two rows at a time on eight concurrent tracks, and writes each acknowledgement to the log of
-// faults.c.
+// Runs eight concurrent loops. Each loop writes two rows at a time and records the acknowledgement in the log
+// of faults.c.
 const [path = '', library = '', writes = '', durable = 'true'] = process.argv.slice(2)
 const { symbols } = dlopen(library, { acknowledge: { args: ['cstring'], returns: 'void' } })
 const store = await openSqlite({ path, durable: durable === 'true' })

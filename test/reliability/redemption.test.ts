@@ -63,7 +63,7 @@ test(
 
       for (const [i, answer] of redeemed.entries()) {
         if (!answer) {
-          // The first redemption may have been committed, so at most one of these succeeds.
+          // The redemption before the kill may have been committed, so at most one of these two succeeds.
           const statuses = [
             await redeem(after, client, codes[i] ?? ''),
             await redeem(after, client, codes[i] ?? ''),

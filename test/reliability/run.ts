@@ -1,8 +1,8 @@
 export {}
 
 /**
- * `bun run test:reliability`: runs the long form of every test that names a row of the table. Prints the
- * measurements by row.
+ * `bun run test:reliability`: runs the long form of every test whose title has the id of a reliability rule,
+ * such as `R-24`. Prints the measurements, sorted by id.
  */
 const files: string[] = []
 for (const path of new Bun.Glob('test/**/*.test.ts').scanSync())

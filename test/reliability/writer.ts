@@ -1,7 +1,7 @@
 import { hashSecret } from '#src/lib/secrets.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 
-// Rotates chains of rows on eight concurrent tracks until it is killed; prints each acknowledged write.
+// Runs eight concurrent loops of writes until the process is killed. Prints each acknowledged write.
 const [path = '', round = ''] = process.argv.slice(2)
 const store = await openSqlite({ path })
 

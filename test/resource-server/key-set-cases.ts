@@ -153,8 +153,8 @@ export const keySets: Case[] = [
     async run({ issuer, route, verifier }) {
       const hanging: VerifierOptions['fetch'] = (_, init) =>
         new Promise((_, reject) => {
-          // Replaces the socket of a real request, which keeps the process alive. In Node, the timer of a
-          // signal does not keep the process alive.
+          // Replaces the socket of a real request, which keeps the process alive. In Node, the timer of an
+          // AbortSignal does not keep the process alive.
           const socket = setInterval(() => {}, 1_000)
           init?.signal?.addEventListener('abort', () => {
             clearInterval(socket)

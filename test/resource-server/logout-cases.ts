@@ -1,4 +1,4 @@
-/** Cases of logout tokens: which end sessions, and the code of each refusal. */
+/** Cases of logout tokens: which tokens end sessions, and the code of each refusal. */
 import { match, ok, rejects, deepStrictEqual as same } from 'node:assert/strict'
 import type { Header, Payload } from '#src/resource-server/testing.ts'
 import { type Case, dead, ISSUER, NOW, type Receiver, type World } from './world.ts'

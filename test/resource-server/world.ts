@@ -34,7 +34,7 @@ export type Receiver = {
   post(token: string | URLSearchParams | { raw: string }, path?: string): Promise<Response>
   /** The logouts that the application received. */
   ended: LogoutClaims[]
-  /** `code claim` of each refusal. */
+  /** One text for each refusal: the code, followed by the claim if there is one. */
   refused: string[]
 }
 

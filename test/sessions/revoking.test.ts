@@ -44,7 +44,7 @@ const start = async () => {
     read: context.store.read,
     revoke: (filter: Json) => context.store.write(tx => revokeSessions(context, tx, filter, by)),
     revokeAll: (filter: Json, caller?: Json) => revokeAllSessions(context, filter, { ...by, caller }),
-    /** Throws when a session has ended, as the check of a caller with such a session does. */
+    /** Throws if any session has ended, like the check of a caller whose own session was ended. */
     confirm: async (tx: Transaction) => {
       const sessions = await tx.select().from(tx.tables.sessions)
       if (sessions.some(({ ended_at }) => ended_at !== null)) throw new Error('A session has ended.')

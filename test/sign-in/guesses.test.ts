@@ -154,7 +154,7 @@ describe('O-35 an account', () => {
     const { store } = context
     const failed = Promise.withResolvers<void>()
     let reads = 0
-    // The first read of the attempt ends before the failures, and is returned after them.
+    // The first read of the attempt takes place before the failures, but its result arrives after them.
     const slow = Object.assign(Object.create(store), {
       read: async <T>(run: Parameters<typeof store.read<T>>[0]) => {
         const found = await store.read(run)
@@ -191,8 +191,8 @@ describe('O-35 an account', () => {
       others[i]?.resolve()
       expect((await others[i]?.proof)?.refusal).toMatchObject({ code: 'invalid_credentials' })
     }
-    // The first read ends before any failure and is returned after one. The second read ends before another
-    // failure and is returned after it.
+    // The result of each of the first two reads arrives late: another attempt fails between the read and its
+    // result.
     let reads = 0
     const slow = Object.assign(Object.create(store), {
       read: async <T>(run: Parameters<typeof store.read<T>>[0]) => {

@@ -1,7 +1,10 @@
 import type { Migrations } from '#src/storage/sqlite/apply-migrations.ts'
 import { sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
 
-/** Migrations of a later version: one more, which adds a column and fills it in `steps` steps per user. */
+/**
+ * Returns the migrations of a later version. Its additional migration adds a column and fills it in `steps`
+ * steps per user.
+ */
 export const migrationsThatTake = (steps: number): Migrations => ({
   ...sqliteMigrations,
   '9999_next.sql': `ALTER TABLE users ADD COLUMN next INTEGER;

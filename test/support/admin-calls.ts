@@ -39,6 +39,6 @@ export const adminOf = (call: Call, client_secret: string): TestApp['admin'] => 
   }
 }
 
-/** As `adminOf`, at the address of a running server. */
+/** Like `adminOf`, for the running server at `url`. */
 export const adminAt = (url: string, client_secret: string): TestApp['admin'] =>
   adminOf((path, init) => fetch(url + path, init), client_secret)

@@ -6,7 +6,7 @@ interface Result {
 }
 
 /**
- * Returns the findings of axe on the page, as `rule: selector`. It runs through the debugger, to which the
+ * Returns the findings of axe on the page, as `rule: selector`. axe runs through the debugger, to which the
  * page's policy does not apply.
  */
 export const axeFindings = async (page: Page): Promise<string[]> => {

@@ -44,7 +44,7 @@ export const enrolTotp = async (app: TestApp, browser: Browser, choice: Page) =>
   return { key, page: done }
 }
 
-/** Enrols a passkey in the same way. */
+/** Enrols a passkey from the choice of factors. Returns the passkey and the next page. */
 export const enrolPasskey = async (browser: Browser, choice: Page, passkey = newPasskey()) => {
   const page = choice.html.includes('data-passkey="create"')
     ? choice
@@ -71,7 +71,7 @@ export const openEnrolment = async (browser: Browser, username: string): Promise
   return page.forms.some(({ action }) => action === '/oauth/login') ? signIn(browser, page, username) : page
 }
 
-/** Sends the page's form with this field. */
+/** Sends the first form of the page that has the field `field`. */
 export const sendForm = (browser: Browser, page: Page, field: string, fields: Record<string, string>) =>
   browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
 

@@ -33,7 +33,7 @@ const encode = (value: Value): Buffer => {
 export const mmdb = (network: [number, number, number], place: Value): Buffer =>
   mmdbOf(network, encode(place))
 
-/** Returns such a file with a record as raw bytes, which may include further parts of the data section. */
+/** Like `mmdb`, with the record given as bytes, which may include further parts of the data section. */
 export const mmdbOf = (network: [number, number, number], record: Uint8Array): Buffer => {
   const bits = network.flatMap(byte => [7, 6, 5, 4, 3, 2, 1, 0].map(shift => (byte >> shift) & 1))
   const count = bits.length

@@ -6,8 +6,8 @@ import { create } from './callers.ts'
 
 export const PASSWORD = 'Correct-horse-7'
 export const REDIRECT = 'https://app.example/callback'
-/** The S256 challenge of `VERIFIER`. */
 export const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
+/** The S256 challenge of `VERIFIER`. */
 export const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 
 type App = Pick<TestApp, 'admin'>

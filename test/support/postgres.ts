@@ -27,7 +27,7 @@ export interface PostgresServer {
   /** URL of a superuser without a database name; append one: `${url}/name`. */
   url: string
   port: number
-  /** The folder of its data. */
+  /** The server's data directory. */
   data: string
   /** Stops the server at once with clients connected, as a fault does. */
   stop(): void
@@ -39,7 +39,10 @@ export interface PostgresServer {
 /** Settings for fast tests: the server does not wait for the disk. */
 const NOT_DURABLE = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', autovacuum: 'off' }
 
-/** Starts a PostgreSQL server without a password on a free port. `durable` keeps its default settings. */
+/**
+ * Starts a PostgreSQL server without a password on a free port. `durable` keeps PostgreSQL's default
+ * settings.
+ */
 export const startPostgres = ({ durable = false } = {}): PostgresServer => {
   const bin = binaries()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-postgres-'))

@@ -6,8 +6,8 @@ import type { TestApp } from './app.ts'
 import { openBeside } from './store.ts'
 
 /**
- * Returns a server that restarts for every request, so that only its files outlive a step. A flow that uses
- * it has a restart between any two steps (R-24).
+ * Returns a server that restarts for every request, so that each step of a flow finds only stored state
+ * (R-24).
  */
 export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => ({
   context: app.context,

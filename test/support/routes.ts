@@ -171,8 +171,8 @@ export const addWaiting = async (app: TestApp, organization_id: OrganizationId):
 }
 
 /**
- * Creates a tenant with one resource of each kind. The session belongs to another user and client, so it
- * outlives `user_id` and `client_id`.
+ * Creates a tenant with one resource of each kind. The session is of another user and another client, so
+ * deleting `user_id` or `client_id` does not end it.
  */
 export const addTenant = async (
   app: TestApp,
@@ -224,7 +224,7 @@ export const addTenant = async (
   }
 }
 
-/** Calls the route for the tenant's own resources with its input. */
+/** Calls the route with its valid input, for the tenant's own resources. */
 export const sendTo = (
   app: TestApp,
   route: AdminRoute,

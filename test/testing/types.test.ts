@@ -21,7 +21,7 @@ import type {
 } from '#src/testing/types.ts'
 import type { KeyState as ServersKey } from '#src/tokens/manual-keys.ts'
 
-/** Public types of `testing` match the types of the server, by a check at compile time. */
+/** Checks at compile time that the public types of `testing` match the types of the server. */
 type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : never
 
 const checks: true[] = [

@@ -71,7 +71,9 @@ test('WHK-18 a webhook that was read before the turn of another sender is not cl
   await addUser(app, 'ada')
   const { store, clock } = context
   let turns = 0
-  /** Another sender takes a whole turn after the first read of the due webhooks, in the same millisecond. */
+  /**
+   * After the first read of the due webhooks, another sender delivers all of them in the same millisecond.
+   */
   const read: Store['read'] = async body => {
     const found = await store.read(body)
     if (Array.isArray(found) && found[0]?.url === receiver.url && turns++ === 0) {

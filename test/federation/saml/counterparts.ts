@@ -63,7 +63,7 @@ export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]):
 /** A real identity provider in a separate process. */
 export interface Counterpart extends AsyncDisposable {
   origin: string
-  /** Address of its metadata. */
+  /** URL of the provider's metadata. */
   metadata_url: string
 }
 

@@ -102,7 +102,8 @@ test('H-04 an organization whose share of the queue is full gets 503; others are
   await Promise.all([...own, other])
   expect(order.slice(0, 2)).toEqual(['own', 'other'])
   expect(await app.events()).toEqual([])
-  // The request that got 503 did not use up the upstream request.
+  // The callback that got 503 did not use up its upstream request, so the browser can send the response
+  // again.
   expect((await comeBack(app, trip, encoded)).status).toBe(200)
 }, 20_000)
 

@@ -11,7 +11,8 @@ export interface Signing {
 }
 
 /**
- * Signs the element with that ID by any algorithms. The signature follows its Issuer, as the schema requires.
+ * Signs the element with that ID, with any algorithms. The signature follows its Issuer, as the schema
+ * requires.
  */
 export const signElement = (
   xml: string,
