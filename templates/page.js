@@ -116,7 +116,8 @@ if (passkeys)
     const { passkey: act, options, autofill } = form.dataset
     const publicKey = parseOptions(options)
     const part = name => form.querySelector(`[data-passkey-${name}]`)
-    // The page has one checkbox for the terms. It is in the password form until the passkey form is submitted.
+    // The page has one checkbox for the terms, in the password form. The script moves the checkbox to the
+    // passkey form before it submits that form.
     const terms = document.getElementById('accept')
     let asking
     const ask = async mediation => {

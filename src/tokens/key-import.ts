@@ -31,7 +31,7 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
  * key, the imported key signs at once. Returns the id of the key.
  *
  * @throws Error when the key cannot be read, is of an unsupported kind, does not fit the `wanted` algorithm
- * or is already stored, and while another key of the algorithm is published but does not sign yet
+ * or is already stored. Also throws while another key of the algorithm is published but does not sign yet.
  */
 export const importKey = async (base: Core, pem: string, wanted?: string): Promise<string> => {
   let privateKey: KeyObject

@@ -35,7 +35,7 @@ const WINDOW = 1_000
  */
 const TURN = 5 * SECOND
 /**
- * Milliseconds after which another server may take over the turn of a webhook: longer than `TURN` plus the
+ * Milliseconds after which another sender may take over the turn of a webhook: longer than `TURN` plus the
  * timeout of the last attempt.
  */
 const LEASE = 2 * MINUTE

@@ -245,8 +245,8 @@ export const replayWebhook = (context: Core, id: string, from: number, by: Chang
  * Sends one event now, even if the webhook is disabled or already got the event. The outcome changes only the
  * log, so that a test neither disables the webhook nor skips an event.
  *
- * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of another organization;
- * 429 for too many calls
+ * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of an organization whose
+ * events the webhook does not get; 429 for too many calls
  */
 export const sendWebhookEvent = async (context: Context, id: string, event_id: string, by: ChangedBy) => {
   const { hook, event } = await context.store.read(async q => {
