@@ -180,7 +180,7 @@ testInChromium(
     const posted = page.waitForRequest(request => request.method() === 'POST')
     await ask(page, 'x', { prompt: 'none' })
     await posted
-    // While scripts are paused, the page accepts keys but runs no script of the debugger.
+    // While scripts are paused, the page accepts keys, but the debugger cannot run scripts on the page.
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
     resolve()

@@ -22,7 +22,7 @@ beforeEach(async () => {
 })
 
 /**
- * Returns a body that has the value at a place, such as `uris.0`. `*` in a place means the first object of a
+ * Returns a body that has the value at `place`, such as `uris.0`. `*` in a place means the first object of a
  * list, or the text in English at the end. `0` means the first text of a list.
  */
 const bodyWith = (place: string, value: unknown): unknown => {

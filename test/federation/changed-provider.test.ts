@@ -131,7 +131,10 @@ test('FED-20 an account is not linked by a login that ends at the same time', as
 })
 
 describe('FED-20 a login that waits for the second factor', () => {
-  /** Returns the page that asks a user without a factor to add one, after a login through the provider. */
+  /**
+   * Signs in at the provider as a user without a second factor. Returns the page that asks the user to add a
+   * factor.
+   */
   const waiting = async (): Promise<{ alias: string; user_id: UserId; browser: Browser; step: Page }> => {
     const name = `strict-${made + 1}`
     const { id: organization_id } = await addOrganization(app, name, { settings: { mfa_required: true } })

@@ -178,7 +178,7 @@ describe('each operation records its events, and no others', () => {
     expect(await recorded(() => post(app, '/oauth/revoke', { token: tokens.refresh_token }))).toEqual([
       by('token.revoked', 'sess_', user.id),
     ])
-    // Single sign-on counts as a login when its code is exchanged.
+    // A login by single sign-on is recorded when its code is exchanged.
     const { code: second = '' } = Object.fromEntries(
       new URL((await browser.get(authorizeUrl('shop'))).location ?? '').searchParams,
     )

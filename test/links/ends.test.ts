@@ -110,7 +110,7 @@ describe('a link made by a helpdesk does not sign in a user who became an admini
       await promote(user.id)
       expect(await browser.get(made.body.url)).toMatchObject(gone)
       expect(await browser.submit(opened, choose)).toMatchObject(gone)
-      // An actor who may still administer the promoted user made this link, so it stays valid.
+      // This link stays valid, because its creator may still administer the promoted user.
       expect((await browser.get(own)).status).toBe(200)
     })
 

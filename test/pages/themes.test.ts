@@ -24,8 +24,8 @@ await addOrganization(app, 'acme')
 await addClient(app, 'shop', { organization_id: (await app.admin('GET', '/organizations/acme')).body.id })
 
 /**
- * Sets the organization's theme, moves the clock past the caching of files, and returns the login page's
- * stylesheets.
+ * Sets the organization's theme, moves the clock until cached files have expired, and returns the login
+ * page's stylesheets.
  */
 const sheetsWith = async (theme: string | null): Promise<string[]> => {
   const { status } = await app.admin('PUT', '/organizations/acme', { settings: { theme } })

@@ -155,7 +155,7 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/** Name of the running case. A timed-out case stops when the name changes, so that it moves no clock. */
+/** Name of the running case. When the name changes, a timed-out case stops and leaves the clock alone. */
 let current = ''
 /** Throws unless the input gets an answer below 500 and blocks the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {

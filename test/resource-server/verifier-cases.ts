@@ -1,4 +1,4 @@
-/** Cases of options, and of the verifier's calls without a route. */
+/** Cases of the verifier's options, and of calls to the verifier without a route. */
 import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
 import type { VerifierOptions } from '#src/resource-server/index.ts'
 import type { Case } from './world.ts'

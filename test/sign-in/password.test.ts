@@ -154,7 +154,7 @@ describe('H-24 the hash queue places of one organization', () => {
       password: PASSWORD,
       client_info: { ip_address, user_agent: '', device_hash },
     })
-  /** Holds all verifications until `release`. */
+  /** Delays all password verifications until `release` is called. */
   const hold = () => {
     const { verify } = Bun.password
     const held = Promise.withResolvers<void>()

@@ -33,7 +33,7 @@ const ask = async (path: string, query: string): Promise<unknown[][]> => {
   return rows
 }
 
-/** Returns each total that triggers maintain and the counted rows; the two columns must be equal. */
+/** Returns each total that triggers maintain, with the number of rows counted now. The two must be equal. */
 const counts = async (path: string): Promise<[what: unknown, kept: number, real: number][]> => {
   const perOrganization = counted.map(
     kind => `SELECT '${kind} of ' || id, coalesce((SELECT total FROM counters WHERE kind = '${kind}' AND organization_id = o.id), -1),

@@ -20,7 +20,7 @@ export interface Walk {
   answers: Exchange[]
 }
 
-/** Makes the single-use links, by a command or by a service. */
+/** Functions that make single-use links, by a command or by a service. */
 interface Links {
   setUp(): Promise<string>
   signIn(user: Json): Promise<string>

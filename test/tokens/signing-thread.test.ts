@@ -6,7 +6,7 @@ import { openThread } from '#src/tokens/signing-thread.ts'
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const isGood = (signature: string, input: string) => verifyWith(publicKey, 'RS256', input, signature)
 
-/** Signs until the thread makes the signatures. */
+/** Returns a thread that is ready. Signs until then, because the first signatures start the thread. */
 const startedThread = async () => {
   const thread = openThread({ cores: 2 })
   for (let i = 0; !thread.isReady(); i++) {
