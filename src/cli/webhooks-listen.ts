@@ -5,7 +5,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { iso } from '#src/lib/text.ts'
 import { createServiceClient } from '#src/resource-server/client.ts'
-import { globOf, pattern } from '#src/webhooks/schema.ts'
+import { matches, pattern } from '#src/webhooks/schema.ts'
 import { messageOf } from '#src/webhooks/send.ts'
 import { newWebhookSecret, secretOfText, secretText, signMessage } from '#src/webhooks/signature.ts'
 import { developmentServer, withDevelopment } from './development-server.ts'
@@ -145,7 +145,7 @@ export const webhooksListen = async (options: Options): Promise<void> => {
   if (!forward || !/^https?:$/.test(forward.protocol))
     throw new ConfigError('--forward: not a URL such as http://localhost:3000/events.')
   const secret = secretOf(options)
-  const globs = (options.events ?? ['*']).map(text => globOf(patternOf(text)))
+  const patterns = (options.events ?? ['*']).map(patternOf)
   const source = options.url
     ? await remoteSource(options.url.replace(/\/$/, ''), options.client)
     : await localSource(options)
@@ -155,7 +155,7 @@ export const webhooksListen = async (options: Options): Promise<void> => {
       console.error(`gatehouse: ${(error as Error).message}`)
       return []
     })
-    for (const event of events.filter(({ type }) => globs.some(glob => glob.test(type))))
+    for (const event of events.filter(({ type }) => patterns.some(each => matches(each, type))))
       console.log(
         `${event.timestamp} ${event.type} ${event.id}: ${await forwardTo(forward.href, secret, event)}`,
       )

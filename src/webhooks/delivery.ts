@@ -10,9 +10,10 @@ import { othersRun } from '#src/lib/turn.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import { cached } from '#src/storage/cache.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { globOf } from './schema.ts'
+import { matches } from './schema.ts'
 import { type Attempt, sendEvent } from './send.ts'
 import {
+  hasEnabled,
   insertDelivery,
   listDueWebhooks,
   listEnabled,
@@ -63,31 +64,20 @@ const TOLD = 20
 const PAUSES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR]
 
 /** Returns the event types that match a filter. */
-const typesOf = (events: readonly string[]): ReadonlySet<EventRow['type']> => {
-  const globs = events.map(globOf)
-  return new Set(eventTypes.filter(type => globs.some(glob => glob.test(type))))
-}
+const typesOf = (events: readonly string[]): EventRow['type'][] =>
+  eventTypes.filter(type => events.some(each => matches(each, type)))
 
-interface Wanted {
-  id: WebhookId
-  types: ReadonlySet<EventRow['type']>
-}
+const isAnyEnabled = cached('webhooks', hasEnabled)
 
 /**
- * Returns the enabled webhooks by organization. Webhooks for all organizations have the key ''. The result is
- * cached until a commit changes webhooks.
+ * Returns the enabled webhooks that want an event, by its organization and type. The results are cached until
+ * a commit changes webhooks. A change of one organization therefore causes no work for the webhooks of
+ * organizations without events.
  */
-const wantedEvents = cached('webhooks', async q => {
-  const known = new Map<string, Wanted['types']>()
-  const wanted = new Map<OrganizationId | '', Wanted[]>()
-  for (const { id, events, all_organizations, organization_id } of await listEnabled(q)) {
-    const key = events.join(' ')
-    const types = known.get(key) ?? typesOf(events)
-    known.set(key, types)
-    const home = all_organizations ? '' : organization_id
-    wanted.set(home, [...(wanted.get(home) ?? []), { id, types }])
-  }
-  return wanted
+const webhooksFor = cached('webhooks', async (q, key) => {
+  const [organization_id = '', type = ''] = key.split(' ')
+  const hooks = await listEnabled(q, organization_id as OrganizationId)
+  return hooks.filter(({ events }) => events.some(each => matches(each, type))).map(({ id }) => id)
 })
 
 /**
@@ -178,7 +168,7 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
   const end = performance.now() + TURN
   const wanted = {
-    types: [...typesOf(found.events)],
+    types: typesOf(found.events),
     organization_id: found.all_organizations ? undefined : found.organization_id,
   }
   let hook = { ...found, next_attempt_at: until }
@@ -238,8 +228,7 @@ export const deliverWebhooks = async (context: Context): Promise<number> => {
  */
 const wakeFor = async (context: Context, seen: number | undefined): Promise<number | undefined> => {
   const { clock, store } = context
-  const wanted = await wantedEvents(store, '')
-  if (wanted.size === 0) return undefined
+  if (!(await isAnyEnabled(store, ''))) return undefined
   const settled = await settledSeq(store)
   if (seen === undefined) {
     await store.write(tx => wakeAll(tx, clock.now()))
@@ -253,8 +242,7 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
     const events = await store.read(q => eventsUpTo(q, from, settled, BATCH))
     const ids = new Set<WebhookId>()
     for (const { type, organization_id } of events)
-      for (const home of [organization_id, ''] as const)
-        for (const { id, types } of wanted.get(home) ?? []) if (types.has(type)) ids.add(id)
+      for (const id of await webhooksFor(store, `${organization_id} ${type}`)) ids.add(id)
     if (ids.size > 0) await store.write(tx => wakeWebhooks(tx, clock.now(), [...ids]))
     last = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
     if (last < settled) await othersRun()

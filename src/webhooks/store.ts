@@ -2,7 +2,7 @@ import { and, asc, between, desc, eq, inArray, isNotNull, lte, notInArray, or, s
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
-import type { OrganizationId, UserId, WebhookId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, type OrganizationId, type UserId, type WebhookId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -101,11 +101,21 @@ export const removeWebhook = async (tx: Transaction, { id }: Pick<Webhook, 'id'>
   changed(tx)
 }
 
-/** Returns the enabled webhooks with the columns that select their events. */
-export const listEnabled = (q: Queries) => {
+/** True when a webhook of any organization is enabled. */
+export const hasEnabled = async (q: Queries): Promise<boolean> => {
+  const { enabled, id } = q.tables.webhooks
+  return (await q.select({ id }).from(q.tables.webhooks).where(eq(enabled, true)).limit(1)).length > 0
+}
+
+/** Returns the enabled webhooks that get events of the organization. */
+export const listEnabled = (q: Queries, organization: OrganizationId) => {
   const { webhooks: t } = q.tables
-  const { id, organization_id, events, all_organizations } = t
-  return q.select({ id, organization_id, events, all_organizations }).from(t).where(eq(t.enabled, true))
+  const { id, organization_id, events, all_organizations, enabled } = t
+  const isForAll = and(eq(organization_id, DEFAULT_ORGANIZATION), eq(all_organizations, true))
+  return q
+    .select({ id, events })
+    .from(t)
+    .where(and(or(eq(organization_id, organization), isForAll), eq(enabled, true)))
 }
 
 /** Returns names of webhooks that fail or that the server has switched off. */

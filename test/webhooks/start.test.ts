@@ -1,14 +1,15 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { NEVER } from '#src/delivery/queue.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store } from '#src/storage/store.ts'
 import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
-import { wakeAll } from '#src/webhooks/store.ts'
+import { saveWebhook, wakeAll } from '#src/webhooks/store.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
-import { addUser } from '#test/support/people.ts'
+import { addOrganization, addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { freshStore } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
@@ -30,6 +31,25 @@ test('WHK-17 a running server delivers events as they are written, and events th
   again()
   const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
   expect(receiver.received.map(({ id }) => id)).toEqual(body.data.map(({ id }: { id: string }) => id))
+  receiver.stop()
+})
+
+test('WHK-10 the webhooks of one organization are not read for the events of another', async () => {
+  const receiver = startReceiver()
+  const app = await startApp({ outbound_allow: [receiver.target] })
+  const { id: organization_id } = await addOrganization(app, 'acme')
+  const shop = { name: 'Shop', url: receiver.url, events: ['user.*'] }
+  await create(app, '/webhooks', shop)
+  const theirs = await create(app, '/webhooks', { ...shop, organization_id })
+  // Code that reads this filter fails.
+  const events = 1 as never
+  await app.context.store.write(tx => saveWebhook(tx, { id: theirs.id, events, next_attempt_at: NEVER }))
+  const stop = startWebhookDelivery(app.context)
+  for (const [i, name] of ['ada', 'bob'].entries()) {
+    await addUser(app, name)
+    await until(() => receiver.received.length === i + 1)
+  }
+  stop()
   receiver.stop()
 })
 
