@@ -1,4 +1,4 @@
-import { and, asc, between, desc, eq, inArray, isNotNull, lte, notInArray, or, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, inArray, isNotNull, like, lte, notInArray, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
@@ -277,24 +277,26 @@ export const usersWith = async (
   limit: number,
 ): Promise<UserId[]> => {
   const { group_members, group_roles, roles, user_roles, users } = q.tables
-  const held = (await q.select().from(roles).where(eq(roles.organization_id, organization_id))).filter(role =>
-    role.permissions.some(each => permissions.includes(each)),
+  // The permissions are stored as JSON text.
+  const isHeld = and(
+    eq(roles.organization_id, organization_id),
+    or(...permissions.map(each => like(roles.permissions, `%${JSON.stringify(each)}%`))),
   )
-  if (held.length === 0) return []
-  const ids = held.map(({ id }) => id)
   const isEnabled = and(eq(users.organization_id, organization_id), eq(users.enabled, true))
   const direct = q
     .selectDistinct({ id: users.id })
-    .from(user_roles)
+    .from(roles)
+    .innerJoin(user_roles, eq(user_roles.role_id, roles.id))
     .innerJoin(users, eq(users.id, user_roles.user_id))
-    .where(and(inArray(user_roles.role_id, ids), isEnabled))
+    .where(and(isHeld, isEnabled))
     .limit(limit)
   const inherited = q
     .selectDistinct({ id: users.id })
-    .from(group_roles)
+    .from(roles)
+    .innerJoin(group_roles, eq(group_roles.role_id, roles.id))
     .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
     .innerJoin(users, eq(users.id, group_members.user_id))
-    .where(and(inArray(group_roles.role_id, ids), isEnabled))
+    .where(and(isHeld, isEnabled))
     .limit(limit)
   const found = [...(await direct), ...(await inherited)].map(({ id }) => id)
   return [...new Set(found)].slice(0, limit)

@@ -3,6 +3,7 @@ import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { rolesReached } from '#src/directory/identity-providers/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
+import { usersWith } from '#src/webhooks/store.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addUser } from '#test/support/people.ts'
@@ -118,4 +119,19 @@ test('the roles that a provider reaches are found among the holders of the roles
     'group_members',
     'external_accounts',
   ])
+})
+
+test('a provider may be changed in an organization with more roles than a statement takes parameters', async () => {
+  const ids = Array.from({ length: 66_000 }, (_, i): RoleId => `role_many_${i}`)
+  expect(await app.context.store.read(q => rolesReached(q, 'idp_none', ids))).toEqual([])
+})
+
+test('a role that a user or a group of the user has is found by each of its permissions', async () => {
+  await join(0)
+  const bob = await addUser(app, 'bob', { roles: ['admin'] })
+  const having = (permissions: string[], limit = 20) =>
+    app.context.store.read(q => usersWith(q, organization_id, permissions, limit))
+  expect((await having(['webhooks:update', '*'])).sort()).toEqual([user_id, bob.id].sort())
+  expect(await having(['webhooks:update', '*'], 1)).toHaveLength(1)
+  expect(await having(['webhooks'])).toEqual([])
 })

@@ -89,6 +89,9 @@ export const removeProvider = async (tx: Transaction, id: IdentityProviderId, no
   tx.changed('identity_providers')
 }
 
+/** Maximum number of roles in one statement: PostgreSQL allows 65,535 parameters. */
+const ROLES = 1_000
+
 /**
  * Returns the roles in `role_ids` that at least one user with an account at the provider holds directly or
  * inherits.
@@ -99,7 +102,6 @@ export const rolesReached = async (
   role_ids: RoleId[],
 ): Promise<RoleId[]> => {
   const { external_accounts: t, group_members, group_roles, roles, user_roles } = q.tables
-  if (role_ids.length === 0) return []
   // SQLite keeps the order of a CROSS JOIN. Otherwise it would first read all accounts of the provider,
   // although few users have permissions that the caller lacks.
   const direct = q
@@ -120,11 +122,16 @@ export const rolesReached = async (
         eq(t.provider_id, id),
       ),
     )
-  const rows = await q
-    .select({ id: roles.id })
-    .from(roles)
-    .where(and(inArray(roles.id, role_ids), or(exists(direct), exists(inherited))))
-  return rows.map(row => row.id)
+  const reached: RoleId[] = []
+  for (let start = 0; start < role_ids.length; start += ROLES) {
+    const some = inArray(roles.id, role_ids.slice(start, start + ROLES))
+    const rows = await q
+      .select({ id: roles.id })
+      .from(roles)
+      .where(and(some, or(exists(direct), exists(inherited))))
+    reached.push(...rows.map(row => row.id))
+  }
+  return reached
 }
 
 /** Returns the roles of an organization. */
