@@ -33,7 +33,7 @@ export interface AdminRoute {
   /**
    * Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). It is set on
    * routes whose effect is hard to undo, such as most deletions, and on routes that create secrets of clients
-   * or webhooks. A thief who finds an open browser thus cannot use these routes.
+   * or webhooks, or change webhooks. A thief who finds an open browser thus cannot use these routes.
    */
   fresh?: boolean
   /**

@@ -113,6 +113,8 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'updateWebhook',
     method: 'PUT',
     path: '/webhooks/:webhook_id',
+    // A changed URL gives the events to another receiver, as a new webhook does.
+    fresh: true,
     summary: 'Change the given fields of a webhook',
     body: UpdateWebhook,
     status: 200,

@@ -109,3 +109,15 @@ test('API-29 each route that deletes an object or shows a secret is marked', asy
   )
   expect(unmarked).toEqual([])
 })
+
+test('API-29 an old authentication gives the events of a webhook to no other receiver', async () => {
+  const url = 'https://thief.example/'
+  await stepUp('all')
+  const { access_token } = await logIn()
+  const change = () => app.admin('PUT', `/webhooks/${tenant.webhook_id}`, { url }, access_token)
+  app.clock.advance(5 * MINUTE + 1000)
+  await app.events()
+  expect((await change()).body.error).toBe('insufficient_user_authentication')
+  expect((await app.admin('GET', `/webhooks/${tenant.webhook_id}`)).body.url).not.toBe(url)
+  expect(await app.events()).toEqual([])
+})

@@ -177,7 +177,7 @@ export const Settings = z
         'E-mail domains whose users sign in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
-        'Applications whose users must have authenticated within the five minutes before certain calls of the admin API. These are calls whose harm would last, such as most deletions and new client or webhook secrets. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
+        'Applications whose users must have authenticated within the five minutes before certain calls of the admin API. These are calls whose harm would last, such as most deletions, new client or webhook secrets, and changes of webhooks. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
         'Authentication context class that a login to the console needs. `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
