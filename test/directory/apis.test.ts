@@ -78,6 +78,29 @@ test('RES-09 an identifier is unique on the instance, with or without a slash at
   expect([status, body.details[0].field]).toEqual([422, 'client_id'])
 })
 
+test('RES-10 an organization has at most 200 APIs, of which a deleted client is gone in one short write', async () => {
+  const { id: organization_id } = await addOrganization(app, 'many')
+  await addClient(app, 'many-shop', { organization_id })
+  const input = (i: number) => ({
+    identifier: `https://${i}.many.example`,
+    name: `${i}`,
+    organization_id,
+    clients: [{ client_id: 'many-shop', scopes: [] }],
+  })
+  for (let i = 0; i < 200; i++) await create(app, '/apis', input(i))
+  await app.events()
+  const { status, body } = await app.admin('POST', '/apis', input(200))
+  expect([status, body.error_description]).toEqual([
+    409,
+    'The organization already has 200 APIs, which is the maximum.',
+  ])
+  expect(await app.events()).toEqual([])
+  await app.admin('DELETE', '/clients/many-shop')
+  const left = await app.context.store.read(q => q.select().from(q.tables.apis))
+  const theirs = left.filter(api => api.organization_id === organization_id)
+  expect([theirs.length, theirs.flatMap(({ clients }) => clients)]).toEqual([200, []])
+})
+
 test('RES-10 changes are recorded, and a deleted client is gone from every API', async () => {
   const api = await create(app, '/apis', {
     identifier: 'https://notes.example',

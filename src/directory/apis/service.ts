@@ -11,13 +11,13 @@ import { whenTaken } from '#src/directory/store.ts'
 import { rolesNamed } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { type Detail, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { type ApiId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { resourceKey } from '#src/protocol/oauth/resource.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
 import { apiAnswer, type CreateApi, type UpdateApi, writable } from './schema.ts'
-import { type Api, clientsAmong, findApiById, insertApi, removeApi, saveApi } from './store.ts'
+import { type Api, clientsAmong, countApis, findApiById, insertApi, removeApi, saveApi } from './store.ts'
 
 /**
  * Returns an API of an organization that the caller may act on.
@@ -31,6 +31,9 @@ export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Ap
 }
 
 const problem = (field: string, code: string, message: string): Detail => ({ field, code, message })
+
+/** Maximum number of APIs of an organization: the deletion of a client changes each API that names it. */
+const MAX = 200
 
 /**
  * Maximum bytes of the scopes and clients of an API as JSON. They are read with the API, so a page of 100
@@ -131,6 +134,8 @@ export const createApi = async (
   const created = await writeAs(context, by.caller, async tx => {
     const { organization_id, problems } = await judgeNew(context, tx, input, by)
     throwProblems(problems)
+    if ((await countApis(tx, organization_id)) >= MAX)
+      throw conflict(`The organization already has ${MAX} APIs, which is the maximum.`)
     const now = context.clock.now()
     const api: Api = {
       ...input,

@@ -70,7 +70,7 @@ export const forgetClient = async (
   const { apis } = tx.tables
   const named = `%${JSON.stringify(client_id)}%`
   const found = await tx
-    .select()
+    .select({ id: apis.id, clients: apis.clients, served_by: apis.served_by })
     .from(apis)
     .where(
       and(
@@ -78,12 +78,16 @@ export const forgetClient = async (
         or(like(apis.clients, named), like(apis.served_by, named)),
       ),
     )
-  for (const api of found)
-    await saveApi(tx, {
-      ...api,
-      clients: api.clients.filter(each => each.client_id !== client_id),
-      served_by: api.served_by.filter(id => id !== client_id),
-    })
+  // Other columns are not set, because SQLite would write their indexes again.
+  for (const { id, clients, served_by } of found)
+    await tx
+      .update(apis)
+      .set({
+        clients: clients.filter(each => each.client_id !== client_id),
+        served_by: served_by.filter(each => each !== client_id),
+      })
+      .where(eq(apis.id, id))
+  if (found.length > 0) tx.changed('apis')
 }
 
 /**
