@@ -58,9 +58,10 @@ const removeRows = async (
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0
-  for (const { id, kind } of await context.store.read(listPurges)) {
+  for (const row of await context.store.read(listPurges)) {
+    const { id, kind } = row
     if (kind === 'client') await purgeClient(context, id)
-    else if (kind === 'attribute_index') await rebuildIndex(context, id)
+    else if (kind === 'attribute_index') await rebuildIndex(context, row)
     else
       total += await inBatches(context.store, async (tx, limit) => {
         const count = await removeRows(context, tx, kind, id, limit)

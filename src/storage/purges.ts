@@ -18,15 +18,19 @@ const selectPurges = prepared((q, { purges }) => q.select().from(purges).orderBy
 /** Lists deletions that still have rows to remove, oldest first. */
 export const listPurges = (q: Queries) => selectPurges(q, {})
 
-/** True while rows of the deleted object remain. */
-export const isPurging = async (q: Queries, id: string): Promise<boolean> => {
-  const { purges } = q.tables
-  return (await q.select({ id: purges.id }).from(purges).where(eq(purges.id, id))).length > 0
+/** Returns the `created_at` of a purge that is not finished. */
+export const findPurge = async (q: Queries, id: string): Promise<number | undefined> => {
+  const { created_at, id: column } = q.tables.purges
+  return (await q.select({ created_at }).from(q.tables.purges).where(eq(column, id)))[0]?.created_at
 }
+
+/** True while rows of the deleted object remain. */
+export const isPurging = async (q: Queries, id: string): Promise<boolean> =>
+  (await findPurge(q, id)) !== undefined
 
 /**
  * Hides the rows of a deleted object from all reads until the purge has removed them, which may take many
- * writes.
+ * writes. Returns the purge. A purge that is repeated before it is finished gets another `created_at`.
  */
 export const beginPurge = async (
   tx: Transaction,
@@ -34,8 +38,14 @@ export const beginPurge = async (
   id: string,
   now: number,
   logout?: LogoutTarget,
-): Promise<void> => {
-  await tx.insert(tx.tables.purges).values({ id, kind, created_at: now, logout }).onConflictDoNothing()
+): Promise<{ id: string; created_at: number }> => {
+  const { purges } = tx.tables
+  const [row] = await tx
+    .insert(purges)
+    .values({ id, kind, created_at: now, logout })
+    .onConflictDoUpdate({ target: purges.id, set: { created_at: sql`${purges.created_at} + 1` } })
+    .returning({ created_at: purges.created_at })
+  return { id, created_at: row?.created_at ?? now }
 }
 
 /** Marks a purge as finished. The caller has removed all rows of the deleted object. */

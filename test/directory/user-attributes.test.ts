@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { beginIndex } from '#src/directory/organizations/attribute-store.ts'
+import { beginIndex, rebuildIndex } from '#src/directory/organizations/attribute-store.ts'
 import { insertWaiting } from '#src/directory/users/waiting-store.ts'
 import { purge } from '#src/operations/purge.ts'
 import { exportSeed } from '#src/seed/export.ts'
@@ -263,6 +263,33 @@ describe('search', () => {
     ).toBe(422)
     await purge(app.context)
     expect(await found('attribute.department=Sales')).toEqual(['ada'])
+  })
+
+  test('ATT-10 only the last of many changes indexes all users, and no earlier one ends the index', async () => {
+    for (let i = 0; i < 210; i++) await add(`user${i}`, { department: 'Sales' })
+    const { store } = app.context
+    const { write } = store
+    const requests: Awaited<ReturnType<typeof beginIndex>>[] = []
+    for (let i = 0; i < 8; i++) requests.push(await write(tx => beginIndex(tx, acme.id, 0)))
+    let writes = 0
+    const counting: typeof write = body => {
+      writes++
+      return write(body)
+    }
+    Object.assign(store, { write: counting })
+    const state = async () => {
+      const { status } = await app.admin(
+        'GET',
+        `/users?organization_id=${acme.id}&attribute.department=Sales`,
+      )
+      return [writes, status]
+    }
+    const last = requests.splice(7)
+    await Promise.all(requests.map(request => rebuildIndex(app.context, request)))
+    expect(await state()).toEqual([7, 503])
+    await Promise.all(last.map(request => rebuildIndex(app.context, request)))
+    expect(await state()).toEqual([10, 200])
+    Object.assign(store, { write })
   })
 
   test('ATT-10 neither a client nor its deletion takes the place of the request for an index', async () => {

@@ -4,7 +4,7 @@ import type { Core } from '#src/context.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
-import { beginPurge, endPurge } from '#src/storage/purges.ts'
+import { beginPurge, endPurge, findPurge } from '#src/storage/purges.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { settingsOf } from './settings.ts'
 import { readOrganization } from './store.ts'
@@ -62,14 +62,15 @@ export const indexAttributes = async (
  */
 const REQUEST = 'attributes '
 
+/** A row in `purges` that requests a rebuild. */
+type IndexRequest = Awaited<ReturnType<typeof beginPurge>>
+
 /**
- * Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. Returns the
- * `request_id` for `rebuildIndex`.
+ * Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. Ends the
+ * runs of earlier requests. Returns the request for `rebuildIndex`.
  */
-export const beginIndex = async (tx: Transaction, id: OrganizationId, now: number): Promise<string> => {
-  await beginPurge(tx, 'attribute_index', REQUEST + id, now)
-  return REQUEST + id
-}
+export const beginIndex = (tx: Transaction, id: OrganizationId, now: number): Promise<IndexRequest> =>
+  beginPurge(tx, 'attribute_index', REQUEST + id, now)
 
 /** Returns the next users of an organization after `name` in the order of user names. */
 const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) => {
@@ -101,31 +102,28 @@ const fitting = (users: IndexedUser[], names: readonly string[]): number => {
 }
 
 /**
- * Rebuilds the index of an organization in writes of bounded size. A run starts over when the definitions
- * change. Several runs may work at once. When the first of them ends, all rows are written.
- *
- * @param request_id id of the row in `purges` that requests the rebuild
+ * Rebuilds the index of an organization in writes of bounded size. A run ends early when the definitions
+ * change again, because that change makes its own run. Otherwise each of many changes would index all users,
+ * and an administrator who keeps changing definitions would keep the purges of other organizations waiting.
+ * When two runs of one request work at once, the first to finish ends both.
  */
-export const rebuildIndex = async (context: Core, request_id: string): Promise<void> => {
-  const id = request_id.slice(REQUEST.length) as OrganizationId
-  let names: string[] = []
-  let after: string | undefined = ''
-  while (after !== undefined) {
+export const rebuildIndex = async (context: Core, request: IndexRequest): Promise<void> => {
+  const id = request.id.slice(REQUEST.length) as OrganizationId
+  for (let after: string | undefined = ''; after !== undefined; ) {
     const last: string = after
     await context.store.drained()
-    const run = await context.store.write(async tx => {
+    after = await context.store.write(async tx => {
+      if ((await findPurge(tx, request.id)) !== request.created_at) return undefined
       const organization = await readOrganization(tx, id)
-      const now = organization ? searchableNames(settingsOf(organization).user_attributes) : []
-      const found = await usersAfter(tx, id, Bun.deepEquals(now, names) ? last : '')
-      const batch = found.slice(0, fitting(found, now))
-      if (batch.length > 0) await indexAttributes(tx, batch, now)
+      const names = organization ? searchableNames(settingsOf(organization).user_attributes) : []
+      const found = await usersAfter(tx, id, last)
+      const batch = found.slice(0, fitting(found, names))
+      if (batch.length > 0) await indexAttributes(tx, batch, names)
       const isLast = batch.length === found.length && found.length < BATCH.users
-      if (isLast) await endPurge(tx, request_id)
+      if (isLast) await endPurge(tx, request.id)
       tx.changed('users')
-      return { names: now, after: isLast ? undefined : batch.at(-1)?.name }
+      return isLast ? undefined : batch.at(-1)?.name
     })
-    names = run.names
-    after = run.after
   }
 }
 

@@ -244,11 +244,11 @@ export const updateOrganization = async (
   by: ChangedBy,
 ): Promise<Organization> => {
   await forgetLeftBrowsers(context, reference, change, by)
-  const { before, organization, request_id } = await writeAs(context, by.caller, async tx => {
+  const { before, organization, request } = await writeAs(context, by.caller, async tx => {
     const judged = await judgeChange(context, tx, reference, change, by)
     const { organization, assets, settings, moved, fields, problems } = judged
     throwProblems(problems)
-    if (fields.length === 0) return { before: organization, organization, request_id: undefined }
+    if (fields.length === 0) return { before: organization, organization, request: undefined }
     const { name = organization.name, slug = organization.slug } = change
     // `outbound_allow` names this slug. A tenant that takes the slug could call hosts that are not meant for
     // it.
@@ -270,10 +270,10 @@ export const updateOrganization = async (
       metadata: { fields, ...(fields.includes('settings') && { settings: recordedSettings(settings) }) },
     })
     const isReindexed = !Bun.deepEquals(searchableIn(settings), searchableIn(organization.settings))
-    const request_id = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined
-    return { before: organization, organization: changed, request_id }
+    const request = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined
+    return { before: organization, organization: changed, request }
   })
-  if (request_id) await rebuildIndex(context, request_id)
+  if (request) await rebuildIndex(context, request)
   await endKeptOut(context, before, organization.settings, by)
   if (before.settings.remember_browser_days && !organization.settings.remember_browser_days)
     await forgetBrowsers(context, organization.id)
