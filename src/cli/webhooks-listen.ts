@@ -5,7 +5,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { iso } from '#src/lib/text.ts'
 import { createServiceClient } from '#src/resource-server/client.ts'
-import { matches, pattern } from '#src/webhooks/schema.ts'
+import { fitsPattern, pattern } from '#src/webhooks/schema.ts'
 import { messageOf } from '#src/webhooks/send.ts'
 import { newWebhookSecret, secretOfText, secretText, signMessage } from '#src/webhooks/signature.ts'
 import { developmentServer, withDevelopment } from './development-server.ts'
@@ -155,7 +155,7 @@ export const webhooksListen = async (options: Options): Promise<void> => {
       console.error(`gatehouse: ${(error as Error).message}`)
       return []
     })
-    for (const event of events.filter(({ type }) => patterns.some(each => matches(each, type))))
+    for (const event of events.filter(({ type }) => patterns.some(each => fitsPattern(each, type))))
       console.log(
         `${event.timestamp} ${event.type} ${event.id}: ${await forwardTo(forward.href, secret, event)}`,
       )

@@ -4,13 +4,15 @@ import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, NEVER, type Queue, startDelivery } from '#src/delivery/queue.ts'
+import { chargeAdminMail } from '#src/http/rate-limits.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, WebhookId } from '#src/lib/ids.ts'
 import { othersRun } from '#src/lib/turn.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import { cached } from '#src/storage/cache.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { matches } from './schema.ts'
+import { usersWith } from './holders-store.ts'
+import { fitsPattern } from './schema.ts'
 import { type Attempt, sendEvent } from './send.ts'
 import {
   hasEnabled,
@@ -20,7 +22,6 @@ import {
   releaseWebhooks,
   saveTurn,
   trimDeliveries,
-  usersWith,
   type Webhook,
   wakeAll,
   wakeWebhooks,
@@ -65,7 +66,7 @@ const PAUSES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR]
 
 /** Returns the event types that match a filter. */
 const typesOf = (events: readonly string[]): EventRow['type'][] =>
-  eventTypes.filter(type => events.some(each => matches(each, type)))
+  eventTypes.filter(type => events.some(each => fitsPattern(each, type)))
 
 const isAnyEnabled = cached('webhooks', hasEnabled)
 
@@ -77,7 +78,7 @@ const isAnyEnabled = cached('webhooks', hasEnabled)
 const webhooksFor = cached('webhooks', async (q, key) => {
   const [organization_id = '', type = ''] = key.split(' ')
   const hooks = await listEnabled(q, organization_id as OrganizationId)
-  return hooks.filter(({ events }) => events.some(each => matches(each, type))).map(({ id }) => id)
+  return hooks.filter(({ events }) => events.some(each => fitsPattern(each, type))).map(({ id }) => id)
 })
 
 /**
@@ -110,8 +111,22 @@ const switchOff = async (
   // A name is shown only if it consists of at most 64 letters, digits, spaces, `_` and `-`; otherwise the id
   // is shown. Mail programs would turn an address in a name into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
-  for (const user_id of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
-    await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
+  for (const { id: user_id, email } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
+    if (mayMail(context, { organization_id, email }))
+      await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
+}
+
+/**
+ * Charges a mail, and returns false when none is left. An administrator could otherwise fill any mailbox with
+ * a webhook that is switched off again and again. The event tells of it without the mail.
+ */
+const mayMail = (context: Context, to: Parameters<typeof chargeAdminMail>[1]): boolean => {
+  try {
+    chargeAdminMail(context, to)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Stores a failed attempt, and either sets the time of the next attempt or switches the webhook off. */

@@ -30,7 +30,7 @@ const URI =
  * True when the event type matches a pattern, in which `*` stands for any text. An organization may have
  * thousands of patterns, so none is compiled to a regular expression.
  */
-export const matches = (pattern: string, type: string): boolean => {
+export const fitsPattern = (pattern: string, type: string): boolean => {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()
   if (last === undefined) return type === first
@@ -50,7 +50,7 @@ export const pattern = z
   .string()
   .max(64, 'At most 64 characters.')
   .regex(/^[a-z_.]*(?:\*[a-z_.]*){0,2}$/, 'An event type such as user.created; `*` stands for any text.')
-  .refine(text => eventTypes.some(type => matches(text, type)), 'No event type matches this pattern.')
+  .refine(text => eventTypes.some(type => fitsPattern(text, type)), 'No event type matches this pattern.')
 
 export const writable = {
   name: line(128, 1).describe('Shown to administrators, unique in the organization.'),

@@ -1,8 +1,8 @@
-import { and, asc, between, desc, eq, inArray, isNotNull, like, lte, notInArray, or, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, inArray, isNotNull, lte, notInArray, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
-import { DEFAULT_ORGANIZATION, type OrganizationId, type UserId, type WebhookId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, type OrganizationId, type WebhookId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -264,40 +264,4 @@ export const seqBefore = async (q: Queries, from: number, last: number): Promise
     .orderBy(asc(events.timestamp), asc(events.seq))
     .limit(1)
   return row ? row.seq - 1 : last
-}
-
-/**
- * Returns up to `limit` enabled users of the organization who hold a role with one of the permissions,
- * directly or through a group.
- */
-export const usersWith = async (
-  q: Queries,
-  organization_id: OrganizationId,
-  permissions: string[],
-  limit: number,
-): Promise<UserId[]> => {
-  const { group_members, group_roles, roles, user_roles, users } = q.tables
-  // The permissions are stored as JSON text.
-  const isHeld = and(
-    eq(roles.organization_id, organization_id),
-    or(...permissions.map(each => like(roles.permissions, `%${JSON.stringify(each)}%`))),
-  )
-  const isEnabled = and(eq(users.organization_id, organization_id), eq(users.enabled, true))
-  const direct = q
-    .selectDistinct({ id: users.id })
-    .from(roles)
-    .innerJoin(user_roles, eq(user_roles.role_id, roles.id))
-    .innerJoin(users, eq(users.id, user_roles.user_id))
-    .where(and(isHeld, isEnabled))
-    .limit(limit)
-  const inherited = q
-    .selectDistinct({ id: users.id })
-    .from(roles)
-    .innerJoin(group_roles, eq(group_roles.role_id, roles.id))
-    .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
-    .innerJoin(users, eq(users.id, group_members.user_id))
-    .where(and(isHeld, isEnabled))
-    .limit(limit)
-  const found = [...(await direct), ...(await inherited)].map(({ id }) => id)
-  return [...new Set(found)].slice(0, limit)
 }

@@ -3,7 +3,7 @@ import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { rolesReached } from '#src/directory/identity-providers/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
-import { usersWith } from '#src/webhooks/store.ts'
+import { usersWith } from '#src/webhooks/holders-store.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addUser } from '#test/support/people.ts'
@@ -130,7 +130,9 @@ test('a role that a user or a group of the user has is found by each of its perm
   await join(0)
   const bob = await addUser(app, 'bob', { roles: ['admin'] })
   const having = (permissions: string[], limit = 20) =>
-    app.context.store.read(q => usersWith(q, organization_id, permissions, limit))
+    app.context.store.read(async q =>
+      (await usersWith(q, organization_id, permissions, limit)).map(({ id }) => id),
+    )
   expect((await having(['webhooks:update', '*'])).sort()).toEqual([user_id, bob.id].sort())
   expect(await having(['webhooks:update', '*'], 1)).toHaveLength(1)
   expect(await having(['webhooks'])).toEqual([])

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import type { Outbound } from '#src/context.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
 import { readSeed } from '#src/seed/read.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
-import { addOrganization } from '#test/support/people.ts'
+import { addOrganization, addUser } from '#test/support/people.ts'
 
 const app = await startApp()
 const shop = { name: 'Shop', url: 'https://shop.example/events', events: ['user.*'] }
@@ -104,4 +106,22 @@ test('WHK-12 a webhook that is deleted during an attempt leaves no log', async (
   answer.resolve(new Response(null))
   await delivery
   expect(await own.context.store.read(q => q.$count(q.tables.webhook_deliveries))).toBe(0)
+})
+
+test('WHK-08 a webhook that is switched off again and again fills no mailbox', async () => {
+  const mail = captureMail()
+  const fetch: Outbound = async () => new Response(null, { status: 410 })
+  const own = await startApp({}, { fetch, mail })
+  await addUser(own, 'admin', { roles: ['admin'] })
+  const hook = await create(own, '/webhooks', shop)
+  for (let i = 0; i < 20; i++) {
+    await own.admin('PUT', `/webhooks/${hook.id}`, { enabled: true })
+    await addUser(own, `user${i}`)
+    await deliverWebhooks(own.context)
+    expect((await own.admin('GET', `/webhooks/${hook.id}`)).body.enabled).toBe(false)
+  }
+  await deliverMails(own.context)
+  expect(mail.mails).toHaveLength(6)
+  const { body } = await own.admin('GET', '/events?type=webhook.disabled')
+  expect(body.pagination.total).toBe(20)
 })
