@@ -1,4 +1,4 @@
-import { and, eq, gte, isNull, notExists, sql } from 'drizzle-orm'
+import { and, eq, gte, isNull, notExists, or, sql } from 'drizzle-orm'
 import type { LoginId, SessionId, UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
 
@@ -14,15 +14,24 @@ const selectUnrecorded = prepared((q, { logins, sessions }) =>
           q
             .select({ id: sessions.id })
             .from(sessions)
-            .where(and(eq(sessions.login_id, logins.id), gte(sessions.last_active_at, logins.signed_in_at))),
+            .where(
+              and(
+                eq(sessions.login_id, logins.id),
+                or(
+                  gte(sessions.started_at, logins.signed_in_at),
+                  // A code extends only a session without a refresh token.
+                  and(isNull(sessions.refresh_hash), gte(sessions.last_active_at, logins.signed_in_at)),
+                ),
+              ),
+            ),
         ),
       ),
     ),
 )
 
 /**
- * True when no event shows the login: the login itself was not recorded, and no session of the login has got
- * a token since the user signed in.
+ * True when no event shows the login: the login itself was not recorded, and no client has exchanged a code of
+ * the login since the user signed in.
  */
 export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
   (await selectUnrecorded(q, { login_id })).length > 0

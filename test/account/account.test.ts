@@ -15,6 +15,7 @@ import {
   PASSWORD,
   signIn,
 } from '#test/support/people.ts'
+import { redeem, refresh } from '#test/support/tokens.ts'
 
 const app = await startApp()
 const acme = await addOrganization(app, 'acme')
@@ -122,6 +123,19 @@ describe('GET /account', () => {
     await logInTo(browser, 'web', 'ada', { prompt: 'login' })
     expect(await app.events()).toEqual([])
     await Promise.all([browser.get('/account'), browser.get('/account/security')])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.login'])
+  })
+
+  test('PEO-31 records a login without a trace although an earlier session of the browser is refreshed after it', async () => {
+    const client = await addClient(app, 'renewed')
+    const browser = openBrowser(app)
+    const { code = '' } = await logInTo(browser, 'renewed', 'ada')
+    const { refresh_token } = (await redeem(app, client, code)).body
+    app.clock.advance(MINUTE)
+    await logInTo(browser, 'renewed', 'ada', { prompt: 'login' })
+    expect((await refresh(app, client, refresh_token)).status).toBe(200)
+    await app.events()
+    await browser.get('/account')
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.login'])
   })
 
