@@ -3,7 +3,9 @@ import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Core } from '#src/context.ts'
 import { forgetUnused } from '#src/directory/clients/dynamic-use.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
-import { removeEndedSessions } from '#src/sessions/store.ts'
+import { listShownBy } from '#src/sessions/login-sessions-store.ts'
+import { setRecorded } from '#src/sessions/login-store.ts'
+import { listEnded, removeSessions } from '#src/sessions/store.ts'
 import { deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
@@ -93,5 +95,12 @@ export const removals: Removal[] = [
     return deleteBatch(tx, devices, devices.device_hash, lte(devices.last_seen_at, now - DEVICE_KEPT), limit)
   },
   (tx, limit, _now, context) => forgetUnused(context, tx, limit),
-  (tx, limit, now) => removeEndedSessions(tx, now - SESSION_KEPT, limit),
+  async (tx, limit, now) => {
+    const ids = await listEnded(tx, now - SESSION_KEPT, limit)
+    if (ids.length === 0) return 0
+    // A login may outlive its sessions. Without this note the account pages would record it again.
+    await setRecorded(tx, await listShownBy(tx, ids), now)
+    await removeSessions(tx, ids)
+    return ids.length
+  },
 ]

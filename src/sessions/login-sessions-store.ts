@@ -1,6 +1,15 @@
-import { and, eq, gte, isNull, notExists, or, sql } from 'drizzle-orm'
+import { and, eq, gte, inArray, isNull, notExists, or, sql } from 'drizzle-orm'
 import type { LoginId, SessionId, UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+/** Condition that a code of the login was exchanged for the session since the user signed in. */
+const shows = ({ logins, sessions }: Pick<Tables, 'logins' | 'sessions'>) =>
+  or(
+    gte(sessions.started_at, logins.signed_in_at),
+    // A code extends only a session without a refresh token.
+    and(isNull(sessions.refresh_hash), gte(sessions.last_active_at, logins.signed_in_at)),
+  )
 
 const selectUnrecorded = prepared((q, { logins, sessions }) =>
   q
@@ -14,27 +23,29 @@ const selectUnrecorded = prepared((q, { logins, sessions }) =>
           q
             .select({ id: sessions.id })
             .from(sessions)
-            .where(
-              and(
-                eq(sessions.login_id, logins.id),
-                or(
-                  gte(sessions.started_at, logins.signed_in_at),
-                  // A code extends only a session without a refresh token.
-                  and(isNull(sessions.refresh_hash), gte(sessions.last_active_at, logins.signed_in_at)),
-                ),
-              ),
-            ),
+            .where(and(eq(sessions.login_id, logins.id), shows({ logins, sessions }))),
         ),
       ),
     ),
 )
 
 /**
- * True when no event shows the login: the login itself was not recorded, and no client has exchanged a code of
- * the login since the user signed in.
+ * True when no event shows the login: the login itself was not recorded, and no client has exchanged a code
+ * of the login since the user signed in.
  */
 export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
   (await selectUnrecorded(q, { login_id })).length > 0
+
+/** Returns the unrecorded logins that the events of these sessions show. */
+export const listShownBy = async (q: Queries, session_ids: SessionId[]): Promise<LoginId[]> => {
+  const { logins, sessions } = q.tables
+  const found = await q
+    .select({ id: logins.id })
+    .from(sessions)
+    .innerJoin(logins, eq(logins.id, sessions.login_id))
+    .where(and(inArray(sessions.id, session_ids), isNull(logins.recorded_at), shows(q.tables)))
+  return found.map(({ id }) => id)
+}
 
 /** Returns a session of this user, active or ended, with the login that it came from. */
 export const findSessionOf = async (q: Queries, session: { session_id: SessionId; user_id: UserId }) => {

@@ -148,10 +148,10 @@ export const findSubject = (q: Queries, code: AuthorizationCode, sent: string) =
     return subject.burnt_at === null ? subject : 'burnt'
   })
 
-/** Marks the login as recorded by an event. */
-export const setRecorded = async (tx: Transaction, login_id: LoginId, recorded_at: number): Promise<void> => {
+/** Notes that events record the logins. */
+export const setRecorded = async (tx: Transaction, ids: LoginId[], recorded_at: number): Promise<void> => {
   const { logins } = tx.tables
-  await tx.update(logins).set({ recorded_at }).where(eq(logins.id, login_id))
+  await tx.update(logins).set({ recorded_at }).where(inArray(logins.id, ids))
 }
 
 /** Returns the unexpired logins of a user in all browsers, the latest first. */

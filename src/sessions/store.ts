@@ -1,7 +1,6 @@
 import { and, desc, eq, gt, inArray, isNull, lte, sql } from 'drizzle-orm'
 import type { SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { counting, prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -280,12 +279,15 @@ export const expireSessions = (tx: Transaction, now: number, limit: number): Pro
     .returning()
 }
 
-/** Removes up to `limit` sessions that ended at `ended_before` (ms) or earlier. Returns their number. */
-export const removeEndedSessions = (
-  tx: Transaction,
-  ended_before: number,
-  limit: number,
-): Promise<number> => {
+/** Returns the ids of up to `limit` sessions that ended at `ended_before` (ms) or earlier. */
+export const listEnded = async (q: Queries, ended_before: number, limit: number): Promise<SessionId[]> => {
+  const { sessions: t } = q.tables
+  const found = await q.select({ id: t.id }).from(t).where(lte(t.ended_at, ended_before)).limit(limit)
+  return found.map(({ id }) => id)
+}
+
+/** Removes sessions. */
+export const removeSessions = async (tx: Transaction, ids: SessionId[]): Promise<void> => {
   const { sessions } = tx.tables
-  return deleteBatch(tx, sessions, sessions.id, lte(sessions.ended_at, ended_before), limit)
+  await tx.delete(sessions).where(inArray(sessions.id, ids))
 }

@@ -115,7 +115,7 @@ export const recordLogin = async (
   client_info: ClientInfo,
 ): Promise<void> => {
   const user = { id: user_id, email, organization_id }
-  await setRecorded(tx, id, context.clock.now())
+  await setRecorded(tx, [id], context.clock.now())
   const metadata = { client_id: '', grant_type: '', session_id: '', amr }
   await recordUser(context, tx, { actor: { id: user_id, email }, client_info }, 'user.login', user, metadata)
 }

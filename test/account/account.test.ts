@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { MINUTE } from '#src/lib/duration.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
+import { sweep } from '#src/operations/sweep.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
@@ -15,7 +16,7 @@ import {
   PASSWORD,
   signIn,
 } from '#test/support/people.ts'
-import { redeem, refresh } from '#test/support/tokens.ts'
+import { post, redeem, refresh, secretOf } from '#test/support/tokens.ts'
 
 const app = await startApp()
 const acme = await addOrganization(app, 'acme')
@@ -137,6 +138,21 @@ describe('GET /account', () => {
     await app.events()
     await browser.get('/account')
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.login'])
+  })
+
+  test('PEO-31 records no login again after the clean-up has removed the sessions that show it', async () => {
+    await app.admin('PUT', '/organizations/org_default', { settings: { session_ttl: '30d' } })
+    const client = await addClient(app, 'swept')
+    const browser = openBrowser(app)
+    const { code = '' } = await logInTo(browser, 'swept', 'ada')
+    const { refresh_token } = (await redeem(app, client, code)).body
+    await post(app, '/oauth/revoke', { token: refresh_token, ...secretOf(client) })
+    app.clock.advance(2 * DAY)
+    await sweep(app.context)
+    await app.events()
+    expect((await browser.get('/account')).heading).toBe('Your account')
+    expect(await app.events()).toEqual([])
+    await app.admin('PUT', '/organizations/org_default', { settings: { session_ttl: null } })
   })
 
   test('separates organizations', async () => {

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { countSessions, listSessions } from '#src/sessions/list-store.ts'
-import { endSessions, removeEndedSessions } from '#src/sessions/store.ts'
+import { endSessions } from '#src/sessions/store.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Json } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
@@ -75,7 +75,6 @@ test('R-20 a batch of a deletion searches only its own rows, not all that match'
   const statements = await statementsOf(() =>
     store.write(async tx => {
       for (const kind of kinds) await removeRemains(tx, kind, ['1'], 10)
-      await removeEndedSessions(tx, 1, 10)
     }),
   )
   const deletions = statements.filter(text => /^delete .* in \(select /i.test(text))
