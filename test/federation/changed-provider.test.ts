@@ -113,16 +113,31 @@ test('FED-20 an account that is unlinked while a login through it begins signs n
   expect(await loginsOf(user?.id)).toEqual(before)
 })
 
-test('FED-20 an account is not linked by a login that ends at the same time', async () => {
+/** Returns a signed-in user whose browser has the answer of the provider for a new link at `back`. */
+const linking = async (alias: string) => {
   const { sub } = somebody()
   const user = await addUser(app, sub)
   const browser = fresh()
   const page = await signIn(browser, await browser.get('/account'), sub)
   const { csrf_token = '' } = page.forms[0]?.fields ?? {}
   const away = await browser.follow(
-    await browser.post('/account/identities/link', { csrf_token, provider: 'asking' }),
+    await browser.post('/account/identities/link', { csrf_token, provider: alias }),
   )
-  const back = pathOf(await atUpstream(upstream, away.location ?? '', somebody()))
+  return { user, browser, back: pathOf(await atUpstream(upstream, away.location ?? '', somebody())) }
+}
+
+test.each(changes)('FED-19 a provider that is %s amid a link links no account', async (_, change) => {
+  const alias = await own()
+  const { user, browser, back } = await linking(alias)
+  beforeLastWrite(() => change(alias))
+  await app.events()
+  expect((await browser.get(back)).status).toBe(400)
+  expect((await refusal()).at(-1)?.[2]).toBe('provider_changed')
+  expect(await accountsOf(user.id)).toEqual([])
+})
+
+test('FED-20 an account is not linked by a login that ends at the same time', async () => {
+  const { user, browser, back } = await linking('asking')
   beforeLastWrite(() => app.admin('DELETE', `/users/${user.id}/sessions`))
   await app.events()
   expect((await browser.get(back)).status).toBe(400)
