@@ -182,7 +182,7 @@ export interface Places {
 /** Metadata of a client, read from its metadata document or from a copy in the executable. */
 export interface FoundDocument {
   readonly registration: Registration
-  /** True for the copy, which is used when the document cannot be read. */
+  /** True for the copy in the executable, which is used when the document cannot be read. */
   readonly is_copy: boolean
 }
 

@@ -227,7 +227,7 @@ test('SQL lives in storage/ and in files called store.ts', () => {
   expect(asking.map(([file]) => file)).toEqual([])
 })
 
-/** Returns the tables that a text writes, and `*` for an expression that names no table. */
+/** Returns the tables to which source code writes, and `*` for a write whose table has no name in it. */
 const writesOf = (text: string, tables: readonly string[]): string[] => {
   const code = codeOf(text)
   const nameOf = (expression: string, index: number): string => {

@@ -56,7 +56,7 @@ interface AuthenticationResult extends AuthenticationMethod {
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */
   until?: number | undefined
-  /** The user proved a recovery code in place of a lost passkey, and has to add a new passkey. */
+  /** The user signed in with a recovery code because the passkey was lost, and has to add a new passkey. */
   recovers?: true
   /** Returns the page to show in place of the next step, after the login has begun. */
   show?: () => Promise<Response>

@@ -73,7 +73,7 @@ const TestLogin = z
     userinfo: claims
       .nullable()
       .describe(
-        'Answer of the UserInfo endpoint; null after a refusal, for an API, and without the scope `openid`.',
+        'Answer of the UserInfo endpoint; null after a refusal, with a token for an API, and without the scope `openid`.',
       ),
     hidden: z
       .array(z.string())

@@ -98,7 +98,7 @@ export const removals: Removal[] = [
   async (tx, limit, now) => {
     const ids = await listEnded(tx, now - SESSION_KEPT, limit)
     if (ids.length === 0) return 0
-    // A login may outlive its sessions. Without this note the account pages would record it again.
+    // A login may outlive the sessions that show its event. The account pages would then record it again.
     await setRecorded(tx, await listShownBy(tx, ids), now)
     await removeSessions(tx, ids)
     return ids.length

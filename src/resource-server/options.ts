@@ -51,7 +51,7 @@ export type VerifierOptions = {
   strictType?: boolean
   /** URL of the key set. Default `{issuer}/.well-known/jwks.json`. */
   jwksUri?: string
-  /** A fixed key set. With this option keys are never fetched. */
+  /** A fixed key set. When it is set, no keys are fetched. */
   keys?: { keys: readonly JWK[] }
   /** Default: the global `fetch`. */
   fetch?: Fetch

@@ -11,7 +11,7 @@ export interface Mistake {
   line?: number | undefined
 }
 
-/** The file to which mistakes refer. */
+/** The file with the mistakes, as messages name it. */
 export interface Source {
   file: string
   /** Returns the line number of a path, from 1. */

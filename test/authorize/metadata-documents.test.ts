@@ -97,7 +97,7 @@ describe('CMD-02 consent', () => {
     const { host } = new URL(client.client_id)
     expect(page.html).toContain('Allow Helper to use your account?')
     expect(page.html).toContain(
-      `${host} describes this application, and nobody has checked its name. It is reached at agent.example.`,
+      `Nobody has checked the name of this application. Its description comes from ${host}, and it is reached at agent.example.`,
     )
   })
 

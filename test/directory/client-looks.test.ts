@@ -50,3 +50,9 @@ test('DCR-06 other requests run while the name of a client is compared with thos
   for (const name of ['App1ication of the department 2999', 'SHOP'])
     expect((await consentOf(name)).page.html).not.toContain(name)
 })
+
+test('DCR-06 symbols neither make a name nor hide that it is the name of another client', async () => {
+  for (const name of ['✓', '★ Shop', 'Shop®'])
+    expect((await consentOf(name)).page.html).not.toContain(name)
+  expect((await consentOf('★ Agent')).page.html).toContain('★ Agent')
+})

@@ -29,7 +29,7 @@ export type Mounted = { send(request: Request): Promise<Response>; close(): Prom
 export type Target = {
   name: string
   mount(sdk: Sdk, route: Route): Promise<Mounted>
-  /** Mounts the receiver at `/logout`, and at `/parsed` after the framework has parsed the form. */
+  /** Mounts the receiver at `/logout`, where it gets the raw body, and at `/parsed`, behind the form parser. */
   mountLogout(sdk: Sdk, receiver: LogoutReceiver): Promise<Mounted>
 }
 

@@ -62,7 +62,7 @@ export const withAuthenticator = async (page: Page) => {
   }
 }
 
-/** Acts as the client of a redirect: a real server with an empty page at every URL. */
+/** Starts a real server in place of the client to which redirects lead. Each URL shows an empty page. */
 export const startClient = (): { origin: string; stop(): Promise<void> } => {
   const server = Bun.serve({
     hostname: '127.0.0.1',

@@ -24,13 +24,13 @@ export const checkedName = (client: Client, redirect_uri = client.redirect_uris[
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
 
 /**
- * Returns a name as people see it at a glance: in lower case and without accents, spaces, punctuation and
- * invisible characters. Latin letters replace the letters that resemble them.
+ * Returns a name as people see it at a glance: in lower case and without accents, spaces, punctuation,
+ * symbols and invisible characters. Latin letters replace the letters that resemble them.
  */
 const lookOf = (name: string): string =>
   fold(name)
     .normalize('NFD')
-    .replace(/[\p{M}\p{C}\p{Z}\p{P}\p{Default_Ignorable_Code_Point}]/gu, '')
+    .replace(/[\p{M}\p{C}\p{Z}\p{P}\p{S}\p{Default_Ignorable_Code_Point}]/gu, '')
     .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
 
 /** Number of names that are processed in one turn of the event loop. This takes about 3 ms. */
@@ -49,7 +49,7 @@ const findLooks = cached('clients', async (q, organization_id): Promise<Readonly
 
 /**
  * True when the name of a dynamic client looks like a host, or like the name of the organization, of one of
- * its registered applications or of the console. Also true for a name without a visible letter or digit. The
+ * its registered applications or of the console. Also true for a name without a letter or digit. The
  * consent page then shows the host in place of the name, because nobody has checked the name.
  */
 export const isMisleading = async (

@@ -276,7 +276,7 @@ const ClientItem = ClientAnswer.pick({
   },
 })
 
-/** Returns a client in the form of the list. */
+/** Returns a client as an entry of the list. */
 export const clientItem = (client: ClientSummary): z.output<typeof ClientItem> => ({
   client_id: client.client_id,
   name: client.name,

@@ -95,7 +95,7 @@ const config = await client.discovery(
   }
 )
 
-/** Returns the URL to send the browser to. Stores two values in the session. */
+/** Returns the login URL. Stores two values in the session. */
 const startLogin = async session => {
   const verifier = client.randomPKCECodeVerifier()
   const state = client.randomState()

@@ -286,7 +286,7 @@ export const organizationAnswer = (organization: Row): z.output<typeof Organizat
   updated_at: iso(organization.updated_at),
 })
 
-/** Returns an organization in the form of the list, with `user_count`. */
+/** Returns an organization as an entry of the list, with `user_count`. */
 export const organizationItem = (organization: Row): z.output<typeof ListedOrganization> => ({
   ...organizationAnswer(organization),
   user_count: organization.user_count,
