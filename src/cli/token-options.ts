@@ -32,7 +32,7 @@ export const secondsOf = (text: string | undefined): number | undefined => {
 /** Parses `name=value`. A value in JSON gets its JSON type; any other value is a text. */
 const claimOf = (text: string): [string, unknown] => {
   const at = text.indexOf('=')
-  if (at < 1) throw new ConfigError('--claim: not a name=value, such as --claim tier=gold.')
+  if (at < 1) throw new ConfigError('--claim: must be name=value, such as --claim tier=gold.')
   const value = text.slice(at + 1)
   try {
     return [text.slice(0, at), JSON.parse(value)]

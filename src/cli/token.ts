@@ -20,7 +20,7 @@ const outputs: Record<string, (made: PrintedToken) => string> = {
  */
 export const token = async (options: TokenOptions): Promise<void> => {
   const render = outputs[options.output]
-  if (!render) throw new ConfigError(`--output: not one of ${Object.keys(outputs).join(', ')}.`)
+  if (!render) throw new ConfigError(`--output: must be one of ${Object.keys(outputs).join(', ')}.`)
   print(render(await issue(options)))
 }
 

@@ -130,7 +130,7 @@ const patternOf = (text: string): string => {
 
 const secretOf = ({ secret }: Options): Buffer => {
   const given = secret === undefined ? newWebhookSecret() : secretOfText('v1', secret)
-  if (!given) throw new ConfigError('--secret: not whsec_ followed by 24 to 64 bytes in base64.')
+  if (!given) throw new ConfigError('--secret: must be whsec_ followed by 24 to 64 bytes in base64.')
   return given
 }
 
@@ -143,7 +143,7 @@ const secretOf = ({ secret }: Options): Buffer => {
 export const webhooksListen = async (options: Options): Promise<void> => {
   const forward = URL.parse(options.forward)
   if (!forward || !/^https?:$/.test(forward.protocol))
-    throw new ConfigError('--forward: not a URL such as http://localhost:3000/events.')
+    throw new ConfigError('--forward: must be an http or https URL such as http://localhost:3000/events.')
   const secret = secretOf(options)
   const patterns = (options.events ?? ['*']).map(patternOf)
   const source = options.url

@@ -141,7 +141,7 @@ describe('DCR-06 people decide, and refusals are pages', () => {
     expect(consent.heading).toContain('Allow')
     for (const { html } of [page, consent])
       expect(html.replaceAll(redirect_uri, '')).not.toContain('accounts.example.com')
-    expect(consent.html).toContain('any program can pose as it')
+    expect(consent.html).toContain('any program can pretend to be this application')
     expect(consent.html).toContain('You will be sent to agent:.')
   })
 
@@ -159,7 +159,7 @@ describe('DCR-06 people decide, and refusals are pages', () => {
     expect(await again(await register(), WEB)).not.toContain('/oauth/consent')
     const html = await again(await register({ redirect_uris: [LOCAL] }), LOCAL)
     expect(html).toContain('/oauth/consent')
-    expect(html).toContain('any program can pose as it')
+    expect(html).toContain('any program can pretend to be this application')
   })
 
   test('DCR-06 no error is redirected before a person has decided', async () => {

@@ -104,7 +104,7 @@ describe('CMD-02 consent', () => {
   test('CMD-02 warns only of a client on the device, and asks about it each time', async () => {
     const client = publish({ redirect_uris: [LOCAL] })
     const { browser, page } = await logIn(client, { redirect_uri: 'http://localhost:3118/callback' })
-    expect(page.html).toContain('any program can pose as it')
+    expect(page.html).toContain('any program can pretend to be this application')
     const again = await browser.follow(await browser.get(request(client, { redirect_uri: LOCAL })))
     expect(again.html).toContain('/oauth/consent')
   })

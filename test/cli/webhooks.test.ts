@@ -52,8 +52,8 @@ test.each(['local', 'remote'] as const)(
 )
 
 test.each([
-  [['--forward', 'file:///x'], '--forward: not a URL'],
-  [['--forward', 'http://localhost:1/', '--secret', 'x'], '--secret: not whsec_'],
+  [['--forward', 'file:///x'], '--forward: must be an http or https URL'],
+  [['--forward', 'http://localhost:1/', '--secret', 'x'], '--secret: must be whsec_'],
   [['--forward', 'http://localhost:1/', '--url', 'https://id.example'], '--url: needs --client'],
 ])('RUN-35 webhooks listen refuses %j', async (args, reason) => {
   const { code, stderr } = await gatehouse(['webhooks', 'listen', ...args])

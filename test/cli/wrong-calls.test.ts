@@ -83,7 +83,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['serve', '--port', '80'], /unknown option '--port': set GATEHOUSE_PORT instead\n/],
   [['start'], /unknown command 'start': did you mean serve\?\n/],
   [['healthcheck', '--url', 'http://127.0.0.1:1'], /no answer/],
-  [['healthcheck', '--url', 'localhost'], /--url: not a URL such as/],
+  [['healthcheck', '--url', 'localhost'], /--url: must be a URL such as/],
   [['dev', '--seed', 'missing.yaml'], /missing\.yaml: cannot be read/],
   [['dev', '--data-dir', 'd', '--port', 'x'], /--port: /],
   [['dev', '--data-dir', 'd', '--port', '0', '--url', 'x'], /--url: not an http or https address/],

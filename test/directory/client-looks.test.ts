@@ -52,7 +52,6 @@ test('DCR-06 other requests run while the name of a client is compared with thos
 })
 
 test('DCR-06 symbols neither make a name nor hide that it is the name of another client', async () => {
-  for (const name of ['✓', '★ Shop', 'Shop®'])
-    expect((await consentOf(name)).page.html).not.toContain(name)
+  for (const name of ['✓', '★ Shop', 'Shop®']) expect((await consentOf(name)).page.html).not.toContain(name)
   expect((await consentOf('★ Agent')).page.html).toContain('★ Agent')
 })

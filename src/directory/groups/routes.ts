@@ -134,7 +134,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     path: '/groups/:group_id',
     permission: 'groups:delete',
     fresh: true,
-    summary: 'Delete a group: its members lose the roles that they inherited',
+    summary: 'Delete a group; its members lose the roles that they inherit from it',
     query: ConfirmQuery,
     status: 204,
     errors: [404, 409],

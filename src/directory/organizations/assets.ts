@@ -66,7 +66,7 @@ export const takeAsset = (
     const asset = assetOf(organization_id, kind, value)
     return { address: assetAddress(asset), assets: [asset], problems: [] }
   }
-  const message = 'Not the URL of the current value: send the content itself.'
+  const message = 'This is not the URL of the current value. Send the content itself.'
   const problems = value === stored ? [] : [{ field: kind, code: 'unknown_address', message }]
   return { address: value, assets: [], problems }
 }

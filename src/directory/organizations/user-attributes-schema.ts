@@ -71,7 +71,7 @@ const UserAttributeSchema = z
       visible: oneOf(attributeReaders)
         .optional()
         .describe(
-          '`administrator`: administrators see the value; `user`: the user too; `nobody`: only claims have it. Users who download their own data get every value.',
+          '`administrator`: administrators see the value; `user`: the user too; `nobody`: the value appears only in claims. Users who download their own data get every value.',
         ),
       editable: oneOf(attributeReaders)
         .optional()

@@ -80,7 +80,7 @@ const readMethods = (document: object, keys: Keys): Methods => {
 export const parseDocument = (document: unknown, client_id: string): Registration => {
   if (typeof document !== 'object' || document === null) throw invalid('The document must be a JSON object.')
   if (Reflect.get(document, 'client_id') !== client_id)
-    throw invalid('The client_id of the document must be its URL.')
+    throw invalid('The client_id of the document must be the URL of the document.')
   // Anyone can read the document, so a secret in it would prove nothing.
   if (Object.keys(document).some(member => member.startsWith('client_secret')))
     throw invalid('The document must not contain a secret.')
