@@ -22,8 +22,8 @@ const snapshotOf = async (path: string, empty: Snapshot): Promise<Snapshot> =>
   (await Bun.file(path).exists()) ? await Bun.file(path).json() : empty
 
 /**
- * Makes each table STRICT, and a table with a primary key of several columns also WITHOUT ROWID: an insert
- * then writes to one B-tree instead of two. drizzle-kit supports neither option.
+ * Makes each table STRICT. A table whose primary key has several columns also gets WITHOUT ROWID, because an
+ * insert then writes to one B-tree instead of two. drizzle-kit supports neither option.
  */
 const sqliteStatement = (statement: string): string => {
   const options = /\tPRIMARY KEY\(/.test(statement) ? 'STRICT, WITHOUT ROWID' : 'STRICT'

@@ -117,8 +117,8 @@ const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
  * True when a page loads the URL as a part of itself, such as an image, font or stylesheet. Paths with
- * effects refuse such a request. A tenant's CSS can make a load depend on the value of an attribute of the
- * page. If such a load caused a request to the tenant's identity provider, for example, the tenant would
+ * effects refuse such a request. A tenant's CSS can make the browser load a URL when an attribute of the
+ * page has a certain value. If this URL led to the tenant's identity provider, for example, the tenant would
  * learn the value.
  * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */

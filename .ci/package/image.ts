@@ -6,7 +6,8 @@ import { names } from './names.ts'
 import { lay, tar } from './pack.ts'
 
 /**
- * Libraries that `ldd` lists for the runtime, and those that name lookups load. All are in Debian's libc6.
+ * Libraries that `ldd` lists for the runtime, and those that glibc loads to look up host names. All are in
+ * Debian's libc6.
  */
 const LIBRARIES = [
   'libc.so.6',
@@ -31,7 +32,7 @@ const USER = 65_532
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 /**
- * Fetches the newest libc6 of this machine's Debian for an architecture, and unpacks it.
+ * Fetches the newest libc6 for an architecture from this machine's Debian release, and unpacks it.
  *
  * @returns the folder, and the package's entry for the list of packages, which scanners read
  */

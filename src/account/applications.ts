@@ -79,9 +79,9 @@ const logoOf = ({ logo }: { logo?: string | null | undefined } = {}): { logo?: s
   logo ? { logo } : {}
 
 /**
- * Returns the address at which a person starts the application: the login address, with `iss`, if the client
- * has one (https://openid.net/specs/openid-connect-core-1_0.html#ThirdPartyInitiatedLogin), otherwise the
- * home page.
+ * Returns the address at which a person starts the application: the client's login address with `iss`
+ * (https://openid.net/specs/openid-connect-core-1_0.html#ThirdPartyInitiatedLogin), or the home page of a
+ * client without a login address.
  */
 const startOf = (
   { config }: Context,

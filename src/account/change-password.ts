@@ -51,8 +51,8 @@ export const getAccountPassword =
 
 /**
  * Changes the password at the user's request. Ends all sessions and all other logins, because someone else
- * may have used the old password. This login continues under a new cookie, with the same time of
- * authentication and the same end.
+ * may have used the old password. This login continues under a new cookie, with the same authentication time
+ * and expiry.
  */
 export const postAccountPassword =
   (context: Context) =>

@@ -35,7 +35,8 @@ export const getContinue =
       if (isProven(flow)) await recordLogin(context, tx, login, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
-    // The handler gets the form's own path, because it may store that path again for another confirmation.
+    // The request has the path of the form, because the handler may store the path again for another
+    // confirmation.
     return form(withRequest(call, path, postOf(context, call, fields)), {})
   }
 

@@ -14,8 +14,8 @@ export const frameOf = (context: Context, call: Call, viewer: Viewer): AccountFr
 })
 
 /**
- * Returns the URL at which a user of the organization in `?organization=` (slug) signs in, for the pages
- * after signing out and after a deletion.
+ * Returns the URL at which a user of the organization in `?organization=` (slug) signs in. The pages that
+ * follow signing out and deleting the account show this URL.
  */
 export const loginUrlOf = ({ request }: Call): string => {
   const slug = new URL(request.url).searchParams.get('organization') ?? ''

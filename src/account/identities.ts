@@ -80,8 +80,8 @@ export const postLink =
   }
 
 /**
- * Unlinks an account. The last way to sign in stays, because the user could not sign in again without it.
- * Ends all other logins and sessions, because some of them may have begun with the account.
+ * Unlinks an account at a provider. Refuses to unlink the user's last way to sign in. Ends all other logins
+ * and sessions, because some of them may have begun with the unlinked account.
  */
 export const postUnlink =
   (context: Context) =>

@@ -99,8 +99,8 @@ const invitationPage = async (
   status = 200,
 ): Promise<Response> => {
   const { invitation, organization, user, token, csrf_token, request } = opened
-  // Only the first form offers providers. The first form asks a new user for name and address, and an
-  // existing user for a passkey or password.
+  // Only the first form offers providers. An existing user gets one form, which asks for a passkey or
+  // password. A new user gets this form (`sign_in`) after a form that asks for name and address.
   const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
   return render(
     'invitation',

@@ -229,9 +229,9 @@ export const postRenameFactor =
   }
 
 /**
- * Issues ten new recovery codes and invalidates the earlier ones. Logins that are not complete end, because a
- * thief may have begun one with an earlier code. A user without a factor gets no codes, because a code
- * replaces a lost factor.
+ * Issues ten new recovery codes and invalidates the earlier ones. Ends logins in progress, because a thief
+ * may have begun one with an earlier code. A user without a factor gets no codes, because a code replaces a
+ * lost factor.
  */
 export const postRecoveryCodes =
   (context: Context) =>

@@ -44,8 +44,9 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
 }
 
 /**
- * True when this browser has a login of the user that has no step left to complete. The user may have added a
- * second factor against a thief who asked for the new address with the password alone.
+ * True when this browser has a login of the user with no step left to complete. A thief who knows only the
+ * password may have asked for the new address before the user added a second factor. The thief's login then
+ * has a step left.
  */
 const isHere = async (
   context: Context,
@@ -143,8 +144,8 @@ export const postVerifyEmail =
 
 /**
  * Sends the verification mail again, or with `discard` removes the pending address. No mail is sent when the
- * limit of mails is reached. The page then shows the same notice, because the links in the earlier mails
- * still work.
+ * limit of mails is reached. The page then shows the same notice as after a mail, because the links in the
+ * earlier mails still work.
  */
 export const postSendVerification =
   (context: Context) =>

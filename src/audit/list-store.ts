@@ -105,8 +105,8 @@ const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<
 }
 
 /**
- * Returns the index whose part of the filter matches the fewest events. If no index covers the whole filter,
- * the other parts are compared event by event, so the choice of the index decides how much a page reads.
+ * Returns the index through which a page reads the fewest events. If no index covers the whole filter, a
+ * page reads events by the part that the index covers, and compares each event with the rest of the filter.
  */
 const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)

@@ -18,7 +18,10 @@ import {
 } from './schema.ts'
 import { readCounts } from './statistics-store.ts'
 
-/** Counts of an hour or day without events. The answer has such points too, so that a chart has no gaps. */
+/**
+ * Counts of an hour or day without events. The answer includes these hours and days, so that a chart has no
+ * gaps.
+ */
 const NOTHING = { logins: 0, failed_logins: 0, new_users: 0, active_users: 0, tokens: 0 }
 
 const list = (context: Context, caller: Caller, query: ListEvents) => {

@@ -46,8 +46,8 @@ const writeCounts: Sum = (tx, key, counts) => {
 }
 
 /**
- * Adds to the counts of the hour of `now` (ms), in the transaction of the event that is counted. A later
- * deletion does not lower the counts, because a report of a past month must not change.
+ * Adds to the counts of the hour that contains `now` (ms), in the transaction of the event that is counted. A
+ * later deletion does not lower the counts, because a report of a past month must not change.
  */
 export const addCounts = (
   tx: Transaction,

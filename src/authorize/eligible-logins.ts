@@ -57,7 +57,7 @@ export type StepUser = Pick<
   expires_at: number | undefined
 }
 
-/** True for a login, for which a code can be issued; false for a first factor that waits for the second. */
+/** True for a login; false for a proven first factor, for which no code can be issued yet. */
 export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & CodeLogin =>
   subject.id !== 'proof'
 
@@ -287,7 +287,7 @@ const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactor
   return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]
 }
 
-// Only a login that used the expired password has to replace it. Other logins do not depend on the password.
+// In any login a temporary password must be replaced; an expired one only in a login with that password.
 const mustChangePassword = (
   { clock }: Context,
   organization: Organization,

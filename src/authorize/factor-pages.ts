@@ -25,7 +25,8 @@ export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(
 
 /**
  * Returns the methods with which the user can reach the level that the login needs. A recovery code is
- * accepted in place of an authenticator app, and in place of a passkey where {@link mayRecover} allows it.
+ * accepted where an authenticator app would reach that level. Where only a passkey reaches the level, a
+ * recovery code is accepted if {@link mayRecover} returns true.
  */
 const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[] => {
   const methods: Method[] = (['passkey', 'totp'] as const).filter(

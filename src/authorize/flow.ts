@@ -253,7 +253,8 @@ interface PostedStep {
 }
 
 /**
- * Opens the form of a step. The CSRF token names the request; a field `request` has to agree with it.
+ * Opens the form of a step. The CSRF token names the request. If the form has a field `request`, the field
+ * must name the same request.
  *
  * @throws PageError 403 for a form from another origin, or without a token of this browser and step; 400 when
  * the request is no longer pending

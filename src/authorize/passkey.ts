@@ -69,8 +69,8 @@ class CopiedPasskey extends Error {
 }
 
 /**
- * Returns the wait of this network in ms; 0 if a user of the organization has signed in with this browser
- * before.
+ * Returns the milliseconds for which this network has to wait; 0 if a user of the organization has signed in
+ * with this browser before.
  */
 const waitOf = (context: Context, call: Call, organization_id: OrganizationId): Promise<number> =>
   context.store.read(async q => {

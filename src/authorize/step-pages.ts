@@ -55,7 +55,7 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/** Returns the client's name. The name of a dynamic client is unchecked, so a host is returned instead. */
+/** Returns the name of the client, or a host for a dynamic client, whose name nobody has checked. */
 export const clientName = ({ client, request }: StoredFlow) =>
   client && { client_name: checkedName(client, request.redirect_uri) }
 

@@ -7,7 +7,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 /** The page or form that follows after the user has confirmed who they are. Neither contains a secret. */
 interface Confirmation {
-  /** Path of this site to which the user may go back instead. */
+  /** Path of this site to which the user may go back without confirming. */
   readonly cancel: string
   /** The posted form that is handled after the confirmation. */
   readonly intent?: { readonly path: string; readonly fields: Readonly<Record<string, string>> }

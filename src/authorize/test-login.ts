@@ -107,7 +107,7 @@ const refused = ({ code, description }: OAuthError): TestLogin => ({
 /** PKCE challenge without a known verifier. A test redeems no code, so it needs no verifier. */
 const NO_CHALLENGE = 'A'.repeat(43)
 
-/** Reads the request as the authorization endpoint does. */
+/** Builds the authorization request of the test, and parses it as the authorization endpoint does. */
 const requestOf = async (context: Context, client: Client, user: UserRow, { scope, resource }: Query) => {
   const values = new Map(
     Object.entries({

@@ -19,7 +19,7 @@ interface Options extends UserOptions {
   json?: boolean
 }
 
-/** Names of the fields in messages: the argument or option that sets each field. */
+/** The argument or option that sets each field. Messages name it instead of the field. */
 const optionOf: Record<string, string> = {
   client_id: 'name',
   redirect_uris: '--redirect',

@@ -163,8 +163,8 @@ const readKey = (file: string): JsonWebKey => {
 }
 
 /**
- * Writes the ready line to the file that `--ready-file` names. Then prints the ready line for a program. A
- * terminal gets an overview with commands to try instead.
+ * Writes the ready line to the file that `--ready-file` names. Then prints the ready line or, on a terminal,
+ * an overview with commands to try.
  */
 const announce = (started: Started, options: DevOptions, ms: number, mcp_url: string | undefined): void => {
   const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started

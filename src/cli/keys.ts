@@ -49,7 +49,7 @@ const show = async ({ store, clock }: Core): Promise<void> => {
 /** Lists the signing keys with their states and times. */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 
-/** Publishes a next key for each algorithm that has a key and no next one. */
+/** Publishes the next key of each algorithm that has a key, unless the next key is published already. */
 export const keysRotate = (options: Options): Promise<void> =>
   withInstance(options, async instance => {
     await rotateKeys(instance)

@@ -38,8 +38,8 @@ export const executable = (): Promise<string> => {
 }
 
 /**
- * All servers that were started. The process kills them at its end, because a failed test may leave them
- * running.
+ * All servers that were started. The test process kills them when it exits, because a failed test may leave
+ * them running.
  */
 const started = new Set<Bun.Subprocess>()
 process.on('exit', () => {
