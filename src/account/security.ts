@@ -191,9 +191,9 @@ export const postForgetBrowser =
   }
 
 /**
- * Switches codes by mail on or off. A user without another way to sign in cannot switch the codes off,
- * because only an administrator could then help the user to sign in again. Existing logins that began with a
- * code continue.
+ * Turns codes by mail on or off. A user without another way to sign in cannot turn the codes off, because
+ * only an administrator could then help the user to sign in again. Existing logins that began with a code
+ * continue.
  */
 export const postEmailCodeSwitch =
   (context: Context) =>

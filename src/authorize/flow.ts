@@ -118,8 +118,8 @@ export const offeredScopes = (
 
 /**
  * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
- * `API_ID/SCOPE`. Another API, or a later API with the same identifier, may have a scope of this name. The id
- * of each API is stored too, because a token without scopes may give access to the API.
+ * `API_ID/SCOPE`, because another API may have a scope with the same name, even a later API with the same
+ * identifier. The id of each API is stored too, because a token without scopes may give access to the API.
  */
 export const consentScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,

@@ -28,7 +28,7 @@ import {
 import { keptSlug } from './login-organization.ts'
 import { waysIn } from './ways-in.ts'
 
-/** Changes to a form that is shown again after a refused post. */
+/** Values that replace those of the page when a form is shown again after a refused post. */
 export interface Retry<Page extends keyof Pages> {
   data: Partial<Pages[Page]>
   status: number

@@ -16,8 +16,8 @@ export interface HeldInput {
 /**
  * Reads standard input until it ends.
  *
- * @param hasSeed true when a seed comes first; the promise `seed` rejects with ConfigError when the seed is
- *   too large
+ * @param hasSeed true when standard input begins with a seed; the promise `seed` rejects with ConfigError
+ *   when the seed is too large
  */
 export const holdInput = (
   hasSeed: boolean,

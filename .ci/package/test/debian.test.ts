@@ -61,7 +61,7 @@ test('dpkg installs the package and creates its user, and a person signs in', as
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
   expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^gatehouse:.*:\/var\/lib\/gatehouse:/m)
   expect(statSync(settings()).mode & 0o777).toBe(0o640)
-  // On an installed system systemd makes this directory (StateDirectory= and StateDirectoryMode= of the
+  // In a real installation systemd makes this directory (StateDirectory= and StateDirectoryMode= of the
   // unit).
   await run([
     ...inRoot(root),
