@@ -145,7 +145,7 @@ export interface LoadedConfig {
 type Environment = Record<string, string | undefined>
 
 const PREFIX = 'GATEHOUSE_'
-/** Maximum bytes of the settings file: the parser takes quadratic time for map keys, 3 s at this size. */
+/** Maximum bytes of the settings file. The parser takes quadratic time for map keys: 3 s at this size. */
 const MAX_BYTES = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 

@@ -166,8 +166,8 @@ export interface Themes {
 }
 
 /**
- * Returns the place of an IP address as text; '' when it is unknown. A place that
- * has no name in `locale` gets its English name.
+ * Returns the place of an IP address as text; '' when the place is unknown. A place that has no name in
+ * `locale` gets its English name.
  */
 export type Locate = (ip_address: string, locale?: string) => string
 
@@ -196,7 +196,7 @@ export interface KnownJson {
   /** `asked_at`: time of the last call to the URL; `read_at`: time of the last successful one. */
   asked_at: number
   read_at: number
-  /** Request headers that ask for the content only when it has changed. */
+  /** Headers of a conditional request, to which the server sends the content only if it has changed. */
   validators: Record<string, string>
 }
 

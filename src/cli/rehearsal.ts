@@ -10,7 +10,7 @@ import { hasInstance, openInstance } from './instance.ts'
 
 /**
  * Applies a seed to a temporary instance first, so that a refused seed leaves no half-made instance. Does
- * nothing when the instance exists.
+ * nothing when the configured instance already exists.
  *
  * @throws SeedError with the mistakes of the file
  */

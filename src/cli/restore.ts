@@ -16,8 +16,8 @@ import { size, stage, sum } from './progress.ts'
 const SQLITE = 'SQLite format 3\0'
 
 /**
- * Replaces the database of either engine with a backup and migrates it to this version. The operator stops
- * all servers first.
+ * Replaces the SQLite or PostgreSQL database with a backup and migrates the restored data to this version.
+ * The operator stops all servers first.
  */
 export const restore = async (file: string, options: { config?: string; force?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)

@@ -2,7 +2,8 @@ import { directCall } from './direct-call.ts'
 
 /**
  * Milliseconds after which the just-in-time compiler works as usual. The executable begins with a compiler
- * that waits eight times longer (.ci/build.ts), because only code that runs often is worth compiling.
+ * that waits eight times longer than usual (.ci/build.ts), because only code that runs often is worth
+ * compiling.
  */
 const START = 300
 

@@ -18,7 +18,7 @@ const DRAIN_MS = 1_500
 /** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */
 const LAST_SPANS_MS = 250
 
-/** Values of a started server that the ready line and the banner show. */
+/** What the ready line and the banner say about a started server. */
 export interface Ready {
   url: string
   port: number
@@ -90,8 +90,8 @@ export const serveAlone = async (
   listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
   const stopHousekeeping = startHousekeeping(running.context)
 
-  // The signal handler comes before the ready line, because the reader of that line may stop the server at
-  // once.
+  // The signal handler is installed before the ready line is printed, because the reader of that line may
+  // stop the server at once.
   const stopped = stopSignal()
   flush()
   const set_up =

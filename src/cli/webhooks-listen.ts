@@ -38,8 +38,8 @@ interface Source {
 const POLL = SECOND / 2
 const BATCH = 100
 /**
- * Each read from another server begins this many milliseconds before the newest event that was read, because
- * an event may become visible after newer ones.
+ * Each read from another server starts this many milliseconds before the newest event read so far, because an
+ * event may become visible after newer ones.
  */
 const LATE = 10 * SECOND
 /**

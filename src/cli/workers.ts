@@ -35,7 +35,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const first = pool.start(1)
   const ready = await first.ready.catch(async () => {
     flush()
-    // The worker itself has printed the reason.
+    // The worker has already printed why it ended.
     process.exit(await first.exited)
   })
   const others = Array.from({ length: config.workers - 1 }, (_, i) => pool.start(i + 2).ready)

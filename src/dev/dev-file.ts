@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * File in the data directory of a development server. It marks the directory as one of development mode.
- * Other commands read from it how to reach the server.
+ * File in the data directory of a development server. The file marks the directory as one of development
+ * mode, and tells other commands how to reach the server.
  */
 export const DEV_FILE = 'dev.json'
 

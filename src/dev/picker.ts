@@ -65,7 +65,7 @@ const row = (
       </a></li>`
 }
 
-/** Returns the form that finds users who are not in the list; empty with fewer than `SHOWN` users. */
+/** Returns the form that searches for users who are not in the list; '' if the list has all users. */
 const searchForm = ({ handle }: LoginStep, users: readonly UserWithRoles[], search = ''): string =>
   users.length < SHOWN && search === ''
     ? ''

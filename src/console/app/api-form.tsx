@@ -75,13 +75,13 @@ export const ApiForm = (props: {
         problem && setEdits({ since: problem, names: [...edited, (target as HTMLInputElement).name] })
       }
       onInvalidCapture={event => {
-        // The browser moves the focus to the first invalid field.
+        // The browser moves the focus to the first invalid field, so the section with that field is opened.
         const first = event.currentTarget.querySelector<HTMLInputElement>(
           ':is(input, textarea, select):invalid',
         )
         if (first && first === event.target) reveal(first)
         if (!first?.validity.customError) return
-        // The field shows this message itself, so the browser must not show it again.
+        // The form already shows a custom message below the field, so the browser must not show it.
         event.preventDefault()
         first.focus()
       }}

@@ -92,8 +92,9 @@ interface Organization {
 
 /**
  * Returns further values of the entry. `organization` is the slug of an organization other than the default
- * one. The picture of a user is undefined, and the attributes are undefined when some of them are hidden or
- * the default organization cannot be read. Applying the file keeps the stored picture and attributes.
+ * one. A user's picture is undefined, and so are the attributes if some of them are hidden or the default
+ * organization cannot be read. An undefined field is left out of the file, and applying the file keeps its
+ * stored value.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT

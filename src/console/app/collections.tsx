@@ -23,7 +23,7 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
 
 /**
  * Edits a list of objects. The component numbers the items, so that removing an item does not reset the
- * fields of the other items. Give the component another `key` when `items` is replaced from outside.
+ * fields of the other items. Give the component a new `key` when `items` is replaced from outside.
  */
 export const Entries = <T extends object>(props: {
   items: readonly T[]
@@ -123,7 +123,7 @@ export const Picker = (props: {
 }
 
 /**
- * Edits a list of texts, one per line. The component keeps the text as its state; another `key` resets the
+ * Edits a list of texts, one per line. The component keeps the text as its state; a new `key` resets the
  * text.
  */
 export const LinesField = (props: {

@@ -24,7 +24,7 @@ const secondsOf = (text: string): number => {
 
 /**
  * Edits a duration as a text such as `12h`. The API keeps the duration as a number of seconds or days. The
- * component keeps the text as its state; another `key` resets the text.
+ * component keeps the text as its state; a new `key` resets the text.
  */
 export const DurationField = (props: {
   name: string
@@ -56,7 +56,7 @@ export const DurationField = (props: {
       bad={isGood(typed) ? undefined : say(words.common.duration, { example: from })}
       onValue={text => {
         setTyped(text)
-        // An invalid text is also reported as a change. The field keeps the form from sending that text.
+        // Even an invalid text is reported as a change. The field keeps the form from sending that text.
         onValue(text === '' ? null : isGood(text) ? read(text) : (text as never))
       }}
     />

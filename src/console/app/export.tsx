@@ -6,7 +6,10 @@ import { Refused } from './parts.tsx'
 import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 
-/** Maximum exported rows: as many as the API counts in a filtered list. The rows are read page by page. */
+/**
+ * Maximum exported rows. The API counts a filtered list only up to this number. The rows are read page by
+ * page.
+ */
 const MOST = 10_000
 
 /**

@@ -127,8 +127,8 @@ const Difference = ({ stored, changed, path }: { stored: object; changed: object
 }
 
 /**
- * Shows the form of an object. While there are changes, a bar shows the button to save, and the refusal of a
- * save. A dialog is shown when another person has changed the object.
+ * Shows the form of an object. While there are changes, a bar shows the button to save and, if saving was
+ * refused, the reason. A dialog is shown when another person has changed the object.
  */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>

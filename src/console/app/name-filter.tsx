@@ -43,8 +43,8 @@ const kinds = {
 type Kind = keyof typeof kinds
 
 /**
- * Returns the object whose name, or the text beside the name, is the typed text. Undefined when no object or
- * several objects fit.
+ * Returns the object whose name, or whose text beside the name, equals the typed text in any letter case.
+ * Returns undefined when no object or several objects match.
  */
 const named = (kind: Kind, found: Found[], typed: string): Found | undefined => {
   const wanted = typed.toLowerCase()

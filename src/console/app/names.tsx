@@ -12,7 +12,7 @@ interface Names {
   email?: string | null
 }
 
-/** Only an invitation has an address and no name. */
+/** Returns the name of an object; for an invitation, which has no name, its e-mail address. */
 const nameOf = ({ display_name, username, name, email }: Names): string | undefined =>
   display_name ?? username ?? name ?? email ?? undefined
 

@@ -16,8 +16,8 @@ export const OrganizationField = (props: { hint?: string; id?: string; onValue(i
   const { data } = useObject<PageOf<unknown>>(path)
   if (data) hasSeveral = data.data.length > 1
   if (!path || !(hasSeveral || (data && more.id))) return null
-  // The name is also the id of the input. A form (`hint`) may open over a filter, so its field has another
-  // name.
+  // The field's name is also the id of its input. A form (which sets `hint`) may open over a filter, so the
+  // field in a form has a different name.
   const name = more.hint === undefined ? {} : { name: 'organization_id' }
   return <NameFilter kind="organization" {...name} label={words.log.organization} onId={onValue} {...more} />
 }

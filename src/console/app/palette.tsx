@@ -12,7 +12,7 @@ import { person } from './session.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
-/** Serial number of the open panel; 0 while the search is closed. Each opening gets a new number. */
+/** Serial number of the open search panel; 0 while the panel is closed. Each opening gets a new number. */
 const opening = signal(0)
 /** Opens the search for objects, screens and actions. */
 export const openPalette = (): void => {
@@ -36,7 +36,9 @@ interface Named {
   organization_id?: string
 }
 
-/** Handler for a failed call. A refused call finds nothing, because the caller may lack the permission. */
+/**
+ * Returns no results for a refused call, because the caller may lack the permission. Throws any other error.
+ */
 const nothingIfRefused = (error: unknown): Named[] => {
   const { status } = asProblem(error)
   if (status === 0 || status >= 500) throw error
@@ -216,7 +218,7 @@ const Panel = (props: { opening: number }) => {
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
 
-/** Makes Ctrl-K, Cmd-K, and / outside of fields open the search, unless a dialog is open. */
+/** Makes Ctrl-K, Cmd-K and a `/` typed outside of fields open the search, unless a dialog is open. */
 export const startPalette = (): void =>
   document.addEventListener('keydown', event => {
     const isAsked =

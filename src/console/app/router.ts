@@ -94,8 +94,8 @@ export const startVisit = (by: typeof arrival = 'link'): void => {
 }
 
 /**
- * Opens the form section that contains the element. This happens at once, so that the element can get the
- * focus.
+ * Opens the form section that contains the element. The section is visible before this function returns, so
+ * that the element can get the focus.
  */
 export const reveal = (element: Element): void => {
   const panel = element.closest<HTMLElement>('[role=tabpanel]')
@@ -115,8 +115,8 @@ const arrive = (): void => {
 }
 
 /**
- * Moves the focus to the heading of an opened screen. It is called for each heading, because a screen shows
- * other headings while it loads.
+ * Moves the focus to the heading of an opened screen. Each heading calls it, because a screen shows a
+ * different heading while it loads.
  */
 export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 

@@ -4,7 +4,7 @@ import { Icon } from './icons.tsx'
 const message = signal('')
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Shows for four seconds a notice that an action has succeeded. That is enough to read a few words. */
+/** Shows a notice that an action has succeeded. Four seconds are enough to read the few words of a notice. */
 export const show = (text: string): void => {
   message.value = text
   clearTimeout(timer)

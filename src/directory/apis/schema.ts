@@ -56,7 +56,7 @@ const scopeName = z
 
 /**
  * Maximum number of languages for the text of a scope. The limit bounds the size of an API, which is read
- * with all its texts. The pages have fewer languages.
+ * with all its texts. The pages of this server exist in fewer languages.
  */
 const MAX_LANGUAGES = 30
 const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/

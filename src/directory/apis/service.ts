@@ -32,7 +32,7 @@ export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Ap
 
 const problem = (field: string, code: string, message: string): Detail => ({ field, code, message })
 
-/** Maximum number of APIs of an organization: the deletion of a client changes each API that names it. */
+/** Maximum number of APIs of an organization. Deleting a client changes each API that names the client. */
 const MAX = 200
 
 /**

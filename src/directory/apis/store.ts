@@ -60,8 +60,8 @@ export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promi
 }
 
 /**
- * Removes a deleted client from the APIs of its organization, because a later client may get the same id. An
- * API names only clients of its own organization.
+ * Removes a deleted client from the APIs that name it, because a later client may get the same id. Only APIs
+ * of the client's organization can name it.
  */
 export const forgetClient = async (
   tx: Transaction,

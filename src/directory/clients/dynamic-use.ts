@@ -61,8 +61,9 @@ export const noteDocument = async (
 /**
  * Removes about `limit` rows: first the consents and pending requests of unused clients, then these clients.
  * Returns the number of removed rows. Records `client.forgotten` for each removed client that had a consent.
- * Other clients get no event, because strangers could fill the log with registrations. No purge removes the
- * rows later: a public client gets the same id when it registers again, and would lose its new consents.
+ * Other clients get no event, because strangers could fill the log with registrations. The rows are not left
+ * to a later purge: a public client that registers again gets the same id, and the purge would remove its new
+ * consents.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const unused = await listUnusedClients(tx, context.clock.now(), limit)

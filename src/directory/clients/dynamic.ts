@@ -48,7 +48,7 @@ export const asClientRow = ({
     // client.
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
-    // Seconds in which a used refresh token may be sent again. The processes of a command-line client may
+    // Seconds for which a used refresh token may be sent again. The processes of a command-line client may
     // share a refresh token, and an answer may get lost.
     refresh_token_reuse_window: 10,
     ...plainPresentation,

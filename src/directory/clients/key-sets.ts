@@ -5,7 +5,7 @@ import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
 import { findJson } from './remote-json.ts'
 
-/** Maximum bytes of a key set, because it stays in memory. More than a hundred keys fit. */
+/** Maximum bytes of a key set, which stays in memory. More than a hundred keys fit. */
 const MAX_BYTES = 64 * 1024
 /**
  * Minimum milliseconds between two reads of a key set that lacks a key. The client may have added the key

@@ -3,8 +3,8 @@ import { isWebUrl } from '#src/directory/fields.ts'
 import { PICTURE, picture } from '#src/directory/organizations/schema.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 
-// People follow these links. TLS prevents others from changing the page in transit. A call to a loopback
-// address never leaves the machine.
+// People follow these links, so https is required: TLS prevents others from changing the page in transit. A
+// call to a loopback address never leaves the machine, so http is enough there.
 const ADDRESS = 'An https URL without credentials or fragment, or http to a loopback address.'
 const address = z
   .string(ADDRESS)

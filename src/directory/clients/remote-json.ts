@@ -157,7 +157,7 @@ const validatorsOf = (headers: Headers): Record<string, string> => {
  * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
  *
  * The minimum is a minute, so that a login seldom waits for a call. The maximum is a day, because a withdrawn
- * key must not be used for longer. The default is an hour, for headers that say nothing.
+ * key must not be used for longer. If the headers give no lifetime, the content is used for an hour.
  */
 const freshness = (headers: Headers, now: number): number => {
   const control = headers.get('cache-control') ?? ''

@@ -49,7 +49,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const run = async (bulk: Bulk): Promise<void> => {
     setProblem(undefined)
     try {
-      // The loop stops at the first refusal and shows it. The users before that one stay changed.
+      // The loop stops at the first refusal and shows it. The users changed before the refusal stay changed.
       for (const [n, user] of users.entries()) {
         setDone(n)
         await bulks[bulk].run(user)
