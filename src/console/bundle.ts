@@ -53,8 +53,8 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
 const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))
   const metafile = join(folder, 'meta.json')
-  // A chunk below 16 KiB is merged into another one, because a separate request costs more than loading those
-  // bytes with other code.
+  // A chunk below 16 KiB is merged into another one, because a separate request would cost more than loading
+  // the chunk with other code.
   const how = ['--target=browser', '--minify', '--production', '--splitting', '--min-chunk-size=16384']
   const names = ['--entry-naming=[hash].[ext]', '--chunk-naming=[hash].[ext]']
   const where = [`--outdir=${folder}`, `--metafile=${metafile}`]

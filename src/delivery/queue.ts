@@ -50,7 +50,7 @@ const POLL = 5 * SECOND
 /**
  * Returns the milliseconds to wait before the next attempt: `first`, multiplied by `factor` for each of the
  * `attempts`, at most `longest`. The result is then made up to 20 % shorter or longer, so that retries spread
- * over time. The values for mail are `PAUSES` in mail/outbox.ts, those for logouts are in
+ * over time. The values for mail are `PAUSES` in mail/outbox.ts; those for logouts are in
  * sessions/logout-delivery.ts.
  */
 export const pauseAfter = (

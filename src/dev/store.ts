@@ -21,8 +21,8 @@ import type { Tables } from '#src/storage/tables.ts'
 type Row = Record<string, unknown>
 type Name = keyof Tables
 /**
- * Drizzle gives each table its own type. This code handles all tables alike, so the type of one is used for
- * all.
+ * Drizzle gives each table its own type. This code handles all tables alike, so it uses the type of one table
+ * for all of them.
  */
 type AnyTable = Tables['users']
 

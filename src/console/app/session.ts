@@ -10,8 +10,8 @@ export interface Person {
 }
 
 /**
- * State of one authorization request, kept in the session storage until the redirect back. Tokens are never
- * stored.
+ * State of one authorization request, kept in the session storage until the server redirects back to the
+ * console. Tokens are never stored.
  */
 interface Attempt {
   state: string

@@ -7,8 +7,7 @@ import type english from './words/en.json'
 type Text = string | Partial<Record<Intl.LDMLPluralRule, string>>
 
 /**
- * Texts of a language, with the same keys as in English. Which plural forms a text has depends on the
- * language.
+ * Texts of a language, with the same keys as in English. The plural forms of a text depend on the language.
  */
 type Words<T> = {
   [Key in keyof T]: T[Key] extends string ? string : T[Key] extends { other: string } ? Text : Words<T[Key]>

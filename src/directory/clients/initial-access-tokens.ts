@@ -16,7 +16,7 @@ const uses = integer(1, 1000).describe('Number of clients that may register with
 const CreateInitialAccessToken = z
   .strictObject({
     organization_id: owner,
-    // By default the token registers one client within a day, because anyone who gets the token can use it.
+    // By default a token works for a day and for one client, because anyone who gets the token can use it.
     uses: uses.default(1),
     expires_in: integer(60, (90 * DAY) / SECOND)
       .default(DAY / SECOND)

@@ -142,7 +142,7 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
 
 /**
  * Returns the period of a run as text. The text is empty when all events of the run are in the same second,
- * because the line already shows that time.
+ * because the line of the run already shows that second.
  */
 const spanOf = (oldest: LogEvent, newest: LogEvent): string =>
   oldest.timestamp.slice(0, 19) === newest.timestamp.slice(0, 19)

@@ -18,7 +18,7 @@ import { joined, say, words } from '../words.ts'
 
 /**
  * Maximum number of users in one bulk change. Each user needs a call with its own check and event, and the
- * administrator waits for all of them.
+ * administrator waits for all of the calls.
  */
 const MAX_BULK = 100
 
