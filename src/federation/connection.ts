@@ -42,7 +42,7 @@ const checksOf = (
 }
 
 /**
- * Returns the route that tests the connection to an identity provider. It also tests a disabled provider,
+ * Returns the route that tests the connection to an identity provider. Disabled providers can be tested too,
  * because administrators test a provider before users see it. The caller needs the permission for changes,
  * because the test calls other servers, and the caller can choose one of the addresses (`metadata_url`).
  */

@@ -23,7 +23,7 @@ export const storePost = async (
   key: string,
 ): Promise<Response> => {
   const who = { ip_address, organization_id }
-  // A stored body takes space in the database, so the network of its sender pays for each KiB.
+  // A stored body takes space in the database, so each KiB is charged to its sender's network.
   charge(context, { ...who, kind: 'stored_post', units: Math.ceil(body.length / 1_024) })
   charge(context, { ...who, kind: 'commit' })
   const handle = boundHandle(context, 'replay', key)

@@ -98,8 +98,8 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 }
 
 /**
- * Number of names that are tried before random characters are added. For the base name `jane`, the last of
- * them is `jane-9`. Each name takes one or two queries.
+ * Number of names that are tried before random characters are added. For the base name `jane`, the last name
+ * tried is `jane-9`. Each name takes one or two queries.
  */
 const TRIES = 9
 

@@ -117,8 +117,8 @@ export const endUpstreamRequest = async (
 }
 
 /**
- * True when this browser has a pending upstream request with this state. Without `browser_hash` the request
- * of any browser counts, because a cross-site POST comes without the cookie.
+ * True when this browser has a pending upstream request with this state. Without `browser_hash`, the request
+ * may be that of any browser, because a cross-site POST comes without the cookie.
  */
 export const isPendingUpstream = async (
   context: Context,

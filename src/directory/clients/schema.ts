@@ -36,10 +36,10 @@ export const clientTypes = ['confidential', 'public'] as const
 const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
- * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. It
- * must not have the prefix of clients that registered themselves, because an id with this prefix is looked up
- * only among those clients. The form encoding of client_secret_basic changes few of the allowed characters:
- * `:`, `/` and `~`.
+ * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Ids
+ * with the prefix of clients that registered themselves are refused, because an id with this prefix is looked
+ * up only among those clients. Of the allowed characters, the form encoding of client_secret_basic changes
+ * only `:`, `/` and `~`.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -113,8 +113,8 @@ export const writable = {
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
-  // At most 30 seconds. A client that lost the answer repeats its request within seconds. A stolen token also
-  // works during these seconds.
+  // At most 30 seconds, because a used token that was stolen still works in this window. A client that lost
+  // the answer repeats its request within seconds.
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds for which a used refresh token is still accepted, for a client that did not get the response; 0: never.',
   ),

@@ -58,10 +58,9 @@ const consoleClient = ({ url }: Config): Client => ({
   grant_types: ['authorization_code'],
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
-  // Eight hours, a working day. The console's token may be valid for so long for three reasons. The console
-  // keeps the token in memory. Each call looks up the token's session and permissions. Calls whose harm would
-  // last, such as most deletions and new client or webhook secrets, need a fresh authentication (`fresh` in
-  // http/guard.ts).
+  // Eight hours, a working day. Three facts make this long lifetime acceptable. The console keeps the token
+  // in memory. Each call looks up the token's session and permissions. Calls whose harm would last, such as
+  // most deletions and new client or webhook secrets, need a fresh authentication (`fresh` in http/guard.ts).
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,

@@ -118,7 +118,7 @@ export const defaults = {
     key_id: '',
   },
   oauth2: { preset: '', scopes: [], emails_endpoint: '' },
-  // Weak options are off by default. An attacker can plant a response without a request in another person's
+  // Weak options are off by default. An attacker can plant an unsolicited response in another person's
   // browser. SHA-1 has collisions. CBC does not protect integrity.
   saml: {
     sign_requests: true,

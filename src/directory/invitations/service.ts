@@ -254,7 +254,7 @@ const recordInvitation = (
 
 /**
  * Returns the user, client or server that made an invitation. The acceptance runs with the permissions that
- * this caller has at that time, so an invitation by a dismissed administrator grants nothing.
+ * the maker has at that time, so an invitation by a dismissed administrator grants nothing.
  *
  * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
  * organization or add members to the groups

@@ -33,7 +33,7 @@ export const readOrganization = async (q: Queries, id: string): Promise<Organiza
 export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<Organization | undefined> =>
   (await selectBySlug(q, { slug }))[0]
 
-/** Returns an organization, cached until a commit changes organizations; its `user_count` may be old. */
+/** Returns an organization, cached until a commit changes organizations; its `user_count` may be outdated. */
 export const findOrganization = cached('organizations', readOrganization)
 /** Returns an organization by slug, cached until a commit changes organizations. */
 export const findOrganizationBySlug = cached('organizations', readOrganizationBySlug)
@@ -86,8 +86,8 @@ const anyPolicy = cached('organizations', readPolicy)
 const REGISTRATION = 'client_registration'
 
 /**
- * True when at least one organization allows clients that register themselves. With `policy`, only
- * organizations with this policy count.
+ * True when at least one organization allows clients that register themselves; with `policy`, when at least
+ * one organization has this policy.
  */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
   anyPolicy(store, `${REGISTRATION} ${policy ?? 'open initial_access_token'}`)
@@ -127,7 +127,7 @@ export const usedThemes = async (q: Queries): Promise<string[]> => {
   return [...new Set(rows.flatMap(row => settingsOf(row).theme ?? []))].sort()
 }
 
-/** Adds the column for the search to the given columns. */
+/** Adds `search_text`, the column that searches compare. */
 const searchable = <T extends Pick<Organization, 'name' | 'slug' | 'display_name'>>(organization: T) => ({
   ...organization,
   search_text: fold([organization.name, organization.slug, organization.display_name].join('\n')),

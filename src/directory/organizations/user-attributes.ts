@@ -4,7 +4,8 @@ export const attributeTypes = ['string', 'integer', 'number', 'boolean', 'array'
 export const attributeReaders = ['administrator', 'user', 'nobody'] as const
 
 /**
- * A definition with its defaults. Its rules are in user-attributes-schema.ts, which a start does not load.
+ * A definition with its defaults. Its rules are in user-attributes-schema.ts, which is not loaded when the
+ * server starts.
  */
 export type UserAttribute = {
   name: string

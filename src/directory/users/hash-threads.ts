@@ -13,10 +13,10 @@ const TASKS = '/proc/self/task'
 const lowered = new Set<string>()
 
 /**
- * Gives the threads that hash passwords (the runtime's pool) a lower priority than the main thread.
- * Otherwise a flood of logins would delay all other requests (R-16). On Linux each thread has its own
- * priority (setpriority(2), "C library/kernel differences"); elsewhere nothing happens. Each hash calls this
- * function, because the threads of the pool start one by one, as work arrives.
+ * Gives the threads that hash passwords (the runtime's pool) a lower priority than the main thread. Otherwise
+ * a flood of logins would delay all other requests (R-16). On Linux each thread has its own priority
+ * (setpriority(2), "C library/kernel differences"); on other systems the function does nothing. Each hash
+ * calls this function, because the threads of the pool start one by one, as work arrives.
  */
 export const lowerHashThreads = (): void => {
   if (process.platform !== 'linux' || lowered.size >= availableParallelism()) return

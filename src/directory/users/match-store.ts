@@ -87,8 +87,8 @@ const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span
 /**
  * Calls `read` with parts of the search index in the order of `seq`, until `read` returns true or no part is
  * left. Each part has at most `SLICE` matches of the words of three or more characters. Other requests run
- * between two parts. There is only one part when each match is a result (`isCompared` is false), unless
- * `isMany` is set. On PostgreSQL there is always one part, because a statement does not block the event loop.
+ * between two parts. If `isMany` is not set and each match is a result (`isCompared` is false), there is only
+ * one part. On PostgreSQL there is always one part, because a statement does not block the event loop.
  */
 const readMatches = async (
   q: Queries,

@@ -8,7 +8,7 @@ import { listFactors } from './factors/store.ts'
 /**
  * Returns the rules for a new password of this user. A user with a second factor may choose a shorter
  * password, because nobody can sign in with the password alone. If the factor is removed later, the password
- * stays, because its length is not stored.
+ * stays valid, because its length is not stored.
  */
 export const policyFor = async (
   q: Queries,

@@ -75,8 +75,8 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 
 /**
  * Returns the hash queue of this process. The server has `workers` processes, which share all cores except
- * one. That core is left for other work. For each core of its share, a process lets 128 jobs wait. They take
- * a few seconds.
+ * one. That core is left for other work. For each core of its share, a process lets 128 jobs wait, which is
+ * a few seconds of work.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)
@@ -161,7 +161,7 @@ export const verifyPassword = async (
     let matches = false
     for (const cost of all) {
       // bcrypt reads only the first 72 bytes. Bun would hash a longer password before bcrypt, but other
-      // implementations cut it off.
+      // implementations truncate it.
       const given = cost.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
       const isRight = await Bun.password.verify(given, cost === own && stored ? stored : dummyOf(cost))
       if (isRight && cost === own) matches = true

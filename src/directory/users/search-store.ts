@@ -31,8 +31,8 @@
  * |                     |                                                   | apart in the order                                |
  *
  * A term of several words finds the users that have each word in at least one field. The search index answers
- * all words of three or more characters at once. Each row that it finds is compared with the shorter words,
- * so the cost of a page includes rows that match only the longer words.
+ * all words of three or more characters at once. Each row that the index finds is then compared with the
+ * words of one or two characters, so the cost of a page includes rows that do not match these short words.
  *
  * On SQLite a statement compares at most 5,000 rows, and other requests run between two statements
  * (`match-store.ts`).
@@ -48,8 +48,8 @@
  *   a thousand users needs one statement. More than 1,000,000 users do not increase the cost.
  * - With 1,000 times as many users, a search that matched one user may fill a page. A page of 20 rows takes
  *   0.3 ms more than a page of one row.
- * - The first search by a short and a longer word, such as `example ~`, compares each user that matches the
- *   longer word, which takes 0.8 ms for a thousand users. The result is then cached until users change.
+ * - The first search by a short word and a long one, such as `example ~`, compares each user that matches the
+ *   long word, which takes 0.8 ms for a thousand users. The result is then cached until users change.
  */
 import { and, eq, gte, lt, or, type SQL } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
@@ -199,7 +199,7 @@ const meet = async (store: Store, search: UserSearch, page: PageQuery): Promise<
 
 /**
  * All matches of a search, sorted by the user name or address (`name`), or in the order of creation. The
- * latest 16 searches are cached until users change. The number is small, because each search has up to 10,000
+ * latest 16 searches are cached until users change. No more are kept, because each search has up to 10,000
  * matches in memory.
  */
 const sorted = cached(

@@ -104,7 +104,7 @@ const selectTaken = prepared((q, { users }) =>
 )
 
 /**
- * Returns which name of the user another user of the organization already has: `username` or `e-mail
+ * Returns which of the user's names is taken by another user of the organization: `username` or `e-mail
  * address`. Returns undefined when both are free.
  */
 export const takenName = async (
@@ -267,8 +267,8 @@ export const cancelPendingEmail = async (
 }
 
 /**
- * Ends the first factors of the user that wait for a second factor or for a new passkey. They are valid for
- * one `password_changed_at` only (`confirmProof`), which is increased by 1 ms.
+ * Ends the first factors of the user that wait for a second factor or for a new passkey. A first factor is
+ * valid only for one value of `password_changed_at` (`confirmProof`), which the function raises by 1 ms.
  */
 export const endProofs = async (tx: Transaction, id: UserId): Promise<void> => {
   const { users: t } = tx.tables

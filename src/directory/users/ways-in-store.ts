@@ -12,7 +12,7 @@ export type WayIn =
   | { by: 'password' }
   /**
    * A passkey that can begin a login without a password. A passkey that was added as a second factor might
-   * not be discoverable. Such a passkey counts only after it has begun a login without a password.
+   * not be discoverable. Such a passkey does not count before its first login without a password.
    */
   | { by: 'passkey'; factor_id: FactorId }
   /** An account at an enabled provider. */

@@ -92,7 +92,7 @@ const errorOf = (error: unknown): string | undefined =>
     .map(each => Reflect.get(each, 'error') as unknown)
     .find((code): code is string => typeof code === 'string' && /^[\w.-]{1,64}$/.test(code))
 
-/** Redeems an invented code. The error in the answer shows whether the provider accepts the client. */
+/** Tries to redeem an invented code. The error shows whether the provider accepts the client. */
 const checkCredentials = async (
   configuration: client.Configuration,
   redirect_uri: string,

@@ -59,7 +59,7 @@ const LOCKED_OUT =
 
 /**
  * Prevents an administrator from locking a user out by mistake. `factor_id` is the factor to be removed.
- * Without `factor_id`, all factors are to be removed. Only the removal of a passkey counts, because an
+ * Without `factor_id`, all factors are to be removed. Only the removal of passkeys is checked, because an
  * authenticator app alone is not a way to sign in.
  *
  * @throws AppError 409 when the removal would take away the user's last way to sign in, unless `only_way_in`

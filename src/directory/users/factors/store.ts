@@ -83,8 +83,8 @@ export const consumeStep = async (
 
 /**
  * Stores the counter of a passkey. Returns `copied` when the counter has not increased, and `gone` for a
- * deleted passkey. Passkeys without a counter always send 0, which is accepted. `alone` marks a passkey that
- * has begun a login without a password.
+ * deleted passkey. Passkeys without a counter always send 0, which is accepted. `alone` stores that a login
+ * has begun with the passkey and without a password.
  * https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
