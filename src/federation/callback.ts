@@ -96,8 +96,8 @@ const asCallbackError = (cause: unknown): never => {
 }
 
 /**
- * Returns the authorization to which the upstream request belongs. An unsolicited response has no state. It
- * starts a new authorization, which ends on the account page.
+ * Uses up the upstream request, and returns the flow to which it belongs. An unsolicited response has no
+ * state, and starts a new flow, which ends on the account page.
  */
 const flowOfRequest = async (
   context: Context,

@@ -41,7 +41,7 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   if (!stored || !provider?.enabled || stored.provider_version !== provider.updated_at)
     throw new PageError('expired', 400)
   const flow = await findFlow(context, browser, stored.handle)
-  // If the form was sent twice, the first request has used up the round.
+  // A successful submission of the form increases the round. Later submissions are refused.
   if (stored.round !== flow.pending.round) throw new PageError('expired', 400)
   const { organization } = flow
   return {

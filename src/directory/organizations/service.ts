@@ -79,7 +79,7 @@ const searchableIn = ({ user_attributes }: Settings) => searchableNames(definiti
 const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
 const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
 
-/** Returns the problems of a new registration policy, or of removed domains that the policy needs. */
+/** Returns a problem for registration by domain without domains, or a new policy without a mail server. */
 const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: Settings): Detail[] => {
   const refuse = (message: string): Detail[] => [
     { field: 'settings.registration', code: 'not_allowed', message },

@@ -81,8 +81,8 @@ const revokeRecorded = async (
 
 /**
  * Revokes all sessions that match a filter, in writes of bounded size. When the filter names a user and no
- * client, the user's logins and pending links end too. Only the first write checks the caller, because it may
- * end the caller's own session.
+ * client, the user's logins and pending links end too. Only the first write checks the caller, because this
+ * write may end the caller's own session.
  */
 export const revokeAllSessions = async (
   context: Core,

@@ -14,8 +14,8 @@ import { signJwt } from '#src/tokens/signature.ts'
  */
 export const MAX_KEPT_BYTES = 64 * 1024
 /**
- * Maximum number of providers whose metadata and keys are kept. It is limited, because any organization may
- * add providers.
+ * Maximum number of providers whose metadata and keys are kept. The number is limited, because any
+ * organization may add providers.
  */
 const MAX_KEPT = 200
 
