@@ -169,7 +169,7 @@ const client_secret = z
 const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
 /**
- * Reasons for the defaults. A stolen access token works for an hour at most. A refresh token ends after 30
+ * Reasons for the defaults. A stolen access token works for an hour at most. A refresh token expires after 30
  * days without use, so people stay signed in over holidays. Users are asked for consent until an
  * administrator turns `consent_required` off.
  */

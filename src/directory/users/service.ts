@@ -80,8 +80,7 @@ export const createUser = async (
     await refuseTaken(q, { id, organization_id, username, email })
     return { organization_id, role_ids, indexed }
   }
-  // The check runs before the password is hashed, because a hash costs far more than the check. The write
-  // repeats the check.
+  // `check` runs before the password is hashed, because a hash costs far more. The write repeats the check.
   const password_hash =
     'password' in input
       ? await hashPassword(context, input.password, {

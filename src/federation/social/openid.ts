@@ -73,7 +73,7 @@ export const openid: Upstream<OidcProvider> = {
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
     const merged = mapClaims(provider, { ...more, ...known }, preset)
     const isSameAddress = merged.email === mapClaims(provider, more, preset).email
-    // Userinfo may be about a newer address than that of the ID token.
+    // In userinfo, `email_verified` may be about a newer address than the one in the ID token.
     const { email_verified } = isSameAddress ? merged : profile
     return { ...merged, email_verified, auth_time }
   },
