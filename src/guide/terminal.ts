@@ -79,8 +79,8 @@ const tableRow = (cells: string[], widths: number[]): string[] => {
 }
 
 const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
-  // Rows with long words are stacked, so that they do not make the columns narrow. All rows are stacked when
-  // at most half of them fit into columns.
+  // If not all rows fit into columns, the rows with the longest words are stacked. All rows are stacked when
+  // at most half of them fit.
   const fitting = rows.toSorted((a, b) => demand(a) - demand(b))
   const isFit = (count: number) => columns([head, ...fitting.slice(0, count)], width) !== undefined
   let count = rows.length

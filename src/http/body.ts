@@ -10,8 +10,8 @@ export const SAML_BODY = 256 * 1024
 const ADMIN_BODY = 1024 * 1024
 
 /**
- * Maximum time for a complete body, in ms. It is limited, because a slow client occupies a connection. A body
- * of 1 MiB needs at least 0.84 Mbit/s.
+ * Maximum time for a complete body, in ms. The time is limited, because a slow client occupies a connection.
+ * A body of 1 MiB needs at least 0.84 Mbit/s.
  */
 const BODY_TIMEOUT = 10 * SECOND
 

@@ -118,7 +118,9 @@ export const openCall = (
   return call
 }
 
-/** Returns the same call with another path and request, for a form that is processed after a confirmation. */
+/**
+ * Returns a copy of the call with this path and request, for a form that is processed after a confirmation.
+ */
 export const withRequest = (call: Call, path: string, request: Request): Call => ({
   request,
   path,

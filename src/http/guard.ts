@@ -92,7 +92,7 @@ export interface TaggedObject {
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
    *
-   * @throws AppError 404 for an unknown object; 412 for another tag, with the object if the caller may see it
+   * @throws AppError 404 for an unknown object; 412 if tags differ, with the object if the caller may see it
    */
   requireMatch(q: Queries, input: RouteInput, if_match: string): Promise<void>
 }
@@ -128,8 +128,8 @@ export const route = <
 ): AdminRoute => definition as unknown as AdminRoute
 
 /**
- * Runs a route. Its checks come in this order: 403 for pages of other sites, 401, 403, 408, 413, 415 and 400
- * of the body, 422, the refusals of the handler. A body that a caller may not send is thus never read.
+ * Runs a route. Refusals come in this order: 403 for pages of other sites, 401, 403, then 408, 413, 415 and
+ * 400 for the body, 422, and last those of the handler. A body that a caller may not send is thus never read.
  */
 export const serveRoute =
   (context: Context, route: AdminRoute, object?: TaggedObject) =>
@@ -180,8 +180,8 @@ export const serveRoute =
 
 /**
  * Writes on behalf of a caller. The write checks the caller's permissions again, because they may have
- * changed while the request waited for its body, another server or the queue. Without a caller, the server
- * writes on its own behalf.
+ * changed while the request waited for its body, for another server or in the queue of writes. Without a
+ * caller, the server writes on its own behalf.
  *
  * @throws AppError 401 or 403 when the token or permission is no longer valid, 404 or 412 for `If-Match`
  */

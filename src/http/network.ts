@@ -20,7 +20,10 @@ export const networkOf = (ip_address: string, bits: 48 | 64 = 64): string => {
 
 const hex = (group: number): string => group.toString(16)
 
-/** Returns the eight groups of an IPv6 address as a URL parser writes it: at most one `::`, no dots. */
+/**
+ * Returns the eight groups of an IPv6 address. The address must have the form that a URL parser returns: at
+ * most one `::`, no dots.
+ */
 const expand = (address: string): number[] => {
   const [head = '', tail] = address.split('::')
   const groupsOf = (text: string) =>

@@ -7,8 +7,8 @@ export const HOUR = units.h
 export const DAY = units.d
 
 /**
- * Parses a duration such as `12h` (a number from 1 to 9999999 and `m`, `h`, `d` or `w`) into milliseconds.
- * Returns undefined for any other text.
+ * Parses a duration such as `12h` (a number from 1 to 9999999, followed by `m`, `h`, `d` or `w`) into
+ * milliseconds. Returns undefined for any other text.
  */
 export const parseDuration = (text: string): number | undefined => {
   const match = /^([1-9]\d{0,6})([mhdw])$/.exec(text)

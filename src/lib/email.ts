@@ -48,7 +48,7 @@ export const canonicalEmail = (text: string): string | undefined => {
   return domain && email.length <= 254 ? email : undefined
 }
 
-/** Returns a typed user name or e-mail address in the form in which a user is looked up. */
+/** Returns a user name or e-mail address that a person typed, in the form in which users are looked up. */
 export const foldIdentifier = (text: string): string => canonicalEmail(text.trim()) ?? fold(text.trim())
 
 /**

@@ -1,8 +1,8 @@
 import { retryLater } from './app-error.ts'
 
 /**
- * The queue in which a job waits. Each organization has a queue for logins, one for logins from known
- * browsers, and one for other work.
+ * The queue in which a job waits. Each organization has one queue for logins from known browsers, one for
+ * other logins and one for other work.
  */
 export interface HashLane {
   work: 'login' | 'change'

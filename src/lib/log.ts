@@ -14,7 +14,9 @@ export interface Logger {
   readonly info: Write
   readonly warn: Write
   readonly error: Write
-  /** Writes a line of the level `info` whose fields are JSON already; each of them begins with a comma. */
+  /**
+   * Writes a line of the level `info`. `fields` is the JSON of the fields, with a comma before each field.
+   */
   infoJson(fields: string): void
 }
 

@@ -12,8 +12,8 @@ const MAX_ALIASES = 10_000
  */
 const MAX_VALUES = 8_000_000
 /**
- * Maximum number of keys of one mapping. It is limited, because the look-up of a key reads all keys before
- * it. A mapping in a seed file has fewer than a hundred.
+ * Maximum number of keys of one mapping. The number is limited, because looking up a key reads all keys
+ * before it. A mapping in a seed file has fewer than a hundred.
  */
 const MAX_KEYS = 10_000
 /** Maximum number of levels; a seed file has fewer than ten. */

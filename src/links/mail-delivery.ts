@@ -42,8 +42,8 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 
 /**
  * True when the address is the user's current or pending address and still has to be verified. No mail goes
- * to a pending address that another user has. The page does not say that no mail was sent, because that would
- * reveal that the address is taken.
+ * to a pending address that another user has. The user is not told this, because that would reveal that the
+ * address is taken.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false

@@ -51,8 +51,8 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
   })
 
 /**
- * Returns the token of the Authorization header; undefined without the header, or with another scheme. No
- * token is accepted in the query, because URLs end up in logs.
+ * Returns the token of the Authorization header; undefined when the header is missing or its scheme is not
+ * Bearer. No token is accepted in the query, because URLs end up in logs.
  *
  * @throws AppError 401 `invalid_token` for a malformed token
  */

@@ -10,8 +10,8 @@ import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 
 /**
  * Seconds for which caches keep these documents. A rotation publishes the new key 15 minutes before the key
- * signs (tokens/rotation.ts), so each cache has read it by then. Outside development mode a key signs at once
- * in two cases only: it is the first key of its algorithm, or it replaces a revoked key.
+ * signs (tokens/rotation.ts), so each cache has the new key by then. Outside development mode a key signs at
+ * once in two cases only: it is the first key of its algorithm, or it replaces a revoked key.
  */
 const MAX_AGE = 300
 

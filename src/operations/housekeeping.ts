@@ -60,7 +60,7 @@ const deliveries: Delivery[] = [
 
 /**
  * Loads and starts a delivery only when it is needed, because loading its code would make each start slower.
- * Looks for work one second after the start, right after each commit of the topic, and every five seconds.
+ * Looks for work one second after the start, right after each commit with this topic, and every five seconds.
  * The interval is needed, because another process may commit.
  *
  * @returns a function that stops it

@@ -28,8 +28,8 @@ const DEVICE_KEPT = 400 * DAY
 const MAIL_KEPT = DAY
 
 /**
- * Milliseconds after `expires_at` for which an ended logout is kept. Administrators see its outcome until
- * then (sessions/logout-delivery.ts).
+ * Milliseconds after `expires_at` for which an ended logout is kept. Administrators can see its outcome for
+ * that long (sessions/logout-delivery.ts).
  */
 const LOGOUT_KEPT = DAY
 
@@ -98,7 +98,8 @@ export const removals: Removal[] = [
   async (tx, limit, now) => {
     const ids = await listEnded(tx, now - SESSION_KEPT, limit)
     if (ids.length === 0) return 0
-    // A login may outlive the sessions that show its event. The account pages would then record it again.
+    // A login may outlive its sessions, whose events show the login. Setting `recorded_at` keeps the account
+    // pages from recording the login a second time.
     await setRecorded(tx, await listShownBy(tx, ids), now)
     await removeSessions(tx, ids)
     return ids.length

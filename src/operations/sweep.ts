@@ -5,8 +5,8 @@ import { removals } from './sweep-store.ts'
 
 /**
  * Ends expired sessions, each with a `session.expired` event, and removes expired rows, in writes of bounded
- * size. Returns the number of sessions and rows that were handled, including sessions whose next check was
- * only postponed.
+ * size. Returns the number of handled sessions and rows. The number includes extended sessions, which only
+ * get a later `due_at`.
  */
 export const sweep = async (context: Context): Promise<number> => {
   const now = context.clock.now()

@@ -22,7 +22,7 @@ export const SANDBOX_HEADERS = {
 
 /**
  * Returns the response for a file of the pages. Caches keep the file for a year, because its URL contains a
- * hash of the content. `headers` may set another time.
+ * hash of the content. `headers` may set a different caching time.
  */
 export const assetAnswer = (
   body: string | Uint8Array<ArrayBuffer>,

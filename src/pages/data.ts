@@ -1,7 +1,7 @@
 /**
- * The data of each page, by page name. "Posts" lists the fields of the page's form. Callers pass codes
- * instead of sentences, because the texts are in templates/locales. Over 300 lines on purpose: one file shows
- * all data that a template can use.
+ * The data of each page, by page name. A sentence that begins with "Posts" lists the fields of the page's
+ * form. Callers pass codes instead of sentences, because the texts are in templates/locales. Over 300 lines
+ * on purpose: one file shows all data that a template can use.
  */
 import type en from '../../templates/locales/en.json'
 
@@ -59,9 +59,7 @@ export interface PasswordRule {
   failed?: boolean
 }
 
-/**
- * An error of a form. `seconds` is the time to wait. It is present when the text of the code names the time.
- */
+/** An error of a form. `seconds` is the time to wait, present when the text of the code states this time. */
 export interface FormError<Codes> {
   code: Codes
   seconds?: number
@@ -325,8 +323,8 @@ interface ProviderPage extends Common, StepExit {
 }
 
 /**
- * Asks before an account at a provider is linked to the existing user with the same address. Posts that
- * user's `password`.
+ * Asks for confirmation before an account at a provider is linked to the existing user with the same address.
+ * Posts that user's `password`.
  */
 export interface LinkAccountPage extends ProviderPage {
   email: string
@@ -438,7 +436,7 @@ export interface InvitationPage extends Common {
    * this browser.
    */
   request?: string
-  /** User with a login in this browser. */
+  /** Username of a user with a login in this browser. */
   signed_in_as?: string
   /** Upstream providers with which the person may sign in instead. */
   providers?: { alias: string; name: string; kind: string }[]
@@ -572,8 +570,8 @@ export interface AccountProfilePage extends AccountFrame {
    */
   fixed_email?: string
   /**
-   * Requests the verification mail. Present when the server sends mail, and the address is unverified or a
-   * new address waits for verification.
+   * Action of the form that requests the verification mail. Present when the server sends mail, and the
+   * address is unverified or a new address waits for verification.
    */
   verify_action?: string
   /** New address that waits for verification. Posting `discard` cancels the change. */

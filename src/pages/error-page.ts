@@ -82,7 +82,10 @@ const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<E
   return isPassing.has(code) ? { retry_url: '' } : {}
 }
 
-/** Renders any error as a page. Logs errors with status 500 or higher and their cause, but no PageError. */
+/**
+ * Renders any error as a page. Logs the cause of an error with status 500 or higher, but does not log a
+ * PageError.
+ */
 export const errorPage = (context: Core, call: Call, error: unknown): Response => {
   const { locale } = call
   const common = (code: ErrorPageCode) => ({

@@ -5,8 +5,8 @@ import { type Picture, type PictureFault, readDataUri } from './picture.ts'
  * Pictures of people are cleaned without decoding them, so no decoder can be attacked. The file is rebuilt
  * from the parts that a decoder needs. Metadata and thumbnails are dropped, because they may reveal where a
  * picture was taken and by whom. Animation is dropped or refused, because the limits below count one frame.
- * Bytes after the end are dropped, because they may be another file. A JPEG keeps its orientation tag,
- * because cameras store rotated pixels and browsers use the tag to rotate them back.
+ * Bytes after the end of the picture are dropped, because they may be another file. A JPEG keeps its
+ * orientation tag, because cameras store rotated pixels and browsers use the tag to rotate them back.
  */
 
 /**

@@ -142,8 +142,8 @@ interface Started {
 }
 
 /**
- * Returns the latest end (ms) of a session that begins now. Without `session_ttl` the session has no latest
- * end (null): applications keep their users signed in, and an idle session ends with its refresh token.
+ * Returns the time (ms) by which a session that begins now must end. Without `session_ttl` there is no such
+ * time (null): applications keep their users signed in, and an idle session ends with its refresh token.
  */
 export const sessionEnd = (
   { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,

@@ -93,7 +93,8 @@ export const requireApi = async (
 ): Promise<Api> => {
   const api = await readApi(q, resource)
   // The id of a client with a metadata document is a URL, and an administrator may have given an API the same
-  // identifier. Such a request is refused, because the client's own tokens would pass as tokens for the API.
+  // identifier. A request for such an API is refused, because the client's own tokens would pass as tokens
+  // for the API.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -139,7 +140,7 @@ export const describeTarget = ({ api, scopes }: { api?: Api; scopes: readonly st
   ...(api && { resource: api.identifier }),
 })
 
-/** Content of a user's access token. `ends_by` is the latest end of the session in milliseconds. */
+/** Content of a user's access token. `ends_by` is the time by which the session must end, in milliseconds. */
 export interface AccessGrant {
   user: ClaimsUser
   roles: { name: string }[]

@@ -6,7 +6,7 @@ import { type ClaimsUser, idTokenClaims } from '#src/protocol/oidc/claims.ts'
 import type { TokenForm } from '#src/tokens/issue.ts'
 
 /**
- * Content of an ID token. `auth_time` is in seconds; `ends_by` is the latest end of the session in
+ * Content of an ID token. `auth_time` is in seconds. `ends_by` is the time by which the session must end, in
  * milliseconds.
  */
 interface Identity {

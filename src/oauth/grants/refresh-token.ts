@@ -102,7 +102,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
 }
 
 /**
- * Returns the successor of a used token again, for a client that lost the first answer. Returns undefined
+ * Returns the successor of a used token once more, for a client that lost the first answer. Returns undefined
  * outside the reuse window, and when the successor was used.
  */
 const findRepeatable = (

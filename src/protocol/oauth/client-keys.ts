@@ -2,8 +2,8 @@ import type { JSONWebKeySet, JWK } from 'jose'
 import { OAuthError } from './error.ts'
 
 /**
- * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256. OpenID Connect
- * Discovery section 3 recommends that servers support RS256, and clients use it.
+ * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256, which OpenID Connect
+ * Discovery section 3 recommends and clients use.
  */
 export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
 export type AssertionAlg = (typeof assertionAlgs)[number]
@@ -55,7 +55,7 @@ export const readKeySet = (value: unknown): JSONWebKeySet => {
   if (!Array.isArray(keys) || keys.length > MAX_KEYS)
     throw invalid(`jwks must contain a list of at most ${MAX_KEYS} keys.`)
   const isSecret = (key: unknown) => secretMembers.some(member => Object.hasOwn(Object(key), member))
-  // Clients publish their key sets, so a private key in one is known to everyone.
+  // Clients publish their key sets, so a private key in a key set is known to everyone.
   if (keys.some(isSecret)) throw invalid('jwks must contain public keys only.')
   return {
     keys: keys
