@@ -103,9 +103,9 @@ const refusals = {
 } as const
 
 /**
- * Maximum age, in seconds, of a recent authentication. Users need one to change their password, factors,
- * profile or linked accounts, to download or delete their data, and for some admin calls. The time is long
- * enough to finish a change, and so short that a thief who finds an open browser later cannot make one.
+ * Maximum age, in seconds, of a recent authentication. Users need a recent authentication to change their
+ * password, factors, profile or linked accounts, to download or delete their data, and for some admin calls.
+ * Five minutes suffice to finish a change, and a thief who finds the browser open later comes too late.
  */
 export const FRESH = 5 * 60
 

@@ -34,9 +34,9 @@ export const decodeForm = (text: string): string | undefined => {
 const isStorable = (name: string, value: string) => name === 'state' || !value.includes('\0')
 
 /**
- * Parses query strings and form bodies (raw, without `?`) as one request. A name that occurs in two of them
- * counts as repeated. A raw U+FFFD is refused, because decoders put it in place of invalid UTF-8. A client
- * that means this character percent-encodes it.
+ * Parses query strings and form bodies (raw, without `?`) as one request. A name that is in both the query
+ * and the body counts as repeated. A raw U+FFFD is refused, because decoders put it in place of invalid
+ * UTF-8. A client that means this character percent-encodes it.
  *
  * @throws OAuthError `invalid_request` for more than 100 parameters or invalid Unicode
  */

@@ -41,11 +41,11 @@ const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
 const FROM_ATTRIBUTE = 'attribute:'
 
 /**
- * Returns the user profile of an assertion. `mapping` names the attribute of each field. A field without a
- * mapping is read from attributes with common names, except `email_verified` and `roles`. When no attribute
- * contains the email address, it is read from a NameID in email format. The subject is the NameID, or
- * `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for the subject, and when the
- * NameID is absent or transient. A transient NameID differs at each login.
+ * Returns the user profile of an assertion. `mapping` names the attribute of each field. `email_verified` and
+ * `roles` are read only from a mapped attribute. Any other field without a mapping is read from attributes
+ * with common names. When no attribute contains the email address, it is read from a NameID in email format.
+ * The subject is the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for
+ * the subject, and when the NameID is absent or transient. A transient NameID differs at each login.
  *
  * @throws SamlError `no_subject` when there is no stable identifier, when the identifier is longer than
  * `MAX_SUBJECT_LENGTH`, or when the NameID is empty or begins with `attribute:`

@@ -25,8 +25,8 @@ const MAX_DEPTH = 20
  */
 const MAX_ATTRIBUTES = 30
 /**
- * Maximum number of namespace prefixes in a document. Canonicalization copies the prefixes in scope for each
- * element.
+ * Maximum number of namespace prefixes in a document. For each element, canonicalization copies all prefixes
+ * that are in scope.
  */
 const MAX_PREFIXES = 30
 
@@ -41,8 +41,8 @@ const startTagEnd = new RegExp(`${S}*(/?)>`, 'y')
 const endTag = new RegExp(`</(${NAME})${S}*>`, 'y')
 const blank = new RegExp(`^${S}*$`)
 // Matches any character that https://www.w3.org/TR/xml/#charsets does not allow. It also matches U+0085 and
-// U+2028, because xmldom turns them into line ends. It matches U+2029, because a later xmldom may turn it
-// into a line end too.
+// U+2028, because xmldom turns them into line ends, and U+2029, because a later version of xmldom may do the
+// same.
 const illegal = /[^\t\n\r\u{20}-\u{84}\u{86}-\u{2027}\u{202a}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u
 const ampersand = /&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9a-fA-F]{1,6});)?/g
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s&]+$/

@@ -17,7 +17,7 @@ export interface Trust {
 }
 
 /**
- * Parses a well-formed document of known shape and returns its root.
+ * Parses a document, checks its shape, and returns its root.
  *
  * @throws SamlError `bad_xml`, `bad_shape`
  */
