@@ -61,7 +61,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Validates the payload of a token with a valid signature. The kind of token is checked before the required
- * claims. The refusal of an ID token thus names the mistake, not a missing claim. `now` is in Unix seconds
+ * claims, so that an ID token is refused as an ID token and not for a missing claim. `now` is in Unix seconds
  * with fractions; `typ` is the header's value in lower case.
  *
  * @throws AccessError; its subclass names the defect
@@ -146,8 +146,8 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Refuses an ID token. Its issuer and audience, and perhaps its key, are those of an access token. When `typ`
- * is not `at+jwt`, only the other claims show which of the two a token is.
+ * Refuses an ID token. An ID token may have the issuer, the audience and the key of an access token. Without
+ * the `typ` `at+jwt`, only claims such as `nonce` and `scope` show the difference.
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))

@@ -81,7 +81,7 @@ export type LogoutReceiver = {
   receive(form: unknown): Promise<LogoutAnswer>
 }
 
-/** An answer to the server. */
+/** The answer to Gatehouse's request. */
 export type LogoutAnswer = {
   status: 200 | 400 | 503
   headers: Record<string, string>

@@ -121,8 +121,8 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
  * Returns the path of a request. Returns `''`, which is always guarded, in two cases: when the Host header
  * makes the URL invalid, and when Bun's router has matched a path that is not the URL's. The router matches
  * the path that was sent, but the URL has the normalized path. For example, `/tools/../healthz` matches
- * `/tools/:name/:more`, although its URL has the path `/healthz`. Such a match is recognized by a parameter
- * of the route that is a dot segment, because the URL contains no dot segments.
+ * `/tools/:name/:more`, although its URL has the path `/healthz`. Such a match is recognized by a route
+ * parameter whose value (here `..`) is not a segment of the URL.
  */
 export function pathOf(request: Request): string {
   const path = URL.canParse(request.url) ? new URL(request.url).pathname : ''
