@@ -36,14 +36,14 @@ export interface SeedOptions {
 
 /** Maximum number of entries in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/** Changes per transaction of a longer file. Concurrent writes wait (SQLite) or may conflict (PostgreSQL). */
+/** Changes in each of several transactions. Other writes wait (SQLite) or may conflict (PostgreSQL). */
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
  * Makes the stored objects match the file, through the services of the admin API. Only `prune` deletes
  * objects that the file does not name. Without `prune`, a file of up to 25 entries is applied in one
  * transaction. Any other run is rehearsed first, then applied in small transactions. If a concurrent change
- * makes one fail, the earlier ones stay committed, and the error says how many changes they made.
+ * makes a transaction fail, the earlier ones stay committed, and the error gives the number of their changes.
  *
  * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
  * checked. StorageError when another server is still applying a seed
@@ -253,7 +253,7 @@ const checkPassword = async (
   if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
-/** True for rows that `prune` must keep. Built-in roles are never listed (`allRoles` in store.ts). */
+/** True for rows that `prune` must keep. The rows include no built-in roles (`allRoles` in store.ts). */
 const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)
@@ -280,7 +280,7 @@ async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed):
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // The rows are read here, because pruning the organizations also deletes users, groups and other rows.
+    // Reads the rows after the organizations are pruned, because pruning also deletes users and other rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

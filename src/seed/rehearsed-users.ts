@@ -3,8 +3,8 @@ import type { RehearsedUsers } from '#src/storage/store.ts'
 import type { ReadSeed } from './read.ts'
 
 /**
- * Returns the stored users that a run of `apply` can read: all users when the run prunes users, otherwise the
- * users that the file names and the members of the groups in the file.
+ * Returns the stored users that the rehearsal of a file needs: all users when the run prunes users, otherwise
+ * the users that the file names and the members of the groups in the file.
  */
 export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
   if (prune && present.has('users')) return 'all'
