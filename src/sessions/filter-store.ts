@@ -46,7 +46,7 @@ export const isActive = ({ sessions }: Tables, now: number) =>
 export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
-/** Fields whose column has an index. Earlier fields usually match fewer sessions. */
+/** Fields whose column has an index; those that usually match the fewest sessions come first. */
 const indexed = ['session_id', 'login_id', 'user_id', 'client_id', 'organization_id'] as const
 export type Indexed = (typeof indexed)[number]
 
@@ -59,8 +59,8 @@ const columnOf = ({ sessions }: Tables, name: Indexed): Column =>
 const SAMPLE = 1000
 
 /**
- * Returns the id of a session that has this value of the field, and for which exactly SAMPLE newer sessions
- * have the same value. Returns '' when there are too few sessions.
+ * Returns the id of the session that matches the filter's field `name` and has exactly SAMPLE newer sessions
+ * with the same value. Returns '' when there are too few sessions.
  */
 const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise<string> => {
   const { sessions } = q.tables

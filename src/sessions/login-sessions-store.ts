@@ -3,7 +3,7 @@ import type { LoginId, SessionId, UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Condition that a code of the login was exchanged for the session since the user signed in. */
+/** Condition that a code of the login has started or extended the session since the user signed in. */
 const shows = ({ logins, sessions }: Pick<Tables, 'logins' | 'sessions'>) =>
   or(
     gte(sessions.started_at, logins.signed_in_at),

@@ -148,7 +148,7 @@ export const findSubject = (q: Queries, code: AuthorizationCode, sent: string) =
     return subject.burnt_at === null ? subject : 'burnt'
   })
 
-/** Notes that events record the logins. */
+/** Marks logins that now have an event in the audit log. */
 export const setRecorded = async (tx: Transaction, ids: LoginId[], recorded_at: number): Promise<void> => {
   const { logins } = tx.tables
   await tx.update(logins).set({ recorded_at }).where(inArray(logins.id, ids))

@@ -65,8 +65,8 @@ const successorOf = (context: Core, token: string, session_id: SessionId): Secre
 }
 
 /**
- * Returns the successor of a used token if the successor itself is unused. A used successor shows that the
- * client has received it. A request with an older token may then come from an attacker.
+ * Returns the successor of a used token if the successor itself is unused. If the successor was used, the
+ * client has received it, and a request with the earlier token may come from an attacker.
  */
 export const findUnusedSuccessor = (
   context: Core,
