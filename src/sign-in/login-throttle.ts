@@ -48,8 +48,8 @@ export interface Budget {
   /** Keys that count a failure. */
   failed: ThrottleKey[]
   /**
-   * Keys that count a success too. After the shared budget is spent, a correct password uses up an attempt,
-   * just like a wrong one.
+   * Keys that count a success as well as a failure. After the shared budget is spent, a correct password uses
+   * up an attempt, just like a wrong one.
    */
   passed: ThrottleKey[]
 }
@@ -57,7 +57,7 @@ export interface Budget {
 /**
  * An attempt is allowed if one budget of each list is free; an empty list sets no limit. The client learns
  * the wait of `name`, but not the wait of `user`, which would show that two names belong to one account. A
- * name without a user is counted in the same way.
+ * name without a user has the same two lists.
  */
 export interface Budgets {
   name: Budget[]

@@ -97,9 +97,9 @@ export const chooseNewPassword = async (
   }
   if (broken.length > 0) return retry({ code: 'policy' })
   if (password !== (form.get('password_repeat') ?? password)) return retry({ code: 'mismatch' })
-  // When the form has the current password, `provePassword` has already counted the attempt. A link stays
+  // When the form has the current password, `provePassword` has already charged for a hash. A link stays
   // valid until a password is stored, so its form could be submitted any number of times. Each submission is
-  // therefore counted here.
+  // therefore charged here.
   if (!ask_current)
     await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const

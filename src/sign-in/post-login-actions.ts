@@ -99,8 +99,8 @@ const useLink = async (
 
 /**
  * Adds the passkey that the holder of a link has chosen, ends the user's sessions and logins, and returns new
- * recovery codes. It runs at once and not as a post-login action, because a user without a factor has nothing
- * left to prove.
+ * recovery codes. The passkey is added at once, not by a post-login action, because a user without a factor
+ * has nothing left to prove.
  *
  * @throws PageError 400 `expired` when the user now has a factor, 410 `link` when the link is no longer valid
  */
