@@ -14,8 +14,8 @@ interface Entries<V> {
  * names. A cache with `limit` results is emptied before the next result is added. To drop only the least
  * recently used result, the cache would have to note each hit.
  *
- * `peek` returns a cached result at once, for answers in which awaiting a promise would take most of the
- * time.
+ * `peek` returns a cached result without a promise, for requests in which awaiting a promise would take most
+ * of the time.
  */
 export const cached = <V>(
   topic: Topic,

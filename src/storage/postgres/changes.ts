@@ -11,10 +11,10 @@ const MAX_MISSED = 10
 const HEARTBEAT = 1_000
 
 /**
- * Receives the commits of other copies. When a transaction commits, it sends its topics to all copies. Each
- * copy listens on a connection of its own; Bun reopens a lost one. A copy that gets no echo of its heartbeat
- * for two intervals may have lost notifications. It then drops all caches at each interval until an echo
- * arrives.
+ * Calls `notify` when another copy has committed a change. Each transaction sends its topics to all copies
+ * when it commits. Each copy listens on a connection of its own, which Bun reopens after a loss. A copy that
+ * gets no echo of its heartbeat for two intervals may have lost notifications. It then drops all caches at
+ * each interval until an echo arrives.
  */
 export const postgresChanges = async (
   connect: () => SQL,

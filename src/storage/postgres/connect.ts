@@ -9,7 +9,7 @@ import { isLost, StorageError } from '#src/storage/errors.ts'
 const MIN_VERSION = 13
 /**
  * Timeout for opening a connection, in seconds, and for a statement, in ms. Few clients wait longer, and a
- * statement that hangs occupies one of few connections.
+ * statement that hangs occupies one of the few connections of the pool.
  */
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000

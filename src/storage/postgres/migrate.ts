@@ -23,7 +23,7 @@ export const migratePostgres = async (
   where: string,
   { apply = true, migrations = postgresMigrations }: { apply?: boolean; migrations?: Migrations } = {},
 ): Promise<void> => {
-  // All statements use one connection, because it owns the lock.
+  // All statements use the connection that owns the lock.
   using connection = await sql.reserve()
   const pending = () => pendingIn(connection, where, migrations)
   if ((await pending()).length === 0) return
