@@ -116,8 +116,9 @@ async function verifyToken(token: string, settings: ResolvedOptions): Promise<Cl
 }
 
 /**
- * Returns `typ`. Without `strict` a plain JWT passes here, because a client may be set to get access tokens
- * of that type (`access_token_typ`). `requireAccessToken` in claims.ts then refuses ID tokens.
+ * Returns `typ`, and refuses the type of any other kind of token. Without `strict` a plain JWT passes here,
+ * because a client may be set to get access tokens of that type (`access_token_typ`). `requireAccessToken` in
+ * claims.ts then refuses ID tokens.
  */
 function parseType(name: unknown, strict: boolean): string | undefined {
   if (name === 'at+jwt' || (!strict && (name === 'jwt' || name === undefined))) return name
