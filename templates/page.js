@@ -1,5 +1,5 @@
 // This script adds convenience; every page works without it.
-// The cookie tells the server the time zone of the user, in which mail about the account shows times.
+// The cookie tells the server the user's time zone, which is used for times in mail about the account.
 document.cookie = `time_zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=34560000; samesite=lax`
 document.querySelector('.tab[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
 for (const button of document.querySelectorAll('.reveal')) {

@@ -5,7 +5,7 @@ import { beginPurge, logoutTarget, type PurgeKind } from './purges.ts'
 import type { Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
-// Removes rows whose parent is deleted, in batches. Their foreign keys do not cascade, because one cascade
+// Removes, in batches, rows whose parent is deleted. Their foreign keys do not cascade, because one cascade
 // over a million rows would delay all other writes.
 
 type Deletion = Exclude<PurgeKind, 'attribute_index'>
@@ -55,7 +55,7 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 
 /**
  * Moves webhook cursors back to the last remaining event if they are beyond it. Each write that removes
- * events calls this. After the newest event was removed, SQLite gives its `seq` to the next new event. A
+ * events calls this. After the newest event is removed, SQLite gives its `seq` to the next new event. A
  * cursor with this `seq` would skip that event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {

@@ -19,7 +19,7 @@ export interface Search {
    */
   term: string
   organization_id?: OrganizationId | undefined
-  /** Excludes users for whom this field begins with the term, which is one word. */
+  /** Excludes users for whom this field begins with the term. The term must then be a single word. */
   unless?: 'username' | 'email' | undefined
 }
 
@@ -70,8 +70,8 @@ const isIndexedWord = (word: string): boolean => [...word].length >= 3
 
 /**
  * True for a term with a word of at least three characters, because a trigram index finds only such words.
- * The rows found are then compared with the shorter words. When all words are shorter, SQLite looks for
- * trigrams that begin with the longest word, and PostgreSQL scans the rows.
+ * The rows found are then compared with the words of one or two characters. For a term that has only such
+ * words, SQLite looks for trigrams that begin with the longest word, and PostgreSQL scans the rows.
  */
 export const isIndexedTerm = (term: string): boolean => wordsOf(term).some(isIndexedWord)
 
@@ -127,8 +127,8 @@ export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL
     indexed.length > 0
       ? indexRows(search, span)
       : sql`SELECT DISTINCT seq FROM (${entriesOf(longest)}) AS entries`
-  // The index has already compared the words of at least three characters, or the longest word if all are
-  // shorter.
+  // The index has already compared the words of at least three characters or, if there are none, the longest
+  // word.
   const others = words.slice(Math.max(indexed.length, 1))
   if (others.length === 0) return sql`(${rows}) AS matches`
   const compared = containsTerm(q, { term: others.join(' ') })

@@ -416,8 +416,9 @@ export const tables = (kit: Kit) => {
 
   /**
    * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and clients whose id is the
-   * URL of their metadata document. A row of the second kind is stored when a user allows the client.
-   * `used_at` is null until a user allows the client, and a row that stays unused is soon removed.
+   * URL of their metadata document. A row of the first kind is stored at the registration. Its `used_at` is
+   * null until a user allows the client; if no user does, the row is soon removed. A row of the second kind
+   * is stored when a user allows the client.
    */
   const dynamic_clients = once(() =>
     table(
@@ -526,8 +527,8 @@ export const tables = (kit: Kit) => {
         /** Time of the last sign-in in this browser, including single sign-on of a provider. */
         signed_in_at: ms('signed_in_at').notNull(),
         /**
-         * Time from which the login needs no event of its own: the time of such an event, or the start of a
-         * login that replaces another. null before that time.
+         * Time from which the login needs no further event: its event was recorded, it replaced another
+         * login, or the sweep removed a session whose event shows it. null before that time.
          */
         recorded_at: ms('recorded_at'),
         acr: text('acr').notNull(),
@@ -555,8 +556,8 @@ export const tables = (kit: Kit) => {
   /**
    * A user at a client: the result of a code exchange and the family of its refresh tokens. A session is
    * active while `ended_at` is null and `expires_at` is in the future. From `tokens_valid_until` on, this
-   * server refuses the session's access tokens. Revoking a session sets `tokens_valid_until`. `/oauth/revoke`
-   * and the deletion of the client end the session, but leave `tokens_valid_until` unset.
+   * server refuses the session's access tokens. `revokeSessions` sets `tokens_valid_until`. `/oauth/revoke`
+   * and deletions of clients and users use `releaseSessions`, which ends the session without setting it.
    */
   const sessions = once(() =>
     table(

@@ -130,7 +130,7 @@ export interface MintOptions extends OfOrganization {
   /** Seconds. */
   expires_in?: number
   kind?: 'access_token' | 'id_token'
-  /** Makes the token invalid in this way, so that a verifier has to refuse it. */
+  /** Makes the token invalid in the named way, so that a verifier has to refuse it. */
   bad?: BadTokenName
 }
 
@@ -253,7 +253,7 @@ export interface Controls {
   mint(options?: MintOptions): Promise<Minted>
   users: {
     list(options?: OfOrganization): Promise<User[]>
-    /** Creates users, or changes them by user name or id. */
+    /** Creates users, and changes those whose user name or id already exists. */
     put(...users: SeedUser[]): Promise<void>
     remove(user: string, options?: OfOrganization): Promise<void>
   }

@@ -19,7 +19,7 @@ const selectCode = prepared((q, { authorization_codes: t }) =>
 /**
  * Returns the code if it was issued to this client. Returns `burnt` for a stored code that was made unusable,
  * and undefined for any other text. A code that contains its own data is returned even if it was made
- * unusable; `findSubject` checks this.
+ * unusable; `findSubject` detects such a code.
  */
 export const findCode = (
   context: Core,

@@ -58,8 +58,8 @@ export const retireKeys = async (
 /**
  * Retires the active keys of an algorithm now, and publishes them until `expires_at`. An active key whose
  * retirement is already planned is skipped. Keys that are published but do not sign yet stay unchanged. The
- * new key replaces only the active key, so a planned rotation still happens. Only the controls of development
- * mode call this function (`manual-keys.ts`).
+ * key that the caller activates replaces only the active key, so a planned rotation still happens. Only the
+ * controls of development mode call this function (`manual-keys.ts`).
  */
 export const supersede = async (
   tx: Transaction,

@@ -145,8 +145,9 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
  * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
  * generated when a client or an API is registered with the algorithm. rotation.ts decides when keys change.
  *
- * @param isLate true for servers and commands that end soon. The keys of a first start are then generated at
- * the first call that needs one, because the RS256 key takes as much CPU time as the rest of the start.
+ * @param isLate true for development servers and for commands, which often end soon. The keys of a first
+ * start are then generated at the first call that needs one, because the RS256 key takes as much CPU time as
+ * the rest of the start.
  */
 export const openKeys = async (
   base: Core,

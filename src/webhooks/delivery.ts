@@ -71,9 +71,8 @@ const typesOf = (events: readonly string[]): EventRow['type'][] =>
 const isAnyEnabled = cached('webhooks', hasEnabled)
 
 /**
- * Returns the enabled webhooks that want an event, by its organization and type. The results are cached until
- * a commit changes webhooks. A change of one organization therefore causes no work for the webhooks of
- * organizations without events.
+ * Returns the enabled webhooks that want events of the organization and type in `key`. Results are cached
+ * until a commit changes webhooks, and are then read again only for organizations with new events.
  */
 const webhooksFor = cached('webhooks', async (q, key) => {
   const [organization_id = '', type = ''] = key.split(' ')
@@ -117,8 +116,9 @@ const switchOff = async (
 }
 
 /**
- * Charges a mail, and returns false when none is left. An administrator could otherwise fill any mailbox with
- * a webhook that is switched off again and again. The event tells of it without the mail.
+ * Charges a mail to the rate limits, and returns false when they allow no further mail. Without these limits
+ * an administrator could fill any mailbox with a webhook that is switched off again and again. The audit
+ * event is recorded even when no mail is sent.
  */
 const mayMail = (context: Context, to: Parameters<typeof chargeAdminMail>[1]): boolean => {
   try {

@@ -17,7 +17,7 @@ import { postgresTables } from './tables.ts'
 
 /** Result of a statement: rows as arrays, the type of each column, and the number of rows. */
 export type QueryResult = unknown[][] & { columns: { type: number }[] | null; count: number }
-/** Runs one statement. Bun prepares it once per connection, by its text. */
+/** Runs one statement. Bun prepares statements with the same text once per connection. */
 export type Run = (text: string, values: unknown[]) => Promise<QueryResult>
 
 /** Types int8 and numeric, which Bun returns as text. All their values here are below 2^53. */
@@ -38,7 +38,7 @@ export const postgresQueries = (run: Run): Queries => {
     const bind = binder(query.params.map(parameterOf))
     let read: ((answer: QueryResult) => Row[]) | undefined
     const self = {
-      /** Drizzle sets this member on queries with joins after they are prepared. */
+      /** Drizzle sets this member after preparing a query with joins. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
       setToken: () => self,
       execute: async (values?: Values): Promise<Row[] | number> => {

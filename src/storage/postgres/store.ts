@@ -23,14 +23,17 @@ interface PostgresOptions {
   url: string
   /** When false, pending migrations cause an error and are not applied. */
   migrate?: boolean
-  /** Number of connections for reads, and the same number for writes. One more connection listens. */
+  /**
+   * Number of connections for reads; as many again are for writes. One further connection receives the
+   * notices of other copies.
+   */
   connections?: number
   /** Time in ms without an answer after which a connection is closed. */
   stall?: number
 }
 
 /**
- * Number of connections for reads, and the same number for writes. More would not speed up a database with a
+ * Number of connections for reads; as many again are for writes. More would not speed up a database with a
  * few cores, and PostgreSQL allows 100 by default.
  */
 const CONNECTIONS = 8
@@ -45,8 +48,9 @@ const LOCK_POLL = 50
 
 /**
  * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
- * that scans a table conflicts with every write to it. Without scans the planner uses an index, and every
- * query has one. JIT is off, because it speeds up only long queries, and the server's queries are short.
+ * that scans a table conflicts with every write to it. With such scans off, the planner uses an index; every
+ * query has a suitable index. JIT is off, because it speeds up only long queries, and the server's queries
+ * are short.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 
@@ -56,7 +60,7 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
   try {
     await requireServer(sql, parsed.where)
     await migratePostgres(sql, parsed.where, { apply: options.migrate ?? true })
-    // A restore or migrate-to locks this table until it is done, so this SELECT waits for its end.
+    // A restore or migrate-to locks this table until it is done, so this SELECT waits until then.
     await sql.unsafe(`SET lock_timeout = ${options.stall ?? STALL_TIMEOUT}; SELECT 1 FROM settings LIMIT 1`)
     return parsed
   } catch (error) {

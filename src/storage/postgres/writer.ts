@@ -34,8 +34,8 @@ type Mode = 'together' | 'alone' | 'rehearsal'
  * read (permissions, limits, single use), and two writes must not contradict each other (write skew). Each
  * write locks the table `write_lock`: in a mode that admits other writes, or exclusively when it runs alone.
  * LOCK takes no snapshot, so a transaction that waited for the lock sees all commits made until it got the
- * lock. Waiting for exclusive access blocks all later transactions, so the timeout is short. The statements
- * are prepared, so Bun sends them together with the first statement of the body.
+ * lock. Waiting for exclusive access blocks all later transactions, so the lock timeout is short. The
+ * statements are prepared, so Bun sends them together with the first statement of the body.
  *
  * A rehearsal is rolled back, so it need not be serializable. It thus conflicts with no other write and does
  * not wait for `write_lock`.
@@ -85,7 +85,10 @@ const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> =
   await withTimeout(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
 }
 
-/** Returns one connection for consecutive transactions. It is opened on first use, and again after a loss. */
+/**
+ * Returns one connection for consecutive transactions. It is opened on first use, and reopened after it is
+ * lost.
+ */
 const openWriter = (
   sql: SQL,
   pooled: number,
@@ -154,7 +157,7 @@ const openWriter = (
       const cause = (await began) ?? state.failure ?? error
       if (isLost(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
-      // A statement that fails late must not fail the next transaction.
+      // A statement that fails late must not make the next transaction fail.
       await Promise.all(state.sent)
       return { error, cause, unsure: ending && isLost(cause) }
     } finally {

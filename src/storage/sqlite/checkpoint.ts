@@ -49,7 +49,7 @@ export const checkpointer = (db: Database) => {
       return
     }
     // A long read of another process can prevent a complete checkpoint. The next attempt follows when the log
-    // has grown by LIMIT again.
+    // has grown by another LIMIT pages.
     limit = copied < log ? log + LIMIT : LIMIT
     paused = false
     running?.resolve()
@@ -83,7 +83,7 @@ export const checkpointer = (db: Database) => {
     committed: (): void => {
       if (++commits % CHECK_INTERVAL === 0) copyIfLong()
     },
-    /** Starts a checkpoint if the log is long, and waits for a running one. */
+    /** Starts a checkpoint if the log is long, and waits for any checkpoint that is running. */
     idle: async (): Promise<void> => {
       copyIfLong()
       await running?.promise

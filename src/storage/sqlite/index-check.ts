@@ -3,9 +3,7 @@ import type { Database } from 'bun:sqlite'
 /** Quotes a name as an SQL identifier. */
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/**
- * Minimum number of rows of a table that gets a line of progress. A smaller table takes less than a second.
- */
+/** Tables with at least this many rows get a line of progress. Smaller ones take less than a second. */
 const MANY = 100_000
 
 /**

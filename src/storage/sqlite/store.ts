@@ -104,7 +104,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
-    // Savepoints copy the pages that they change; copies above 64 KiB would go through a file.
+    // SQLite copies the pages that a savepoint changes. By default it writes copies above 64 KiB to a file.
     db.run('PRAGMA temp_store = MEMORY')
     if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
     // From here on, a wait would block the event loop; group-commit.ts retries instead.
