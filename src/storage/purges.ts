@@ -6,7 +6,9 @@ import type { LogoutTarget, Tables } from './tables.ts'
 
 export type PurgeKind = Tables['purges']['$inferSelect']['kind']
 
-/** Returns the condition that no column contains the id of a deleted object whose purge is pending. */
+/**
+ * Returns the condition that none of the columns contains the id of a deleted object whose purge is pending.
+ */
 export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL => {
   const { purges } = q.tables
   const named = sql.join(columns, sql`, `)

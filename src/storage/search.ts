@@ -100,7 +100,7 @@ const within = (seq: SQL, { after, upTo }: IndexPart): SQL =>
     ...(upTo === undefined ? [] : [sql` AND ${seq} <= ${upTo}`]),
   ])
 
-/** Returns the rows of SQLite's search index for the words of at least three characters. */
+/** Returns the rows of SQLite's search index that contain the term's words of at least three characters. */
 export const indexRows = (search: Search, span: IndexPart = {}): SQL =>
   sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}${within(sql`rowid`, span)}`
 

@@ -64,7 +64,9 @@ export const binder =
     return bound
   }
 
-/** Returns the decoder of a field, or undefined when the engine's value needs none (most columns). */
+/**
+ * Returns the decoder of a field; undefined when the engine's value needs no decoding, as for most columns.
+ */
 export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
   if (is(field, Column) && field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return undefined
   const decoder: { mapFromDriverValue: Decode } = is(field, Column)

@@ -144,7 +144,7 @@ export interface Minted {
 
 /**
  * A fault is an error answer (`status`, `error` or both), `hang`, `reset` or `malformed`. `delay` may be
- * combined with each of these, or be the only fault.
+ * combined with any of these, or be the only fault.
  */
 export interface Fault {
   /** Path, path prefix that ends in *, or short name of an endpoint. */
