@@ -293,7 +293,7 @@ test('only config.ts and the command line read the environment', () => {
 
 /** Files that keep state outside of the parts that `openCore` and `createApp` make. */
 const stateful = [
-  // State of a request, by request object, because Elysia and its adapters pass on only this object.
+  // State of a request, keyed by the request object, which is all that Elysia and its adapters pass on.
   'http/call.ts',
   'resource-server/elysia.ts',
   // State of a connection, and of an app.
@@ -309,7 +309,7 @@ const stateful = [
   // Each thread has its own modules.
   'tokens/signing-worker.ts',
   'storage/sqlite/checkpoint-worker.ts',
-  // Cached results of pure functions of embedded files and colours.
+  // Cached results of pure functions that read only embedded files or colours.
   'directory/users/common-passwords.ts',
   'pages/accent.ts',
   'pages/assets.ts',
@@ -343,8 +343,8 @@ test('the signature algorithms are listed once, and once in each package that im
 
 test('no function is longer than 80 lines, except the schema', () => {
   const indentOf = (line: string) => line.length - line.trimStart().length
-  // Biome indents a body deeper than its first line, so the body ends at the next line that is not indented
-  // deeper.
+  // Biome indents the body of a function more than the first line, so the function ends at the next line that
+  // is not indented more.
   const lengthFrom = (lines: string[], start: number): number => {
     const indent = indentOf(lines[start] ?? '')
     const end = lines.findIndex((line, i) => i > start && line !== '' && indentOf(line) <= indent)

@@ -1,4 +1,4 @@
-/** Tests If-Match at each object that a PUT changes: RFC 9110 sections 8.8.3 and 13.1.1. */
+/** Tests If-Match for each kind of object that a PUT changes: RFC 9110 sections 8.8.3 and 13.1.1. */
 import { beforeEach, expect, test } from 'bun:test'
 import { ADMIN_SECRET, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'

@@ -38,7 +38,7 @@ const address = `/assets/organizations/org_other/${'0'.repeat(32)}.png`
 interface Case {
   /** Values that the schema refuses. */
   schema: Json
-  /** Well-formed values that stored data or other fields refuse. */
+  /** Well-formed values that conflict with stored data or with other fields. */
   stored: Json
   /**
    * The fields of `stored` that are refused. The other fields are the context that makes these fields wrong.
@@ -189,7 +189,7 @@ const routeOf = (call: string): string => {
   return `${route?.method} ${route?.path}`
 }
 
-/** Returns a body that both the schema and the stored rows refuse. */
+/** Returns a body with the wrong values of both kinds. */
 const both = ({ schema, stored }: Case): Json => ({
   ...stored,
   ...schema,

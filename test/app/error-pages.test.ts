@@ -49,7 +49,10 @@ const below = [
   ),
   ...['metadata', 'sso', 'nowhere'].map(name => `/dev/saml/${name}`),
 ]
-/** Requests without credentials, and requests with the headers of a browser or a program, some malformed. */
+/**
+ * For GET, HEAD and OPTIONS: a plain request and one with preflight headers. For other methods: a plain
+ * request, and requests with malformed bodies and credentials.
+ */
 const kinds = (method: string): RequestInit[] => {
   const origin = 'http://127.0.0.1:4711'
   const preflight = { origin, 'access-control-request-method': 'POST' }

@@ -29,7 +29,7 @@ test('the root redirects to the account page', async () => {
   expect([answer.status, answer.headers.get('location')]).toEqual([303, 'http://localhost:8080/account'])
 })
 
-/** Returns a path of every route, with a segment in place of each parameter. */
+/** Returns the paths of all routes, with `segment` in place of each parameter. */
 const pathsWith = (segment: string): string[] =>
   app.paths.map(path => path.replace(/:\w+|\*/g, segment)).sort()
 
@@ -75,7 +75,7 @@ test('H-42 every answer has HSTS for a year, behind an https proxy and with a ce
   expect(await policies({ url: 'https://id.example.com' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com', tls_cert: 'cert.pem' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com' })).toEqual([null])
-  // HSTS would apply to all ports of localhost, and other servers of a developer use http.
+  // HSTS would apply to all ports of localhost, where other development servers use http.
   expect(await policies({ url: 'https://localhost:8443', tls_cert: 'cert.pem' })).toEqual([null])
 })
 

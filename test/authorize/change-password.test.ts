@@ -31,7 +31,7 @@ test('AUT-08 a temporary password is accepted, and must be replaced before a cod
   expect(page.heading).toBe('Choose a new password')
   expect(page.url).toStartWith('/oauth/change-password?request=')
   expect(formOf(page).fields).not.toContainKey('current_password')
-  // Another request of the same browser gets no code either.
+  // A new authorization request in this browser gets no code until the password is replaced.
   expect((await browser.get(authorizeUrl('web'))).heading).toBe('Choose a new password')
   expect(answerOf(await browser.get(authorizeUrl('web', { prompt: 'none' }))).error).toBe(
     'interaction_required',

@@ -7,7 +7,7 @@ import { documentWorld, json, request, WEB } from './document-world.ts'
 
 const { answerWith, app, asked, logIn, open, publish, stored } = await documentWorld()
 
-/** A new user for each test: the limit on document calls counts by user. */
+/** A new user for each test: calls that fetch documents are limited per user. */
 let people = 0
 const person = async () => {
   const username = `person${++people}`

@@ -367,7 +367,7 @@ describe('guesses', () => {
     for (const browser of browsers) {
       await signIn(browser, await browser.get('/account'), user.username)
       browser.cookies.delete('gatehouse_login_8080')
-      // Takes the notice of a new browser out of the outbox.
+      // Removes the mail about the new browser from the outbox.
       await letters()
       for (const name of [user.username, user.username, user.username, user.email])
         if ((await ask(browser, name)).letter) sent++

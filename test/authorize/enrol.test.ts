@@ -94,7 +94,7 @@ describe('a login adds no factor without fresh authentication', () => {
     )
     expect(asked.heading).toBe('Sign in')
     expect([await factorsOf(user), await app.events()]).toEqual([[], []])
-    // The key that the app already has remains valid.
+    // The key that is already in the app stays valid.
     const choice = await signIn(browser, asked, user.username)
     const again = await browser.get(linkWith(choice, 'kind=totp'))
     expect(keyOf(again)).toBe(keyOf(page))

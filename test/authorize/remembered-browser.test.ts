@@ -24,7 +24,7 @@ describe('RMB-01 a remembered browser', () => {
     const done = await logIn(browser, user.username)
     const { acr, amr } = await codeRow(app, answerOf(done).code)
     expect([acr, amr]).toEqual(['1', ['pwd']])
-    // Single sign-on does not ask for the factor either.
+    // Single sign-on does not ask for the second factor.
     expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()
     signOut(browser)
     app.clock.advance(30 * DAY)
@@ -37,7 +37,7 @@ describe('RMB-01 a remembered browser', () => {
       const { user, browser, key } = await remembered({ roles: ['admin'] })
       expect((await logIn(browser, user.username, more)).heading).toBe(STEP)
       signOut(browser)
-      // An existing login without the second factor does not suffice either.
+      // A login that was made without the second factor does not suffice.
       await logIn(browser, user.username)
       const step = await browser.get((await browser.get(authorizeUrl('web', more))).url)
       expect(step.heading).toBe(STEP)

@@ -63,7 +63,7 @@ test('can be returned to from the second factor or password of another user, to 
   expect(other.heading).toBe('Sign in')
   const { code } = answerOf(await browser.submit(page, { login: handleOf(page, bob.email) }))
   expect((await codeRow(app, code)).user_id).toBe(bob.id)
-  // The request ended when it got a code.
+  // The authorization request ended when the code was issued.
   expect((await browser.submit(page, { login: handleOf(page, ada.email) })).status).toBe(400)
 })
 

@@ -89,7 +89,7 @@ interface Added {
 
 const NOTHING_ADDED: Added = { mac: () => 'm'.repeat(43), run: body => body(), end: () => {} }
 
-/** Returns the writes. All requests of one turn of the event loop share a commit. */
+/** Returns the functions that write. All requests of one turn of the event loop share a commit. */
 export const openWrites = (db: Database, { mac, run, end } = NOTHING_ADDED) => {
   const insert = (table: string, columns: string) =>
     db.prepare(`INSERT INTO ${table} (${columns}) VALUES (${columns.replace(/\w+/g, '?')})`)

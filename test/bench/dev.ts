@@ -59,7 +59,9 @@ const startFake: Starter = async directory => {
   return start({ command: ['node', FAKE, '-p', String(port)], env: {}, port, directory, probe: DISCOVERY })
 }
 
-/** Starts the server `rounds` times. Uses and measures the last server. */
+/**
+ * Measures `rounds` starts of the server, and then the memory of the last server and the work of `use` on it.
+ */
 const measure = async (
   rounds: number,
   starter: Starter,

@@ -71,7 +71,7 @@ const token = async (
   return JSON.parse(expect(await connection.send(request), 200).body)
 }
 
-/** Authorization with the cookie of a login, and the exchange of its code. */
+/** Returns a function that authorizes with the cookie of a login and exchanges the code. */
 const codeFlow = (target: Target, connection: Connection, client: BenchClient): (() => Promise<Tokens>) => {
   const authorize = get(authorizePath(target, client.client_id), { cookie: target.cookie })
   return async () => {

@@ -187,7 +187,7 @@ const printRest = async (ours: Target): Promise<void> => {
 
 // `process.exit` runs the handlers that stop the processes of this run, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
-/** Measures a server of this build and another server by turns. Returns the rows above the tolerance. */
+/** Measures a server of this build and another server alternately. Returns the rows above the tolerance. */
 const byTurns = (
   start: { ours(): Promise<Target>; theirs(): Promise<Target> },
   measured: Operation[],
@@ -202,7 +202,7 @@ const byTurns = (
     progress,
     tolerance,
   })
-/** Measures this build and another executable by turns, on SQLite or on one PostgreSQL server. */
+/** Measures this build and another executable alternately, on SQLite or on one PostgreSQL server. */
 const againstBuild = async (executable: string): Promise<void> => {
   const postgres = options.postgres ? await startPostgresBench() : undefined
   if (options.postgres && !postgres)

@@ -49,7 +49,7 @@ interface Times {
   probes: number[]
 }
 
-/** Returns the value that this share of the values does not exceed. */
+/** Returns a percentile of the values: `share` is 0.99 for the p99. */
 const percentile = (values: number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(Math.floor(values.length * share), values.length - 1)] ??
   Number.NaN
@@ -186,7 +186,7 @@ interface Job {
   run(): Promise<unknown>
 }
 
-/** The jobs, in their order on one database. */
+/** The jobs, in the order in which they run on one database. */
 const jobsOf = (target: Target, { applied, expired, quiet }: SteadySizes): Job[] => {
   const { directory } = target.process
   const ask = change(target)

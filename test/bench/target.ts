@@ -80,8 +80,8 @@ const attribute = (tag: string, name: string): string | undefined =>
     .replaceAll('&amp;', '&')
 
 /**
- * Fills in the first form that posts with the values of the benchmark's user. Forms for another account are
- * skipped.
+ * Fills in the first form whose method is POST, with the values of the benchmark's user. Skips forms for
+ * another account.
  */
 export const fillForm = (html: string): Form => {
   const forms = html.match(/<form[^>]*method="post"[\s\S]*?<\/form>/gi) ?? []
@@ -104,7 +104,7 @@ export const fillForm = (html: string): Form => {
 /** An absolute URL and the fields to post to it. */
 type Step = [url: string, form?: Form['fields']]
 
-/** Follows the redirect of an answer from `url`, or posts the form of its page. */
+/** Returns the request after an answer from `url`: the target of its redirect, or the form of its page. */
 export const nextStep = (location: string | null | undefined, page: string, url: string): Step => {
   if (location) return [new URL(location, url).href]
   const { action, fields } = fillForm(page)

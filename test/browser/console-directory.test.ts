@@ -27,7 +27,7 @@ afterEach(async () => {
 afterAll(closeChromium)
 
 const button = (name: string) => page.getByRole('button', { name, exact: true })
-/** Sends the form of the dialog; the button has the title of the dialog. */
+/** Submits the form of the dialog. The text of the button varies with the dialog. */
 const submit = () => page.locator('dialog [type=submit]').click()
 const tab = (name: string) => page.getByRole('tab', { name }).click()
 const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()

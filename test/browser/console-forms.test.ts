@@ -16,7 +16,7 @@ testInChromium(
     await page.getByText('3 to 128 letters, digits, dots').waitFor()
     await name.fill('two words')
     await page.getByLabel('Email', { exact: true }).fill('new@example.com')
-    // The default action of this event shows the browser's own message, so the console prevents it.
+    // By default this event shows the browser's own message. The console prevents that default.
     const prevented = name.evaluate(
       field =>
         new Promise<boolean>(resolve =>

@@ -34,7 +34,7 @@ afterEach(async () => {
 })
 afterAll(closeChromium)
 
-/** Sends the form of the dialog; the button has the title of the dialog. */
+/** Submits the form of the dialog. The text of the button varies with the dialog. */
 const submit = () => page.locator('dialog [type=submit]').click()
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
 const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()

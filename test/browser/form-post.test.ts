@@ -34,7 +34,7 @@ const server = Bun.serve({
   fetch: (request, socket) => app.fetch(request, socket),
 })
 app = await startApp({ url: `http://localhost:${server.port}` })
-// The libraries use the real clock.
+// oauth4webapi and openid-client use the real clock.
 app.clock.advance(Date.now() - START)
 await addUser(app, 'ada')
 const { client_secret } = await addClient(app, 'notes', {

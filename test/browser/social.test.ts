@@ -68,7 +68,7 @@ const upstream = await startUpstream(
   ['query', 'posting'].map(alias => `${url}/oauth/social/${alias}/callback`),
 )
 app = await startApp({ url, outbound_allow: [new URL(upstream.issuer).host] })
-// Both libraries use the real clock.
+// openid-client and oidc-provider use the real clock.
 app.clock.advance(Date.now() - START)
 
 const { client_secret } = await create(app, '/clients', {

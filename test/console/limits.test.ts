@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 /**
  * Returns a body that has the value at `place`, such as `uris.0`. `*` in a place means the first object of a
- * list, or the text in English at the end. `0` means the first text of a list.
+ * list. `*` at the end of a place means the text in English. `0` means the first text of a list.
  */
 const bodyWith = (place: string, value: unknown): unknown => {
   const [first = '', ...rest] = place.split('.')

@@ -1,4 +1,7 @@
-/** Tests that the last administrator of an organization is removed only with a confirmed name. */
+/**
+ * Tests that removing the last administrator of an organization requires a confirmation: the user name of
+ * this administrator.
+ */
 import { beforeEach, expect, test } from 'bun:test'
 import { applySeed } from '#src/seed/apply.ts'
 import { readSeed } from '#src/seed/read.ts'

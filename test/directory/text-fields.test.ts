@@ -8,15 +8,15 @@ beforeEach(async () => {
 })
 
 /**
- * A resource: its path, the member with its id, a valid body, and functions that set its texts, by the place
- * of the text.
+ * A resource: its path, the name of the member that has its id, and a valid body. `texts` maps the place of
+ * each text to a function that returns a change of the text.
  */
 interface Subject {
   path: string
   id: string
   body: Json
   texts: Record<string, (text: string) => Json>
-  /** Texts that may have line feeds. */
+  /** Places of texts that may have line feeds. */
   several?: string[]
 }
 

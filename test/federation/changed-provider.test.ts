@@ -113,7 +113,7 @@ test('FED-20 an account that is unlinked while a login through it begins signs n
   expect(await loginsOf(user?.id)).toEqual(before)
 })
 
-/** Returns a signed-in user whose browser has the answer of the provider for a new link at `back`. */
+/** Returns a signed-in user who is linking an account. `back` is the callback with the provider's answer. */
 const linking = async (alias: string) => {
   const { sub } = somebody()
   const user = await addUser(app, sub)

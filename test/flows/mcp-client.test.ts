@@ -129,7 +129,7 @@ const self = { name: 'test', version: '1.0.0' }
 const versions = [
   {
     name: '@modelcontextprotocol/sdk 1.x',
-    // With a refresh token, this client would refresh with its current scopes and then give up.
+    // With a refresh token this client cannot step up: it refreshes with its current scopes and gives up.
     stepsUpAlone: false,
     connect: (authProvider: Provider) => {
       const transport = new StreamableHTTPClientTransport(url, { authProvider, fetch: network })

@@ -34,7 +34,7 @@ const allowed = { outbound_allow: [`127.0.0.1:${server.port}`] }
 const organization = { id: 'org_default', slug: 'default' } as const
 const acme = { id: 'org_1', slug: 'acme' } as const
 type Init = Parameters<Outbound>[1]
-/** Calls for the default organization. */
+/** Returns a function that makes calls for the default organization. */
 const outbound =
   (...settings: Parameters<typeof outboundFetch>) =>
   (url: string, init: Partial<Init> = {}) =>

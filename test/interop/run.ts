@@ -236,7 +236,7 @@ const self = { name: 'test', version: '1.0.0' }
 /** The versions of the SDK: `open` connects, `finish` passes the answer of an authorization. */
 const versions = {
   '@modelcontextprotocol/sdk 1.x': {
-    // With a refresh token, this client would refresh with its current scopes and then give up.
+    // With a refresh token this client cannot step up: it refreshes with its current scopes and gives up.
     stepsUpAlone: false,
     connect: (mcp_url: string, authProvider: Provider) => {
       const transport = new StreamableHTTPClientTransport(new URL(mcp_url), { authProvider })

@@ -131,8 +131,8 @@ test('PEO-38 each table with rows of people has its part in the download of own 
 })
 
 /**
- * Tables whose rows outlive the user: applications still have to be told that a session has ended. A person
- * is named by id only.
+ * Tables whose rows outlive the user: applications still have to be told that a session has ended. The rows
+ * name a person only by id.
  */
 const OUTBOX = ['logouts']
 

@@ -1,4 +1,4 @@
-/** Calls each admin route with each resource owner and each permission. A route without a row fails. */
+/** Calls each admin route for the resources of each owner and with each permission. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import type { AdminRoute } from '#src/http/guard.ts'

@@ -211,7 +211,7 @@ describe('a forgotten password', () => {
     expect((await enrolling.get('/account')).heading).toBe('Sign in')
     expect((await browser.submit(page, choose)).status).toBe(410)
     app.clock.advance(30 * SECOND)
-    // A login step proven with the old password is no longer valid.
+    // A login that began with the old password cannot be completed.
     expect((await meanwhile.submit(old, { code: codeOf(app, key) })).status).toBe(400)
   })
 
@@ -284,7 +284,7 @@ describe('a forgotten password', () => {
     expect(
       new Set(answers.map(({ status, html }) => `${status} ${html.includes('sent an email')}`)).size,
     ).toBe(1)
-    // User name and e-mail address are counted apart: three requests for each.
+    // User name and e-mail address are counted separately: three requests for each.
     expect(await post()).toHaveLength(6)
     await ask(user.username, 'web', browser)
     expect(await post()).toEqual([])

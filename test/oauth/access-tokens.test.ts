@@ -27,7 +27,7 @@ const grant = () => grantTokens(app, client, alice, { scope: 'openid admin' })
 let tokens = await grant()
 let good: Json
 let [head, payload, signature] = ['', '', '']
-// Cases advance the clock, so each needs a token that has not expired.
+// Some cases advance the clock, so each case gets a new token.
 beforeEach(async () => {
   tokens = await grant()
   good = claimsOf(tokens.access_token)

@@ -19,7 +19,7 @@ import { faultsLibrary, figure, LONG, testWithFaults } from './faults.ts'
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gatehouse-power-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** Acknowledged writes before the end: enough for a checkpoint that copies the log and restarts it. */
+/** Number of writes that the writer makes: enough for a checkpoint that copies the log and restarts it. */
 const WRITES = LONG ? 8_000 : 4_000
 const CUTS = LONG ? 400 : 16
 const SECTOR = 512

@@ -45,8 +45,8 @@ test(
         Array.from({ length: IN_FLIGHT }, async () => (await redeem(before, client, await authorize())).body),
       )
 
-      // Redeems codes and refresh tokens at once. Each round kills the server after a different number of
-      // answers.
+      // Redeems codes and refresh tokens concurrently. Each round kills the server after a different number
+      // of answers.
       let left = 1 + ((round * 7) % IN_FLIGHT)
       const orDie = async (ask: () => Promise<{ status: number; body: Json }>) => {
         const answer = await attempt(ask)

@@ -190,7 +190,7 @@ const medianOf = (samples: Sample[]): number =>
     0.5,
   )
 
-/** Returns by which fraction the slowest state's median exceeds the fastest state's median. */
+/** Returns the fraction by which the slowest state's median exceeds the fastest state's median. */
 const spreadOf = (samples: Samples): number => {
   const medians = [...samples.values()].map(medianOf)
   return Math.max(...medians) / Math.min(...medians) - 1

@@ -247,7 +247,7 @@ const document = (path: string, body: string) => () => {
   const answer = () => new Response(body, { headers: { 'content-type': 'application/json' } })
   upstream.intercept = request => (request.url.endsWith(path) ? answer() : undefined)
 }
-/** The provider's key set, changed. */
+/** Returns a function that makes the provider publish the keys that `change` returns. */
 const keys = (change: (key: Json) => Json[]) => () => {
   upstream.publish = ([key]) => change(key)
 }

@@ -153,8 +153,8 @@ export const keySets: Case[] = [
     async run({ issuer, route, verifier }) {
       const hanging: VerifierOptions['fetch'] = (_, init) =>
         new Promise((_, reject) => {
-          // Replaces the socket of a real request, which keeps the process alive. In Node, the timer of an
-          // AbortSignal does not keep the process alive.
+          // Keeps the process alive, as the socket of a real request does. In Node, the timer of an
+          // AbortSignal does not.
           const socket = setInterval(() => {}, 1_000)
           init?.signal?.addEventListener('abort', () => {
             clearInterval(socket)
@@ -294,7 +294,7 @@ export const keySets: Case[] = [
     async run({ issuer, route }) {
       issuer.published = issuer.published.map(key => ({ ...key, x: 'AAAA' }))
       const { status, body } = await (await route())(await issuer.token())
-      // Deno checks only during verification whether the key is a point of its curve.
+      // Deno does not check the point before the verification, so the refusal has another code there.
       ok(
         status === 401 && ['unknown_key', 'invalid_signature'].includes(`${body.code}`),
         `${status} ${body.code}`,

@@ -22,7 +22,7 @@ type Bad = {
   claims?: Payload
   header?: Partial<Header>
   token?: (world: World) => Promise<string>
-  /** Milliseconds after the token was made. */
+  /** Milliseconds between the issue and the use of the token. */
   after?: number
 }
 

@@ -29,7 +29,9 @@ export type Mounted = { send(request: Request): Promise<Response>; close(): Prom
 export type Target = {
   name: string
   mount(sdk: Sdk, route: Route): Promise<Mounted>
-  /** Mounts the receiver at `/logout`, where it gets the raw body, and at `/parsed`, behind the form parser. */
+  /**
+   * Mounts the receiver at two paths. At `/parsed`, unlike at `/logout`, the framework parses the form first.
+   */
   mountLogout(sdk: Sdk, receiver: LogoutReceiver): Promise<Mounted>
 }
 

@@ -13,7 +13,7 @@ type TokenRow = {
   header?: Partial<Header>
   options?: Partial<VerifierOptions>
   token?: (world: World) => Promise<string>
-  /** Milliseconds after the token was made. */
+  /** Milliseconds between the issue and the use of the token. */
   after?: number
   is: Outcome
 }
@@ -207,7 +207,7 @@ export function tokenSaying(alg: unknown) {
 const fromBase64url = (text: string) => atob(text.replaceAll('-', '+').replaceAll('_', '/'))
 const base64url = (text: string) => btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 
-/** `1e999` is a number in JSON, and infinite. */
+/** `1e999` is a valid number in JSON, and is parsed as `Infinity`. */
 async function infiniteExp({ issuer }: World) {
   const [, payload = ''] = (await issuer.token()).split('.')
   return issuer.token(fromBase64url(payload).replace(/"exp":\d+/, '"exp":1e999'))

@@ -115,7 +115,7 @@ describe('a file with more changes than one transaction holds', () => {
       },
     }))
     const done = await Promise.all(copies.map(copy => applySeed(copy, readSeed({ users }))))
-    // The two copies work at once only on PostgreSQL. Each change is made by only one of the copies.
+    // The two copies work at the same time only on PostgreSQL. Each change is made by only one of the copies.
     if (isPostgres) expect(order).toEqual(['rehearsed', ...Array(6).fill('written'), 'rehearsed'])
     expect(done.flat()).toHaveLength(60)
     expect((await app.events()).map(({ type }) => type)).toEqual(Array(60).fill('user.created'))

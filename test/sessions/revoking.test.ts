@@ -44,7 +44,10 @@ const start = async () => {
     read: context.store.read,
     revoke: (filter: Json) => context.store.write(tx => revokeSessions(context, tx, filter, by)),
     revokeAll: (filter: Json, caller?: Json) => revokeAllSessions(context, filter, { ...by, caller }),
-    /** Throws if any session has ended, like the check of a caller whose own session was ended. */
+    /**
+     * Throws if any session has ended. On an admin route the check throws when the caller's session has
+     * ended.
+     */
     confirm: async (tx: Transaction) => {
       const sessions = await tx.select().from(tx.tables.sessions)
       if (sessions.some(({ ended_at }) => ended_at !== null)) throw new Error('A session has ended.')

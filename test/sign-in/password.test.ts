@@ -37,7 +37,7 @@ let network = 0
 /** Returns an IP address that no other test has used. */
 const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) + 1}`
 
-/** More requests than the seats that one organization has in the queue: 64 per core. */
+/** More requests than one organization may have in the queue, which is 64 per core. */
 const FLOOD = 100 * availableParallelism()
 
 describe('O-34 the same hashes are computed for every name', () => {
@@ -251,7 +251,7 @@ describe('H-24 an administrator who creates users', () => {
       flood.map(async each => ((await each).status === 503 ? each : new Promise<never>(() => {}))),
     )
     expect([busy.headers.get('retry-after'), busy.body.error]).toEqual(['2', 'temporarily_unavailable'])
-    // No hash ends before this point, so the seats stay taken until the login gets a seat or is refused.
+    // All hashes wait for `held`, so the queue stays full until the login has joined it or has been refused.
     const waiting = () => /^gatehouse_hash_queue (\d+)$/m.exec(app.context.store.metrics.render())?.[1]
     const full = waiting()
     const login = attempt(username, PASSWORD, newAddress())

@@ -14,7 +14,7 @@ const put = async (tx: Transaction, name: string, value: unknown = name) => {
 const names = async (q: Queries) => (await q.select().from(q.tables.settings)).map(row => row.name).sort()
 
 /**
- * Counts the commits in the log: the frames that carry the size of the database.
+ * Counts the commits in the log. The header of the last frame of each commit has the size of the database.
  * https://www.sqlite.org/fileformat2.html#walformat
  */
 const commitsIn = (path: string): number => {

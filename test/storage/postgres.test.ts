@@ -42,7 +42,7 @@ const writes = () => {
     const late = await sql.begin(async long => {
       await long.unsafe('LOCK TABLE write_lock IN ROW EXCLUSIVE MODE')
       // The unique index refuses the write. The store reports the refusal only after it has run the write
-      // again alone.
+      // again under the exclusive lock.
       const waits = store.write(tx => put(tx, 'taken')).catch((error: unknown) => error)
       const isQueued = "SELECT 1 FROM pg_locks WHERE relation = 'write_lock'::regclass AND NOT granted"
       await until(async () => (await sql.unsafe(isQueued)).length > 0)

@@ -7,9 +7,11 @@ import { temporaryDatabase } from '#test/support/store.ts'
 import { userRow } from './rows.ts'
 
 const USERS = 4_500
-/** Largest number of pages of one write: the rows and indexes of a user, and one step of a merge. */
+/**
+ * Largest number of pages that one write may change: the rows and indexes of a user, and one step of a merge.
+ */
 const PAGES = 150
-/** Largest number of parts of the index, at any time: each search reads all of them. */
+/** Largest number of parts that the index may have at any time. Each search reads all of them. */
 const PARTS = 35
 
 test('the search index stays merged while users are added, renamed and deleted, and no write merges much', async () => {
@@ -24,7 +26,10 @@ test('the search index stays merged while users are added, renamed and deleted, 
   // The upper bits of a key are the part: https://www.sqlite.org/fts5.html#the_inverted_index
   const parts = db.prepare('SELECT count(DISTINCT id >> 37) FROM users_search_data WHERE id > 10')
   const log = db.prepare('PRAGMA wal_checkpoint(NOOP)')
-  /** Writes once for each name, and returns the largest change and the largest number of parts. */
+  /**
+   * Writes once for each name. Returns the largest number of pages that a write changed, and the largest
+   * number of parts.
+   */
   const most = (names: string[], write: (name: string) => void) => {
     let [pages, count, before] = [0, 0, Number(log.values()[0]?.[1])]
     for (const [i, name] of names.entries()) {

@@ -44,7 +44,7 @@ export interface TestApp extends App, Awaited<ReturnType<App['all']>> {
     body?: unknown,
     token?: string,
   ): Promise<{ status: number; body: Json; headers: Headers }>
-  /** Returns an access token by client credentials. */
+  /** Returns an access token, requested with the client credentials grant. */
   tokenOf(client_id: string, client_secret: string, scope?: string): Promise<string>
   /**
    * Returns all audit events since the last call, oldest first, so that a test asserts that there are no

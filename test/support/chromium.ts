@@ -41,7 +41,9 @@ export const openPage = async (options: BrowserContextOptions = {}): Promise<Ope
   return { page, close: () => context.close() }
 }
 
-/** Adds a virtual authenticator to the page. It answers every request until `answer(false)`. */
+/**
+ * Adds a virtual authenticator to the page. The authenticator answers every request until `answer(false)`.
+ */
 export const withAuthenticator = async (page: Page) => {
   const session = await page.context().newCDPSession(page)
   await session.send('WebAuthn.enable')

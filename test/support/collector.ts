@@ -61,8 +61,8 @@ const flat = (attributes: z.output<typeof attribute>[]) =>
   )
 
 /**
- * Starts a collector for OTLP over HTTP in JSON that refuses other formats. `port` replaces a stopped
- * collector.
+ * Starts a collector for OTLP over HTTP in JSON that refuses other formats. Pass the `port` of a stopped
+ * collector to replace that collector.
  */
 export const startCollector = (port = 0) => {
   const spans: ReceivedSpan[] = []

@@ -114,7 +114,7 @@ const addSession = async (app: TestApp, organization_id: string, user_id: string
   return id
 }
 
-/** Remembers the browser of a tenant again after changes of credentials. */
+/** Stores the tenant's remembered browser again after a change of credentials has deleted it. */
 export const rememberAgain = (
   app: Pick<TestApp, 'context'>,
   { user_id, org_id, browser_id }: Tenant,

@@ -65,7 +65,7 @@ export const filledStore = async (users: number, events: number): Promise<Store 
   for (const name of Object.keys(tables) as (keyof typeof tables)[]) {
     const rows: object[] = await source.read(q => q.select().from(q.tables[name] as typeof q.tables.users))
     for (let start = 0; start < rows.length; start += 1000) {
-      // Counters kept by triggers start at zero.
+      // These counters start at zero, because triggers count the inserted rows.
       const some = rows.slice(start, start + 1000).map(row => ({
         ...row,
         ...('user_count' in row && { user_count: 0 }),

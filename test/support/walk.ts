@@ -34,8 +34,8 @@ const ownLinks = (app: App): Links => ({
 const NEXT = 'Next-horse-9'
 
 /**
- * Runs every flow once, with its mistakes, so that every secret that can be issued, entered or stored has
- * occurred.
+ * Runs every flow once, including failed attempts, so that every secret that can be issued, entered or stored
+ * has occurred.
  */
 export const walkEveryFlow = async (
   { admin, call: ask, context }: App,
@@ -91,7 +91,7 @@ export const walkEveryFlow = async (
   const temporary = keep('temporary password', 'Temporary-horse-3')
   await admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
 
-  // A login with its mistakes, a forced change, a consent.
+  // A login with failed attempts, a forced change of the password, a consent.
   const browser = openBrowser(app)
   const login = await browser.get(authorizeUrl('walked', { scope: 'openid profile', state: 'a-state' }))
   keep('csrf token of the login', formOf(login, '/oauth/login').fields.csrf_token)

@@ -41,7 +41,7 @@ test('WHK-10 the webhooks of one organization are not read for the events of ano
   const shop = { name: 'Shop', url: receiver.url, events: ['user.*'] }
   await create(app, '/webhooks', shop)
   const theirs = await create(app, '/webhooks', { ...shop, organization_id })
-  // Code that reads this filter fails.
+  // The filter is invalid, so code that reads it fails.
   const events = 1 as never
   await app.context.store.write(tx => saveWebhook(tx, { id: theirs.id, events, next_attempt_at: NEVER }))
   const stop = startWebhookDelivery(app.context)

@@ -1,4 +1,4 @@
-/** Tests the deployment examples: the files that they name exist, and the server behaves as they say. */
+/** Tests the deployment examples: every file named in them exists, and the server behaves as they say. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

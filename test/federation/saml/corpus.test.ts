@@ -33,7 +33,7 @@ const somebody = () => {
   return { ip, browser: openBrowser(app, { ip }) }
 }
 
-/** All cases get the same page, apart from the request id. */
+/** Replaces the ids and handles of requests, in which the pages of refused responses may differ. */
 const uniform = (html: string): string =>
   html.replace(/[0-9a-f-]{36}/g, '<id>').replace(/request=[\w-]{43}/g, 'request=<handle>')
 let page: string | undefined

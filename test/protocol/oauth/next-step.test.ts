@@ -44,7 +44,7 @@ const proven = { chosen_login_id: 'a', is_authenticated: true }
 const approved = { consent_given_by: 'usr_a' }
 const unconsented = login('a', { has_consented: false })
 
-/** The facts of each state that the rows below name. */
+/** The states that are named in the table below, with their facts. */
 const states: Record<string, Partial<Facts>> = {
   'no login': {},
   'a login': { logins: [a] },
