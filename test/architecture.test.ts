@@ -52,7 +52,7 @@ const inDirectory = [
   'registrations',
 ]
 
-/** True for code of the console that runs in the browser, which has its own rules. */
+/** True for code of the console that runs in the browser. Other rules apply to such code. */
 const isForBrowser = (file: string): boolean => file.startsWith('console/app/')
 const files = [...new Glob('**/*.ts').scanSync('src')].filter(file => !isForBrowser(file)).sort()
 const source = new Map(

@@ -120,7 +120,7 @@ const enrolApp = async (page: Page, user: Json) => {
   await heading(page, 'Security')
   return { key, codes }
 }
-/** Returns the code of the next time step, because the current one was used. */
+/** Returns the code of the next time step, because the current code was used. */
 const codeOf = (key: string, ahead = 0) =>
   generateSync({ secret: key, epoch: Math.floor(Date.now() / 1000) + ahead })
 

@@ -158,8 +158,8 @@ const servedOf = async ({ ask }: Door, ip: string, tenant: Tenant, most: number)
 }
 
 /**
- * Uses up one organization's share of this work from many networks; the reserve of other organizations
- * remains.
+ * Uses up one organization's share of this kind of work from many networks; the reserve of other
+ * organizations remains.
  */
 const exhaust = (kind: ChargeKind, tenant: Tenant) => {
   for (let i = 0; i < 2_000; i++)

@@ -207,7 +207,7 @@ describe('the set-up link', () => {
     const ended = await browser.submit(page, second)
     expect(ended).toMatchObject(done)
     expect(ended.html).toContain('<a class="button primary" href="/account">Sign in</a>')
-    // A link that was printed earlier becomes invalid too.
+    // A set-up link that was printed earlier has become invalid.
     expect(await spare.browser.submit(spare.page, second)).toMatchObject(done)
     expect(await anew.context.store.read(async q => q.select().from(q.tables.links))).toEqual([])
   })
