@@ -21,16 +21,16 @@ const ErrorAnswer = z
     details: z
       .array(ErrorDetail)
       .optional()
-      .describe('With 422 each refused field; with 409 the field whose value another object already has.'),
+      .describe('Each refused field (422), or the field whose value another object already has (409).'),
     current: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe('With 412 the object as it is stored, if the caller may read it.'),
+      .describe('The object as it is stored (412), if the caller may read it.'),
     confirm: z
       .string()
       .optional()
       .describe(
-        'With 409 `last_administrator` the value of the query parameter `confirm` that confirms the change.',
+        'The value of the query parameter `confirm` that confirms the change (409 `last_administrator`).',
       ),
   })
   .meta({

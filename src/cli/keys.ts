@@ -100,7 +100,7 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
     const next = options.newKeyFile ?? join(config.data_dir, NEXT_MASTER_KEY_FILE)
     if (config.master_key && !options.newKeyFile)
       throw new ConfigError(
-        'The settings contain the master key (GATEHOUSE_MASTER_KEY or GATEHOUSE_MASTER_KEY_FILE): name a file for the new key with --new-key-file.',
+        'The settings set the master key (GATEHOUSE_MASTER_KEY or GATEHOUSE_MASTER_KEY_FILE): name a file for the new key with --new-key-file.',
       )
     makeMasterKey(next)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))
