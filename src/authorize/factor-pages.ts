@@ -25,8 +25,8 @@ export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(
 
 /**
  * Returns the methods with which the user can reach the level that the login needs. A recovery code is
- * accepted where an authenticator app would reach that level. Where only a passkey reaches the level, a
- * recovery code is accepted if {@link mayRecover} returns true.
+ * accepted where an authenticator app would reach that level. If only a passkey reaches the level, a recovery
+ * code is accepted where {@link mayRecover} returns true.
  */
 const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[] => {
   const methods: Method[] = (['passkey', 'totp'] as const).filter(

@@ -18,7 +18,7 @@ const DRAIN_MS = 1_500
 /** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */
 const LAST_SPANS_MS = 250
 
-/** What the ready line and the banner say about a started server. */
+/** Facts about a started server, for the ready line and the banner. */
 export interface Ready {
   url: string
   port: number

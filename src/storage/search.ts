@@ -127,8 +127,7 @@ export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL
     indexed.length > 0
       ? indexRows(search, span)
       : sql`SELECT DISTINCT seq FROM (${entriesOf(longest)}) AS entries`
-  // The index has already compared the words of at least three characters or, if there are none, the longest
-  // word.
+  // The rows have the words of at least three characters. Without such words they have the longest word.
   const others = words.slice(Math.max(indexed.length, 1))
   if (others.length === 0) return sql`(${rows}) AS matches`
   const compared = containsTerm(q, { term: others.join(' ') })

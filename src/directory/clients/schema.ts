@@ -38,8 +38,8 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Ids
  * with the prefix of clients that registered themselves are refused, because an id with this prefix is looked
- * up only among those clients. Of the allowed characters, the form encoding of client_secret_basic changes
- * only `:`, `/` and `~`.
+ * up only among those clients. The form encoding of client_secret_basic changes only three of the allowed
+ * characters: `:`, `/` and `~`.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
