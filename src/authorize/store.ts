@@ -5,7 +5,7 @@ import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** The page or form that follows after the user has confirmed who they are. Neither contains a secret. */
+/** Contents of a request to confirm who the user is. They contain no secret. */
 interface Confirmation {
   /** Path of this site to which the user may go back without confirming. */
   readonly cancel: string

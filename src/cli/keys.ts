@@ -24,7 +24,7 @@ interface Options {
   config?: string
 }
 
-/** Runs `work` on the instance. A running server uses the change within 250 ms. */
+/** Runs `work` on the instance. A running server uses changed keys within 250 ms. */
 const withInstance = async <T>(options: Options, work: (instance: Core) => Promise<T>): Promise<T> => {
   const { config } = loadConfig(process.env, options.config)
   const instance = await openExisting(config, silentLog)

@@ -11,7 +11,7 @@ import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 export const NEVER = Number.MAX_SAFE_INTEGER
 
 /**
- * A row that waits for its delivery. Each webhook, and each client with a logout URI, has at most one due row
+ * A row of a queue. Each webhook, and each client with a logout URI, has at most one due row
  * at a time. An address may have several due mails.
  */
 export interface Message {

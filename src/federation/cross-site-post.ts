@@ -35,7 +35,7 @@ export const storePost = async (
 }
 
 /**
- * Returns the stored body of a POST to the path, and deletes it.
+ * Returns the stored body of the POST whose replay this call is, and deletes the body.
  *
  * @throws PageError 400 `expired` for an unknown, used or expired handle
  */

@@ -16,7 +16,7 @@ export interface Span {
   span_id: string
   parent_id: string | undefined
   name: string
-  /** Span kind in the wire format: https://opentelemetry.io/docs/specs/otel/trace/api/#spankind */
+  /** Number of the span kind in trace.proto of OTLP: 1 internal, 2 server, 3 client. */
   kind: 1 | 2 | 3
   /** Milliseconds since the epoch, with fractions. */
   started: number

@@ -98,8 +98,8 @@ export const removals: Removal[] = [
   async (tx, limit, now) => {
     const ids = await listEnded(tx, now - SESSION_KEPT, limit)
     if (ids.length === 0) return 0
-    // A login may outlive its sessions, whose events show the login. Setting `recorded_at` keeps the account
-    // pages from recording the login a second time.
+    // The event of a session also records its login, which may outlive the session. `recorded_at` keeps that
+    // fact. Otherwise the account pages would record the login a second time.
     await setRecorded(tx, await listShownBy(tx, ids), now)
     await removeSessions(tx, ids)
     return ids.length

@@ -29,7 +29,8 @@ export interface ExportOptions {
 
 /**
  * Exports the instance as a file that `apply` reads. With `secrets` the file also has the hashes of passwords
- * and client secrets, and in plain text the client secrets at identity providers and the secrets of webhooks.
+ * and of the secrets of clients. It then has in plain text the secrets that Gatehouse uses at identity
+ * providers, and those of webhooks.
  * With `pictures` the file also has the pictures of people, which may take 350 kB each. The first admin
  * client is left out, because every instance has its own.
  */

@@ -11,7 +11,7 @@ export interface Mistake {
   line?: number | undefined
 }
 
-/** The file with the mistakes, as messages name it. */
+/** Name of a seed file as messages show it, and the line numbers of its entries. */
 export interface Source {
   file: string
   /** Returns the line number of a path, from 1. */

@@ -124,7 +124,7 @@ const checkSamples = (find: (ip_address: string, locale: string) => string | und
     }
   })
   if (found.length > 0 && !found.some(Boolean))
-    throw new Error("has neither city nor country where MaxMind's files have them")
+    throw new Error("has no names of cities or countries in the fields of MaxMind's files")
 }
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null

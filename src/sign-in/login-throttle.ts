@@ -56,8 +56,8 @@ export interface Budget {
 
 /**
  * An attempt is allowed if one budget of each list is free; an empty list sets no limit. The client learns
- * the wait of `name`, but not the wait of `user`, which would show that two names belong to one account. A
- * name without a user has the same two lists.
+ * that `name` is throttled, but not that `user` is, which would show that two names belong to one account. A
+ * name without a user also gets two lists, so that it is throttled like the name of a user.
  */
 export interface Budgets {
   name: Budget[]

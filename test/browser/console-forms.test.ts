@@ -1,4 +1,4 @@
-/** Tests forms of the console: refusals, missing mail, messages, and secrets that are shown once. */
+/** Tests forms of the console: refusals, a server without mail, notices, and secrets that are shown once. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
 import { testInChromium } from '#test/support/chromium.ts'

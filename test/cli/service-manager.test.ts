@@ -1,4 +1,4 @@
-/** Tests a service manager that waits for the readiness message, and a machine without systemd-notify. */
+/** Tests a server whose service manager expects a message on a machine without systemd-notify. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * The API of elysia-api.ts on Express: `gatehouse exec -- bun express-api.ts`, or with the variables of a
- * real server.
+ * The same API as in elysia-api.ts, on Express. Run it with `gatehouse exec -- bun express-api.ts`, or with
+ * the environment variables of a real server.
  */
 import { fromEnv } from '@gatehouse/resource-server'
 import { auth, getClaims } from '@gatehouse/resource-server/express'

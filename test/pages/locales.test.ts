@@ -84,8 +84,8 @@ describe.each([...locales])('the texts in %s', locale => {
       const rules = new Intl.PluralRules(locale)
       for (const count of [...Array(12).keys(), 100]) {
         expect(forms.some(name => name === `=${count}` || name === rules.select(count))).toBe(true)
-        // A mail passes its counts as texts.
         const others = Object.fromEntries(holesOf(text).map(name => [name, 'x']))
+        // Mails pass the count as a string, not as a number.
         const said = translator(locale)(key as MessageKey, { ...others, count: String(count) })
         expect(said).not.toMatch(/#|plural|\{count/)
         // Arabic has a form for two, which omits the number.

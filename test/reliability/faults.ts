@@ -9,7 +9,7 @@ export const testWithFaults = testWith('gcc', '/usr/bin/gcc')
 /** The long form takes an hour: `bun run test:reliability`. */
 export const LONG = process.env.RELIABILITY === 'long'
 
-/** Prints a measured figure in the form of `bun run test:reliability`. */
+/** Prints a measured figure as a line that `bun run test:reliability` puts into its summary. */
 export const figure = (row: string, text: string): void => console.log(`${row}  ${text}`)
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-faults-'))

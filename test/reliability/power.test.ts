@@ -160,7 +160,7 @@ const cutPower = async (durable: boolean, cuts: number) => {
   return { lost, broken, copied, answered: answered.length, entries: entries.length }
 }
 
-/** Opens the database as a start does, and checks every page. */
+/** Opens the database as a start does, checks every page, and returns the names of the stored settings. */
 const namesIn = async (path: string): Promise<Set<string>> => {
   const store = await openSqlite({ path })
   const rows = await store.read(q => q.select({ name: q.tables.settings.name }).from(q.tables.settings))

@@ -9,7 +9,7 @@ const MINUTE = 60_000
 const HOURS = 4
 const PER_MINUTE = 10
 
-/** The strictest verifier: its key set is up to ten minutes old, and an unknown key causes no request. */
+/** Verifies tokens with a key set that is up to ten minutes old. An unknown key causes no request. */
 const cachingVerifier = (url: string, now: () => number) => {
   let fetched = Number.NEGATIVE_INFINITY
   let keys: JSONWebKeySet = { keys: [] }

@@ -150,7 +150,7 @@ test('H-26 the file is tested when it is opened, and its fault is reported', asy
   for (const [name, place] of Object.entries(unreadable))
     expect([name, await reasonOf(file('form.mmdb', mmdb(SAMPLED, place)))]).toEqual([
       name,
-      "has neither city nor country where MaxMind's files have them",
+      "has no names of cities or countries in the fields of MaxMind's files",
     ])
   for (const [name, record] of Object.entries(damaged))
     expect([name, await reasonOf(file('damaged.mmdb', mmdbOf(SAMPLED, record)))]).toEqual([
@@ -168,7 +168,7 @@ test('H-26 checking the settings refuses an unusable GeoIP file and names it', a
   const check = (geoip_file: string) => checkFiles({ ...loadConfig({}).config, geoip_file }, START)
   const path = file('vendor.mmdb', mmdb(SAMPLED, { city: 'Reykjavík', country: 'IS' }))
   await expect(check(path)).rejects.toThrow(
-    `geoip_file: ${path} has neither city nor country where MaxMind's files have them.`,
+    `geoip_file: ${path} has no names of cities or countries in the fields of MaxMind's files.`,
   )
   await expect(check(join(folder, 'missing.mmdb'))).rejects.toThrow(
     /^geoip_file: .*missing.mmdb cannot be read \(ENOENT\)\.$/,

@@ -31,7 +31,7 @@ export const keyboardOf = (page: Page) => {
       await keyboard.press('Control+a')
       await keyboard.type(text)
     },
-    /** Opens a screen or an object by the search over all of them. */
+    /** Opens a screen or an object through the search of the console (Ctrl+K). */
     goTo: async (text: string, option: string | RegExp): Promise<void> => {
       await keyboard.press('Control+k')
       await page.getByRole('combobox', { name: 'Search or go to' }).waitFor()

@@ -65,7 +65,7 @@ test('pip refuses the wheel of another platform in one line and installs nothing
   expect(await Bun.file(`${clean}/bin/gatehouse`).exists()).toBe(false)
 })
 
-test('pip names a read-only prefix in one line and installs nothing', async () => {
+test('pip reports a read-only prefix in one line and installs nothing', async () => {
   const clean = place()
   await $`python3 -m venv ${clean}`.quiet()
   const before = sums(clean)

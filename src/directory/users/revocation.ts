@@ -39,8 +39,8 @@ export const revokePendingLinks = async (
 
 /**
  * Revokes the user's sessions as `revokeSessions` does, at most `limit`, and ends the user's logins and
- * pending links. The login `except_login_id` and its sessions continue. Returns the number of sessions, and
- * the names of what else ended.
+ * pending links. The login `except_login_id` and its sessions continue. Returns the number of ended sessions,
+ * and the kinds of other things that ended, such as `logins`.
  */
 export const revokeUser = async (
   context: Core,

@@ -42,7 +42,7 @@ export const oauth2: Upstream<OAuth2Provider> = {
   },
 }
 
-/** Returns the client registered at a provider without metadata. */
+/** Returns the configuration of Gatehouse as a client of a provider that publishes no metadata. */
 export const oauth2Configuration = async (
   context: Context,
   provider: OAuth2Provider,

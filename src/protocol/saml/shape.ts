@@ -12,9 +12,9 @@ const OPEN = 'open'
 const TEXT = 'text'
 
 /**
- * Allowed content of each element, in the order of the schemas. Only content that Gatehouse reads is allowed:
- * one assertion, and one signature per element. Advice, ds:Object, encrypted identifiers and other elements
- * are refused, because an attacker could hide a second, unsigned assertion in them (signature wrapping).
+ * Allowed content of each element, in the order of the schemas. One assertion is allowed, and one signature
+ * for each element. Advice, ds:Object, encrypted identifiers and other elements are refused, because an
+ * attacker could hide a second, unsigned assertion in them (signature wrapping).
  * https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf
  */
 const contents: Record<string, string> = {
