@@ -71,7 +71,8 @@ const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
 const TIMEOUT = '30000'
 /**
  * Two files run at once, because many tests wait for a browser, a server or a disk. Each of the two processes
- * keeps its modules between files.
+ * keeps its modules between files, and with them its PostgreSQL server, because each file would otherwise
+ * load and start them again. A failed test is not repeated: a test that fails by chance has a fault.
  */
 const PARALLEL = ['--parallel=2', '--no-isolate']
 const reportFolder = mkdtempSync(join(tmpdir(), 'gatehouse-reports-'))

@@ -170,8 +170,8 @@ const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
 /**
  * Reasons for the defaults. A stolen access token works for an hour at most. A refresh token expires after 30
- * days without use, so people stay signed in over holidays. Users are asked for consent until an
- * administrator turns `consent_required` off.
+ * days without use, so people stay signed in over holidays. Without a reuse window, each second use of a
+ * refresh token shows a theft. Consent is asked for until an administrator turns `consent_required` off.
  */
 export const CreateClient = z
   .strictObject({
