@@ -1,2 +1,4 @@
 -- Made from src/storage/tables.ts by `bun run db:generate`.
 ALTER TABLE "logins" ADD COLUMN "recorded_at" bigint;
+-- Earlier logins count as recorded, because nearly all of them have an event.
+UPDATE "logins" SET "recorded_at" = "signed_in_at";

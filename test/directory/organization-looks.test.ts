@@ -145,9 +145,9 @@ describe('a change', () => {
       ['logo', '', /PNG/],
       ['logo', 7, /PNG/],
       ['logo_dark', 'data:text/html;base64,PHN2Zz4=', /PNG/],
-      ['logo_dark', acme.settings.logo, /send the content itself/],
-      ['logo', acme.settings.logo.replace(acme.id, other.id), /send the content itself/],
-      ['logo', `/assets/organizations/${acme.id}/${'0'.repeat(32)}.svg`, /send the content itself/],
+      ['logo_dark', acme.settings.logo, /Send the content itself/],
+      ['logo', acme.settings.logo.replace(acme.id, other.id), /Send the content itself/],
+      ['logo', `/assets/organizations/${acme.id}/${'0'.repeat(32)}.svg`, /Send the content itself/],
       ...['../../etc/passwd', 'Ember', 'a.b', 'a b', '', 'x'.repeat(65), 7].map(
         (name): [string, Json, RegExp] => ['theme', name, /1 to 64 lower-case letters, digits and hyphens/],
       ),

@@ -71,6 +71,22 @@ describe('links that sign a user in are revoked', () => {
       expect(await app.events()).toEqual([])
     })
 
+  test('and a login that waits for its second factor ends, when two passwords are set at one time', async () => {
+    const user = await newUser()
+    const owner = openBrowser(app)
+    const { key } = await enrolTotp(app, owner, await openEnrolment(owner, user.username))
+    app.clock.advance(30_000)
+    const reset = (password: string) =>
+      app.admin('POST', `/users/${user.id}/reset-password`, { password, temporary: false })
+    await reset('Fresh-horse-98')
+    const browser = openBrowser(app)
+    const step = await signIn(browser, await browser.get('/account'), user.username, 'Fresh-horse-98')
+    expect(step.heading).toBe('Two-step verification')
+    await reset('Fresh-horse-99')
+    expect((await browser.submit(step, { code: codeOf(app, key) })).status).toBe(400)
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+  })
+
   test('but not by a change of the name, or of the rights of others', async () => {
     const user = await newUser()
     const url = await resetLink(user)

@@ -51,7 +51,9 @@ export const resetPassword = async (
     await setPassword(tx, user.id, {
       password_hash,
       password_temporary: temporary,
-      password_changed_at: now,
+      // The value always grows, so that logins that wait for a further step end even if the clock stands
+      // still.
+      password_changed_at: Math.max(now, user.password_changed_at + 1),
       updated_at: now,
     })
     await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
