@@ -30,8 +30,9 @@ const filesOf = (config: Config): string[] =>
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
 
 /**
- * Makes a backup, and removes old backups until `keep` remain. A child process copies the database, so that
- * no request waits for the disk.
+ * Makes a backup, and removes old backups until `keep` remain. Backups with later names, from a clock that
+ * was ahead, stay and do not count. A child process copies the database, so that no request waits for the
+ * disk.
  *
  * @throws Error when the backup fails; a failed backup removes no older backup
  */
@@ -39,7 +40,8 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
   const folder = folderOf(config)
   if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
   for (const name of filesOf(config).filter(isPartial)) rmSync(join(folder, name))
-  const file = join(folder, backupName(clock.now()))
+  const made = backupName(clock.now())
+  const file = join(folder, made)
   backups.add(file)
   try {
     const child = Bun.spawn([...runningProgram(), 'backup', file], {
@@ -57,7 +59,8 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
     backups.delete(file)
   }
   log.info({ event: 'backup', file })
-  for (const name of backupNames(config).slice(0, -keep)) rmSync(join(folder, name))
+  const upToMade = backupNames(config).filter(name => name <= made)
+  for (const name of upToMade.slice(0, -keep)) rmSync(join(folder, name))
 }
 
 const Backups = z

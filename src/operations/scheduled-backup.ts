@@ -12,7 +12,9 @@ export const scheduledBackup = async (context: Context): Promise<void> => {
   const { config, store, clock, backups } = context
   const { backup_interval, backup_keep } = await store.read(readSettings)
   if (backup_interval === null || backups.size > 0) return
-  const due = backupName(clock.now() - (parseDuration(backup_interval) ?? 0))
-  if ((backupNames(config).at(-1) ?? '') > due) return
+  const now = clock.now()
+  const due = backupName(now - (parseDuration(backup_interval) ?? 0))
+  // A name in the future comes from a clock that was ahead, and must not stop the schedule until then.
+  if (backupNames(config).some(name => name > due && name <= backupName(now))) return
   await makeBackup(context, backup_keep)
 }

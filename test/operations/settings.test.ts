@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DAY, HOUR } from '#src/lib/duration.ts'
@@ -69,6 +69,32 @@ test('backups run at the interval, and a limited number is kept', async () => {
   app.clock.advance(DAY)
   await scheduledBackup(app.context)
   expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', 'mine.db.partial'])
+}, 20_000)
+
+test('backups with names in the future stop no backup, and remove none', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await (await openStore({ data_dir })).close()
+  const app = await startApp({ data_dir })
+  await app.admin('PUT', '/settings', { backup_interval: '1d', backup_keep: 2 })
+  const future = ['gatehouse-20310101T000000Z.db', 'gatehouse-20310102T000000Z.db'] as const
+  mkdirSync(join(data_dir, 'backups'))
+  for (const name of future) writeFileSync(join(data_dir, 'backups', name), '')
+  const rounds = []
+  for (const wait of [0, HOUR, DAY, DAY]) {
+    app.clock.advance(wait)
+    await app.events()
+    await scheduledBackup(app.context)
+    expect(await app.events()).toEqual([])
+    rounds.push(readdirSync(join(data_dir, 'backups')).sort())
+  }
+  const first = 'gatehouse-20260115T120000Z.db'
+  const [second, third] = ['gatehouse-20260116T130000Z.db', 'gatehouse-20260117T130000Z.db'] as const
+  expect(rounds).toEqual([
+    [first, ...future],
+    [first, ...future],
+    [first, second, ...future],
+    [second, third, ...future],
+  ])
 }, 20_000)
 
 testOnPostgres('a backup at its time reaches the server by the same environment', async () => {
