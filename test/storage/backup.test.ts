@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -57,6 +58,22 @@ test('the write-ahead log of a moved database is not applied to another database
     rmSync(path)
     rmSync(log, { force: true })
   }
+})
+
+test('a link to a database with a log is refused as the database is, and the target stays', async () => {
+  const live = mkdtempSync(join(folder, 'live-'))
+  const [path, link, target] = [join(live, 'gatehouse.db'), join(folder, 'link.db'), join(folder, 'kept.db')]
+  const store = await openStore({ data_dir: live })
+  expect(existsSync(`${path}-wal`)).toBeTrue()
+  symlinkSync(path, link)
+  writeFileSync(target, 'kept')
+  for (const source of [path, link])
+    await expect(restoreBackup(source, target, async () => {})).rejects.toMatchObject({
+      exit_code: 1,
+      message: expect.stringContaining(`${source} is a database with a log beside it`),
+    })
+  expect(readFileSync(target, 'utf8')).toBe('kept')
+  await store.close()
 })
 
 test('two processes that write one file use separate partial files; partial files of a dead process are removed', async () => {

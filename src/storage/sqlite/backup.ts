@@ -156,7 +156,8 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
 const requireBackup = (path: string): void => {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new StorageError(`${path}: there is no such file.`, 1)
-  if (existsSync(`${path}-wal`))
+  // SQLite keeps the log beside the file itself, not beside a link to it.
+  if (existsSync(`${realpathSync(path)}-wal`))
     throw new StorageError(
       `${path} is a database with a log beside it. Make a copy with \`gatehouse backup\`.`,
       1,
