@@ -107,6 +107,24 @@ describe('from SQLite to PostgreSQL', () => {
     30_000,
   )
 
+  testOnPostgres('the copy has one state of a file that another process writes to', async () => {
+    const path = pathOf(await settled())
+    const before = rowsOf(path)
+    const { url, drop } = await temporaryPostgres()
+    using other = new Database(path)
+    const write = (stage: string): void => {
+      if (stage !== 'copying roles') return
+      other.run(`INSERT INTO roles (id, organization_id, name, permissions, created_at, updated_at)
+        VALUES ('role_late', 'org_default', 'late', '[]', 1, 1)`)
+    }
+    await toPostgres(path, url, { replace: false, onProgress: write })
+    const back = newFile()
+    await toFile(url, back, { online: false, onProgress })
+    expect(rowsOf(back)).toEqual(before)
+    expect(rowsOf(path).roles).toHaveLength((before.roles?.length ?? 0) + 1)
+    await drop()
+  })
+
   testOnPostgres('tokens, passwords, sessions and the MACs of events stay valid', async () => {
     const { app, client, tokens } = await lived()
     const { url, drop } = await temporaryPostgres(true)
