@@ -151,14 +151,25 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
 
 /**
  * Puts the new master key in the place of the old one. The old key stays under another name, because the
- * backups that were made before the change need it. Returns the path of the old key.
+ * backups that were made before the change need it. Returns the path of the old key; undefined when another
+ * process finishes the change.
  */
-export const finishChange = ({ data_dir }: Config): string => {
+export const finishChange = ({ data_dir }: Config): string | undefined => {
   const file = join(data_dir, MASTER_KEY_FILE)
   const old = `${file}.until-${iso(Date.now()).replaceAll(':', '')}`
   // The old key is copied, not renamed, so that `file` contains a key at all times, even after a crash.
-  writeFileSync(old, readFileSync(file), { mode: 0o600, flag: 'wx', flush: true })
-  renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
+  try {
+    writeFileSync(old, readFileSync(file), { mode: 0o600, flag: 'wx', flush: true })
+    renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // EEXIST: the other process began in the same millisecond, and `old` is its copy.
+    if (code === 'EEXIST') return
+    if (code !== 'ENOENT') throw error
+    // The other process has renamed the key, so this copy may hold the new one.
+    rmSync(old, { force: true })
+    return
+  }
   sync(data_dir)
   return old
 }

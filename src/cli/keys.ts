@@ -106,7 +106,7 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))
     if (options.newKeyFile) print(`Set GATEHOUSE_MASTER_KEY_FILE=${next} before the next start.`)
     else {
-      const old = finishChange(config)
+      const old = finishChange(config) ?? join(config.data_dir, `${MASTER_KEY_FILE}.until-TIME`)
       print(`The data directory has a new ${MASTER_KEY_FILE}. Earlier backups need the old one: ${old}`)
       if (config.database_url)
         print(

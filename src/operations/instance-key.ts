@@ -64,12 +64,18 @@ export const openInstanceKey = async (
 /**
  * Seals the instance key under another master key. Every later start needs that master key.
  *
- * @throws StorageError when `from` is not the current master key
+ * @throws StorageError when `from` is not the current master key, or `to` is
  */
 export const changeMasterKey = async (base: Core, from: MasterKey, to: MasterKey): Promise<void> => {
   await base.store.write(async tx => {
-    const bytes = open(from, (await findSealed(tx)) ?? '')
+    const sealed = (await findSealed(tx)) ?? ''
+    const bytes = open(from, sealed)
     if (!bytes) throw wrongKey()
+    if (open(to, sealed))
+      throw new StorageError(
+        'The new master key is the current one. Name a file with another key, or a file that does not exist.',
+        1,
+      )
     await putSetting(tx, NAME, seal(to, bytes), base.clock.now())
     await record(base, tx, {
       ...hostActor,

@@ -5,6 +5,9 @@ import { join } from 'node:path'
 import { openInstance, openMasterKey } from '#src/cli/instance.ts'
 import { loadConfig } from '#src/config.ts'
 import { silentLog } from '#src/lib/log.ts'
+import { masterKey } from '#src/lib/master-key.ts'
+import { changeMasterKey } from '#src/operations/instance-key.ts'
+import { getSetting } from '#src/storage/settings.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
@@ -33,6 +36,53 @@ test('a full disk gets no partial key file, and a complete one when there is spa
   } finally {
     await unmount()
   }
+})
+
+test('the current master key is refused as the new one, and nothing changes', async () => {
+  const config = configIn(join(folder, 'same'))
+  const instance = await openInstance(config, silentLog)
+  const state = () =>
+    instance.store.read(async q => ({
+      sealed: await getSetting(q, 'instance_key'),
+      events: await q.select().from(q.tables.events),
+    }))
+  try {
+    const before = await state()
+    const current = openMasterKey(config)
+    await expect(changeMasterKey(instance, current, current)).rejects.toMatchObject({
+      exit_code: 1,
+      message:
+        'The new master key is the current one. Name a file with another key, or a file that does not exist.',
+    })
+    expect(await state()).toEqual(before)
+    await changeMasterKey(instance, current, masterKey(Buffer.alloc(32, 1)))
+    const { sealed, events } = await state()
+    expect(sealed).not.toBe(before.sealed)
+    expect(events.map(({ type, target_id, metadata }) => ({ type, target_id, metadata }))).toEqual([
+      { type: 'admin.settings_changed', target_id: 'master_key', metadata: { action: 'changed' } },
+    ])
+  } finally {
+    await instance.store.close()
+  }
+})
+
+test('two processes that finish an interrupted change at once keep the old key once', async () => {
+  const data_dir = join(folder, 'interrupted')
+  const [file, next] = [join(data_dir, 'master.key'), join(data_dir, 'master.key.next')]
+  const config = configIn(data_dir)
+  await (await openInstance(config, silentLog)).store.close()
+  const present = readFileSync(file, 'utf8')
+  const old = `${Buffer.alloc(32, 1).toString('base64')}\n`
+  writeFileSync(next, present)
+  writeFileSync(file, old)
+  // Both read `master.key.next` before either finishes the change.
+  const opened = await Promise.allSettled([openInstance(config, silentLog), openInstance(config, silentLog)])
+  for (const result of opened) if (result.status === 'fulfilled') await result.value.store.close()
+  expect(opened.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+  expect(existsSync(next)).toBe(false)
+  expect(readFileSync(file, 'utf8')).toBe(present)
+  const kept = readdirSync(data_dir).filter(name => name.startsWith('master.key.until-'))
+  expect(kept.map(name => readFileSync(join(data_dir, name), 'utf8'))).toEqual([old])
 })
 
 testOnPostgres(
