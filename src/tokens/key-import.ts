@@ -3,7 +3,7 @@ import type { Core } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { insertKey, listKeys } from './key-store.ts'
-import { keyRow, recordKeyChange, rotateKey } from './rotation.ts'
+import { keyRow, publishNext, recordKeyChange } from './rotation.ts'
 
 /**
  * Returns the algorithm of a key. RSA keys use `RS256` unless `wanted` names `RS384` or `RS512`. They need at
@@ -42,15 +42,15 @@ export const importKey = async (base: Core, pem: string, wanted?: string): Promi
   }
   const publicKey = createPublicKey(privateKey)
   const row = keyRow(base, algorithmOf(privateKey, wanted), { publicKey, privateKey })
-  const known = await base.store.read(listKeys)
-  if (known.some(key => key.public_jwk.x === row.public_jwk.x && key.public_jwk.n === row.public_jwk.n))
-    throw new Error('this key is already stored')
-  if (!known.some(key => key.alg === row.alg)) await base.store.write(tx => insertKey(tx, row))
-  else if (!(await rotateKey(base, row.alg, row)))
-    throw new Error(`another ${row.alg} key is published and does not sign yet: try again when it signs`)
-  await base.store.write(tx =>
-    recordKeyChange(base, tx, { action: 'imported', key_id: row.id, alg: row.alg }),
-  )
+  await base.store.write(async tx => {
+    const known = await listKeys(tx)
+    if (known.some(key => key.public_jwk.x === row.public_jwk.x && key.public_jwk.n === row.public_jwk.n))
+      throw new Error('this key is already stored')
+    if (!known.some(key => key.alg === row.alg)) await insertKey(tx, row)
+    else if (!(await publishNext(base, tx, row)))
+      throw new Error(`another ${row.alg} key is published and does not sign yet: try again when it signs`)
+    await recordKeyChange(base, tx, { action: 'imported', key_id: row.id, alg: row.alg })
+  })
   return row.id
 }
 

@@ -67,16 +67,11 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
 }
 
 /**
- * Publishes the next key of an algorithm: `given` or a new one. Returns false when the algorithm has no key,
- * and while another key is published but does not sign yet. Two requests or two copies of the server
- * therefore add only one key.
+ * Publishes `key` as the next key of its algorithm. Returns false when the algorithm has no key, and while
+ * another key is published but does not sign yet. Two requests or two copies of the server therefore add only
+ * one key.
  */
-export const rotateKey = async (base: Core, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
-  const key = given ?? (await makeKey(base, alg))
-  return base.store.write(tx => publishNext(base, tx, key))
-}
-
-const publishNext = async ({ clock }: Core, tx: Transaction, key: KeyRow): Promise<boolean> => {
+export const publishNext = async ({ clock }: Core, tx: Transaction, key: KeyRow): Promise<boolean> => {
   const { alg } = key
   const active_at = clock.now() + LEAD
   const latest = (await keysOf(tx, alg)).at(-1)
@@ -84,6 +79,12 @@ const publishNext = async ({ clock }: Core, tx: Transaction, key: KeyRow): Promi
   await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + MAX_TOKEN_LIFETIME })
   await insertKey(tx, { ...key, active_at })
   return true
+}
+
+/** Publishes a new key as the next key of an algorithm, unless {@link publishNext} refuses it. */
+export const rotateKey = async (base: Core, alg: SigningAlg): Promise<void> => {
+  const key = await makeKey(base, alg)
+  await base.store.write(tx => publishNext(base, tx, key))
 }
 
 const latestKeys = async (base: Core): Promise<KeyRow[]> => {
