@@ -163,20 +163,23 @@ const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
  * Charges for a mail that an administrator sends. The organization pays from its budget for all mail and from
  * its budget for this mailbox. Beyond its reserve it also pays from the budget that all organizations share
  * for the mailbox. One organization thus cannot stop the mail of another organization to the same mailbox.
+ * Notices about webhooks (`kind`) have separate budgets, because a receiver causes them and must not use up
+ * the budgets for resets and invitations.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
 export const chargeAdminMail = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,
   { email, organization_id }: { email: string; organization_id: OrganizationId },
+  kind: 'admin-mail' | 'webhook-notice' = 'admin-mail',
 ): void => {
   const { mailboxes, organizations } = charges
   const now = clock.now()
-  const mailbox = mailboxOf(email)
+  const mailbox = `${kind}:${mailboxOf(email)}`
   const own = `${organization_id}:${mailbox}`
   const due: Due[] = [
     [mailboxes, own, PER_MAILBOX],
-    [organizations, `admin-mail:${organization_id}`, PER_ORGANIZATION],
+    [organizations, `${kind}:${organization_id}`, PER_ORGANIZATION],
   ]
   if (mailboxes.left(own, PER_MAILBOX, now) - 1 < PER_MAILBOX.burst - RESERVED)
     due.push([mailboxes, mailbox, PER_MAILBOX])

@@ -1,17 +1,12 @@
-import { hostActor, record } from '#src/audit/record.ts'
 import type { EventRow } from '#src/audit/store.ts'
 import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, NEVER, type Queue, startDelivery } from '#src/delivery/queue.ts'
-import { chargeAdminMail } from '#src/http/rate-limits.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, WebhookId } from '#src/lib/ids.ts'
 import { othersRun } from '#src/lib/turn.ts'
-import { enqueueMail } from '#src/mail/outbox.ts'
 import { cached } from '#src/storage/cache.ts'
-import type { Transaction } from '#src/storage/store.ts'
-import { usersWith } from './holders-store.ts'
 import { fitsPattern } from './schema.ts'
 import { type Attempt, sendEvent } from './send.ts'
 import {
@@ -26,6 +21,7 @@ import {
   wakeAll,
   wakeWebhooks,
 } from './store.ts'
+import { mailCharges, switchOff } from './switch-off.ts'
 
 /** Maximum number of events in one read. It limits the memory for a webhook with many pending events. */
 const BATCH = 200
@@ -53,11 +49,6 @@ const IDLE = 10 * MINUTE
  * of a receiver. After the webhook is enabled again, it gets the missed events that the database still has.
  */
 const GIVEN_UP = DAY
-/**
- * Maximum number of administrators who get the mail about a disabled webhook. It is low, because the write
- * that disables the webhook also stores these mails.
- */
-const TOLD = 20
 /**
  * Pauses after failures, in milliseconds:
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#deliverability-and-reliability
@@ -90,48 +81,10 @@ const retryAfter = (text: string | null, now: number): number => {
   return Number.isFinite(wait) ? Math.min(Math.max(wait, 0), DAY) : 0
 }
 
-/** Records that a webhook was switched off, and queues a mail to users who may change webhooks. */
-const switchOff = async (
-  context: Context,
-  tx: Transaction,
-  { id, organization_id, name }: Webhook,
-  reason: 'gone' | 'failing',
-  failure: string,
-): Promise<void> => {
-  await record(context, tx, {
-    type: 'webhook.disabled',
-    target_id: id,
-    target_type: 'webhook',
-    organization_id,
-    ...hostActor,
-    metadata: { name, reason, failure },
-  })
-  tx.changed('webhooks')
-  // A name is shown only if it consists of at most 64 letters, digits, spaces, `_` and `-`; otherwise the id
-  // is shown. Mail programs would turn an address in a name into a link.
-  const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
-  for (const { id: user_id, email } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
-    if (mayMail(context, { organization_id, email }))
-      await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
-}
-
-/**
- * Charges a mail to the rate limits, and returns false when they allow no further mail. Without these limits
- * an administrator could fill any mailbox with a webhook that is switched off again and again. The audit
- * event is recorded even when no mail is sent.
- */
-const mayMail = (context: Context, to: Parameters<typeof chargeAdminMail>[1]): boolean => {
-  try {
-    chargeAdminMail(context, to)
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Stores a failed attempt, and either sets the time of the next attempt or switches the webhook off. */
-const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> =>
-  context.store.write(async tx => {
+const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> => {
+  const mayMail = mailCharges(context)
+  return context.store.write(async tx => {
     const now = context.clock.now()
     const failing_since = hook.failing_since ?? now
     const failure = log.failure ?? ''
@@ -153,8 +106,9 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
     if (!isOwn) return
     await insertDelivery(tx, log)
     await trimDeliveries(tx, hook.id)
-    if (reason) await switchOff(context, tx, hook, reason, failure)
+    if (reason) await switchOff(context, tx, hook, reason, failure, mayMail)
   })
+}
 
 /**
  * Ends a turn. The next turn starts at once if events remain, otherwise when a new event arrives or after

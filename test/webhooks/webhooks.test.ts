@@ -1,12 +1,13 @@
-import { describe, expect, test } from 'bun:test'
-import type { Outbound } from '#src/context.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import type { Context, Outbound } from '#src/context.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
 import { readSeed } from '#src/seed/read.ts'
+import type { Store } from '#src/storage/store.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
-import { type Json, startApp } from '#test/support/app.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
 
@@ -108,20 +109,52 @@ test('WHK-12 a webhook that is deleted during an attempt leaves no log', async (
   expect(await own.context.store.read(q => q.$count(q.tables.webhook_deliveries))).toBe(0)
 })
 
-test('WHK-08 a webhook that is switched off again and again fills no mailbox', async () => {
+describe('WHK-08 a webhook that is switched off again and again', () => {
   const mail = captureMail()
   const fetch: Outbound = async () => new Response(null, { status: 410 })
-  const own = await startApp({}, { fetch, mail })
-  await addUser(own, 'admin', { roles: ['admin'] })
-  const hook = await create(own, '/webhooks', shop)
-  for (let i = 0; i < 20; i++) {
-    await own.admin('PUT', `/webhooks/${hook.id}`, { enabled: true })
-    await addUser(own, `user${i}`)
-    await deliverWebhooks(own.context)
-    expect((await own.admin('GET', `/webhooks/${hook.id}`)).body.enabled).toBe(false)
+  const switchOff = async (own: TestApp, context: Context, times: number) => {
+    const hook = await create(own, '/webhooks', shop)
+    for (let i = 0; i < times; i++) {
+      await own.admin('PUT', `/webhooks/${hook.id}`, { enabled: true })
+      await addUser(own, `user${i}`)
+      await deliverWebhooks(context)
+      expect((await own.admin('GET', `/webhooks/${hook.id}`)).body.enabled).toBe(false)
+    }
   }
-  await deliverMails(own.context)
-  expect(mail.mails).toHaveLength(6)
-  const { body } = await own.admin('GET', '/events?type=webhook.disabled')
-  expect(body.pagination.total).toBe(20)
+  beforeEach(() => mail.clear())
+
+  test('fills no mailbox, and leaves the mail of administrators to this mailbox', async () => {
+    const own = await startApp({}, { fetch, mail })
+    const admin = await addUser(own, 'admin', { roles: ['admin'] })
+    await switchOff(own, own.context, 20)
+    await deliverMails(own.context)
+    expect(mail.mails).toHaveLength(6)
+    const { body } = await own.admin('GET', '/events?type=webhook.disabled')
+    expect(body.pagination.total).toBe(20)
+    const path = `/users/${admin.id}`
+    expect((await own.admin('PUT', path, { email: 'new@example.com' })).status).toBe(200)
+    const changes = (await own.admin('GET', '/events?type=user.updated')).body
+    expect(changes.data[0]).toMatchObject({ target_id: admin.id })
+    mail.clear()
+    await deliverMails(own.context)
+    expect(mail.mails).toMatchObject([{ to: admin.email }])
+  })
+
+  test('is charged once for a write that is repeated', async () => {
+    const own = await startApp({}, { fetch, mail })
+    await addUser(own, 'admin', { roles: ['admin'] })
+    const { store } = own.context
+    const write: Store['write'] = async body => {
+      const conflict = new Error('conflict')
+      const first = store.write(async tx => {
+        await body(tx)
+        throw conflict
+      })
+      await first.catch(error => expect(error).toBe(conflict))
+      return store.write(body)
+    }
+    await switchOff(own, { ...own.context, store: Object.assign(Object.create(store), { write }) }, 8)
+    await deliverMails(own.context)
+    expect(mail.mails).toHaveLength(6)
+  })
 })
