@@ -157,6 +157,8 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'replayWebhook',
     method: 'POST',
     path: '/webhooks/:webhook_id/replay',
+    // A replay enables the webhook, as a change may.
+    fresh: true,
     summary: 'Repeat the delivery of all events since a given time, in order',
     body: ReplayWebhook,
     status: 200,

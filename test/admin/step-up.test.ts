@@ -121,3 +121,18 @@ test('API-29 an old authentication gives the events of a webhook to no other rec
   expect((await app.admin('GET', `/webhooks/${tenant.webhook_id}`)).body.url).not.toBe(url)
   expect(await app.events()).toEqual([])
 })
+
+test('API-29 an old authentication enables no webhook by a replay', async () => {
+  const path = `/webhooks/${tenant.webhook_id}`
+  await app.admin('PUT', path, { enabled: false })
+  await stepUp('all')
+  const { access_token } = await logIn()
+  const replay = (token: string) =>
+    app.admin('POST', `${path}/replay`, { from: '2026-01-01T00:00:00Z' }, token)
+  app.clock.advance(5 * MINUTE + 1000)
+  await app.events()
+  expect((await replay(access_token)).body.error).toBe('insufficient_user_authentication')
+  expect((await app.admin('GET', path)).body.enabled).toBe(false)
+  expect(await app.events()).toEqual([])
+  expect((await replay((await logIn()).access_token)).body.enabled).toBe(true)
+})
