@@ -59,3 +59,23 @@ test('one changed letter of a value is found in the row and in each index that r
         : []),
     ])
 })
+
+test('rows that another process writes between the scans of a table and its indexes are no damage', async () => {
+  const app = await startApp()
+  const path = Reflect.get(app.context.store, 'path')
+  using writer = new Database(path)
+  using db = new Database(path, { readonly: true })
+  const query = db.query.bind(db)
+  let written = 0
+  Object.assign(db, {
+    query: (sql: string) => {
+      if (sql.includes(' INDEXED BY "organizations_'))
+        written += writer.run(
+          "UPDATE organizations SET slug = slug || '-x', created_at = created_at + 1",
+        ).changes
+      return query(sql)
+    },
+  })
+  expect(inspect(db).findings).toEqual([])
+  expect(written).toBeGreaterThan(1)
+})

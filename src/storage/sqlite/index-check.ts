@@ -12,6 +12,8 @@ const MANY = 100_000
  * of all entries are compared. The time per row is thus constant. `PRAGMA integrity_check` looks up each row
  * in each index, which takes three times as long per row when the indexes exceed the page cache.
  *
+ * All scans of a table share one read transaction, because a server may write meanwhile.
+ *
  * @param rows number of rows by table
  * @param onProgress receives the name of each large table before it is read
  */
@@ -22,7 +24,7 @@ export const indexFindings = (
 ): string[] =>
   Object.entries(rows).flatMap(([table, count]) => {
     if (count >= MANY) onProgress(`comparing the indexes of ${table}, ${count} rows`)
-    return differences(db, table, indexesOf(db, table))
+    return db.transaction(() => differences(db, table, indexesOf(db, table)))()
   })
 
 interface Index {
