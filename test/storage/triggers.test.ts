@@ -204,6 +204,39 @@ test('check finds totals that are too high, too low or missing, and none in the 
   expect(await findings(store.path)).toHaveLength(counted.length + 1)
 })
 
+test('check finds a count of users or members that differs from the rows, on each kind of object', async () => {
+  const store = await freshStore()
+  const organization = organizationRow('here')
+  const user = userRow(organization.id, 'ann')
+  const role = roleRow(organization.id, 'editor')
+  const group = groupRow(organization.id, 'staff')
+  await store.write(async tx => {
+    const { organizations, users, roles, groups, user_roles, group_members } = tx.tables
+    await tx.insert(organizations).values(organization)
+    const [holder] = await tx.insert(users).values(user).returning()
+    const [held] = await tx.insert(roles).values(role).returning()
+    await tx.insert(groups).values(group)
+    if (holder && held) await tx.insert(user_roles).values(holderRow(holder, held))
+    await tx.insert(group_members).values({ group_id: group.id, user_id: user.id })
+  })
+  expect(await findings(store.path)).toEqual([])
+  for (const [table, column, id, rows] of [
+    ['organizations', 'user_count', organization.id, 'users'],
+    ['roles', 'user_count', role.id, 'user_roles'],
+    ['groups', 'member_count', group.id, 'group_members'],
+  ])
+    for (const wrong of [0, 2]) {
+      const change = (to: number) =>
+        ask(store.path, `UPDATE ${table} SET ${column} = ${to} WHERE id = '${id}'`)
+      await change(wrong)
+      expect(await findings(store.path)).toEqual([
+        `totals: ${column} in ${table} differs from the rows in ${rows}`,
+      ])
+      await change(1)
+    }
+  expect(await findings(store.path)).toEqual([])
+})
+
 test('EVT-16 an event cannot be changed, and the attempt rolls back nothing else', async () => {
   const store = await freshStore()
   await store.write(async tx => {

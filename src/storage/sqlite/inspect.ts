@@ -24,15 +24,27 @@ const counted = {
   organizations: "SELECT '', count(*) FROM organizations HAVING count(*) > 0",
 }
 
-/** Each `query` returns 0 when the totals are correct. `finding` is reported for any other result. */
-export const totalsQueries = Object.entries(counted).map(([kind, query]) => {
-  const kept = `SELECT organization_id, total FROM counters WHERE kind = '${kind}' AND total <> 0`
-  return {
-    query: `SELECT (SELECT count(*) FROM (${kept} EXCEPT ${query}) AS more)
-      + (SELECT count(*) FROM (${query} EXCEPT ${kept}) AS fewer)`,
-    finding: `totals: the number of ${kind} differs from the stored total`,
-  }
+/** Compares a count that triggers maintain in each row of `table` with the `rows` that refer to that row. */
+const columnQuery = (table: string, column: string, rows: string, reference: string) => ({
+  query: `SELECT count(*) FROM ${table} WHERE ${column} <> (SELECT count(*) FROM ${rows} WHERE ${reference} = ${table}.id)`,
+  finding: `totals: ${column} in ${table} differs from the rows in ${rows}`,
 })
+
+/** Each `query` returns 0 when the totals are correct. `finding` is reported for any other result. */
+export const totalsQueries = Object.entries(counted)
+  .map(([kind, query]) => {
+    const kept = `SELECT organization_id, total FROM counters WHERE kind = '${kind}' AND total <> 0`
+    return {
+      query: `SELECT (SELECT count(*) FROM (${kept} EXCEPT ${query}) AS more)
+      + (SELECT count(*) FROM (${query} EXCEPT ${kept}) AS fewer)`,
+      finding: `totals: the number of ${kind} differs from the stored total`,
+    }
+  })
+  .concat(
+    columnQuery('organizations', 'user_count', 'users', 'organization_id'),
+    columnQuery('roles', 'user_count', 'user_roles', 'role_id'),
+    columnQuery('groups', 'member_count', 'group_members', 'group_id'),
+  )
 
 /** True when SQLite reports a damaged file. Errors of a full or read-only disk are not damage. */
 export const isDamage = (error: unknown): boolean =>
