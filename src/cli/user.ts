@@ -113,6 +113,8 @@ export const printLink = (link: string, whom: string): void => {
  */
 export const readPassword = async (): Promise<string> => {
   const { stdin, stderr } = process
+  // A chunk may end within a character.
+  stdin.setEncoding('utf8')
   if (!stdin.isTTY) return readLine()
   stderr.write('New password: ')
   stdin.setRawMode(true)
