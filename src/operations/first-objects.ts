@@ -13,6 +13,7 @@ import { createUser } from '#src/directory/users/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { sync } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { putSetting } from '#src/storage/settings.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -118,16 +119,20 @@ const applyAdminClient = async (
 }
 
 /**
- * Writes the file with the generated secret atomically. The file is written before the client is stored,
- * because a crash could otherwise lose the secret.
+ * Writes the file with the generated secret atomically and syncs it to the disk. This happens before the
+ * client is stored, because a crash or a power failure could otherwise lose the secret.
  */
 const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const file = clientFile(config)
   const content = { client_id: config.admin_client_id, client_secret }
   try {
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-    writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+    writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, {
+      mode: 0o600,
+      flush: true,
+    })
     renameSync(`${file}.new`, file)
+    sync(config.data_dir)
   } catch (error) {
     throw new StorageError(`${file}: cannot be written (${(error as NodeJS.ErrnoException).code}).`)
   }

@@ -1,4 +1,5 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
+import * as fs from 'node:fs'
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -77,6 +78,42 @@ test('RUN-23 a first start creates the default organization, its roles, and the 
     },
   ])
   expect([users, events]).toEqual([[], []])
+})
+
+test('the file with the secret is on the disk before the client is stored', async () => {
+  const { store, start } = await instance()
+  const steps: string[] = []
+  const { write } = store
+  const { writeFileSync, renameSync, fsyncSync } = fs
+  const spies = [
+    spyOn(store, 'write').mockImplementation(((body: Parameters<typeof write>[0]) => {
+      steps.push('transaction')
+      return write.call(store, body)
+    }) as typeof write),
+    spyOn(fs, 'writeFileSync').mockImplementation((...args) => {
+      steps.push(`write ${JSON.stringify(args[2])}`)
+      writeFileSync(...args)
+    }),
+    spyOn(fs, 'renameSync').mockImplementation((...args) => {
+      steps.push('rename')
+      renameSync(...args)
+    }),
+    spyOn(fs, 'fsyncSync').mockImplementation(file => {
+      if (fs.fstatSync(file).ino === statSync(data_dir).ino) steps.push('sync the folder')
+      fsyncSync(file)
+    }),
+  ]
+  await start().finally(() => {
+    for (const spy of spies) spy.mockRestore()
+  })
+  expect(steps).toEqual([
+    'transaction',
+    `write ${JSON.stringify({ mode: 0o600, flush: true })}`,
+    'rename',
+    'sync the folder',
+    'transaction',
+    'transaction',
+  ])
 })
 
 test('a second start changes nothing, and generates no new secret', async () => {
