@@ -96,7 +96,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
      * ones go on answering.
      */
     replace: async (): Promise<void> => {
-      for (const [number, old] of [...workers]) {
+      for (const number of [...workers.keys()]) {
         // No new worker upgrades the schema, because the old workers still need the old schema.
         const next = startOne({ isFirst: number === 1, upgrades: false })
         const isReady = await next.ready.then(
@@ -109,8 +109,10 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
             { event: 'worker', worker: number },
             'the new worker did not start; the old ones stay',
           )
+        // Read only now: `keep` may have started another worker while the new one started.
+        const old = workers.get(number)
         void keep(number, next)
-        await old.end()
+        await old?.end()
       }
       log.info({ event: 'worker', workers: workers.size }, 'all workers were replaced')
     },

@@ -107,6 +107,36 @@ testOnPostgres(
 )
 
 testOnPostgres(
+  'RUN-51 an old worker that is killed and started again during its replacement does not stay',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' })
+    const before = await workersOf(server)
+    const sql = new SQL(url)
+    // A worker reads this table when it starts, so no worker is ready before the lock is released.
+    await sql.begin(async tx => {
+      await tx`LOCK TABLE migrations`
+      server.signal('SIGHUP')
+      await until(async () => (await workersOf(server)).length === 3)
+      process.kill(before[0] ?? 0, 'SIGKILL')
+      await until(async () => {
+        const now = await workersOf(server)
+        return now.length === 3 && !now.includes(before[0] ?? 0)
+      })
+    })
+    await until(() => server.output().includes('all workers were replaced'))
+    expect(await workersOf(server)).toHaveLength(2)
+    expect(before.filter(isAlive)).toEqual([])
+    const last = await workersOf(server)
+    expect(await stop(server)).toBe(0)
+    expect(last.filter(isAlive)).toEqual([])
+    await sql.close()
+    await drop()
+  },
+  60_000,
+)
+
+testOnPostgres(
   'RUN-51 a newer executable does not upgrade the schema under the workers that run',
   async () => {
     const { url, drop } = await temporaryPostgres(true)
