@@ -62,13 +62,21 @@ const typesOf = (events: readonly string[]): EventRow['type'][] =>
 const isAnyEnabled = cached('webhooks', hasEnabled)
 
 /**
- * Returns the enabled webhooks that want events of the organization and type in `key`. Results are cached
- * until a commit changes webhooks, and are then read again only for organizations with new events.
+ * Returns a function that returns the enabled webhooks of an organization which want events of a type.
+ * Results are cached until a commit changes webhooks, and are then read again only for organizations with new
+ * events. The key has no type, because with many organizations the cache would have no room for all their
+ * types.
  */
-const webhooksFor = cached('webhooks', async (q, key) => {
-  const [organization_id = '', type = ''] = key.split(' ')
+const webhooksFor = cached('webhooks', async (q, organization_id) => {
   const hooks = await listEnabled(q, organization_id as OrganizationId)
-  return hooks.filter(({ events }) => events.some(each => fitsPattern(each, type))).map(({ id }) => id)
+  const known = new Map<EventRow['type'], WebhookId[]>()
+  return (type: EventRow['type']): WebhookId[] => {
+    let ids = known.get(type)
+    if (ids) return ids
+    ids = hooks.filter(({ events }) => events.some(each => fitsPattern(each, type))).map(({ id }) => id)
+    known.set(type, ids)
+    return ids
+  }
 })
 
 /**
@@ -210,8 +218,12 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
     const from = last
     const events = await store.read(q => eventsUpTo(q, from, settled, BATCH))
     const ids = new Set<WebhookId>()
-    for (const { type, organization_id } of events)
-      for (const id of await webhooksFor(store, `${organization_id} ${type}`)) ids.add(id)
+    for (const { type, organization_id } of events) {
+      const isKnown = webhooksFor.peek(store, organization_id) !== undefined
+      const wantedBy = await webhooksFor(store, organization_id)
+      for (const id of wantedBy(type)) ids.add(id)
+      if (!isKnown) await othersRun()
+    }
     if (ids.size > 0) await store.write(tx => wakeWebhooks(tx, clock.now(), [...ids]))
     last = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
     if (last < settled) await othersRun()

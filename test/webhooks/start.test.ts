@@ -53,6 +53,66 @@ test('WHK-10 the webhooks of one organization are not read for the events of ano
   receiver.stop()
 })
 
+test('WHK-10 the webhooks of each organization are read once for all types, and other work runs between', async () => {
+  const receiver = startReceiver()
+  const app = await startApp({ outbound_allow: [receiver.target] })
+  const { store } = app.context
+  await create(app, '/webhooks', {
+    name: 'All',
+    url: receiver.url,
+    events: ['user.created', 'role.created'],
+    all_organizations: true,
+  })
+  const organizations: string[] = []
+  for (const name of ['one', 'two', 'three']) organizations.push((await addOrganization(app, name)).id)
+  let turns = 0
+  let isTurning = true
+  const turn = (): void => {
+    turns++
+    if (isTurning) setImmediate(turn)
+  }
+  turn()
+  const loads: number[] = []
+  let gate = Promise.withResolvers<void>()
+  gate.resolve()
+  const read: Store['read'] = async body => {
+    await gate.promise
+    return store.read(q =>
+      body(
+        new Proxy(q, {
+          get: (target, name) => {
+            const value = Reflect.get(target, name)
+            if (name !== 'select') return value
+            return (fields: object | undefined) => {
+              if (fields && Object.keys(fields).join() === 'id,events') loads.push(turns)
+              return value.call(target, fields)
+            }
+          },
+        }),
+      ),
+    )
+  }
+  const stop = startWebhookDelivery({
+    ...app.context,
+    store: Object.assign(Object.create(store), { read }),
+  })
+  await addUser(app, 'first')
+  await until(() => receiver.received.length > 0)
+  loads.length = 0
+  gate = Promise.withResolvers()
+  for (const organization_id of organizations) {
+    await addUser(app, 'ada', { organization_id })
+    await create(app, '/roles', { name: 'r', permissions: [], organization_id })
+  }
+  gate.resolve()
+  await until(() => receiver.received.length === 7 && loads.length >= organizations.length)
+  stop()
+  isTurning = false
+  expect(loads).toHaveLength(organizations.length)
+  expect(new Set(loads).size).toBe(organizations.length)
+  receiver.stop()
+})
+
 test('WHK-19 a killed sender loses no event, keeps the order, and repeats an event with the same id', async () => {
   const receiver = startReceiver()
   const store = await freshStore()
