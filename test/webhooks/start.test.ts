@@ -96,8 +96,18 @@ test('WHK-10 the webhooks of each organization are read once for all types, and 
     ...app.context,
     store: Object.assign(Object.create(store), { read }),
   })
-  await addUser(app, 'first')
-  await until(() => receiver.received.length > 0)
+  const isIdle = () => store.read(async q => (await q.select().from(q.tables.webhooks))[0]?.idle)
+  // The first poll wakes all webhooks without reading their filters, so it has to be over.
+  let before = 0
+  await until(async () => {
+    await addUser(app, `user${before++}`)
+    return loads.length > 0
+  })
+  // The clock moves because a turn waits a second for events of transactions that were open.
+  await until(async () => {
+    app.clock.advance(5)
+    return receiver.received.length === before && (await isIdle()) === true
+  })
   loads.length = 0
   gate = Promise.withResolvers()
   for (const organization_id of organizations) {
@@ -105,7 +115,10 @@ test('WHK-10 the webhooks of each organization are read once for all types, and 
     await create(app, '/roles', { name: 'r', permissions: [], organization_id })
   }
   gate.resolve()
-  await until(() => receiver.received.length === 7 && loads.length >= organizations.length)
+  await until(() => {
+    app.clock.advance(5)
+    return receiver.received.length === before + 6 && loads.length >= organizations.length
+  })
   stop()
   isTurning = false
   expect(loads).toHaveLength(organizations.length)
