@@ -109,7 +109,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
             { event: 'worker', worker: number },
             'the new worker did not start; the old ones stay',
           )
-        // Read only now: `keep` may have started another worker while the new one started.
+        // Not read earlier, because `keep` may have started another worker meanwhile.
         const old = workers.get(number)
         void keep(number, next)
         await old?.end()

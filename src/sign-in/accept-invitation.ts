@@ -8,7 +8,7 @@ import { findOrganization, type Organization, readOrganization } from '#src/dire
 import { mayRegister, needsApproval, recordRegistration } from '#src/directory/registrations/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { costOf, rememberCost } from '#src/directory/users/hash-costs.ts'
-import { hashPassword } from '#src/directory/users/password.ts'
+import { changedAt, hashPassword } from '#src/directory/users/password.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { findUser, rolesNamed, saveUser, type UserRow } from '#src/directory/users/store.ts'
@@ -139,7 +139,7 @@ export const completeUser = async (
       ...user,
       ...(password_hash !== undefined && {
         password_hash,
-        password_changed_at: Math.max(now, user.password_changed_at + 1),
+        password_changed_at: changedAt(user, now),
       }),
       email_verified: user.email_verified || isVerified,
       updated_at: now,

@@ -4,6 +4,7 @@ import type { PasswordPolicy } from '#src/directory/organizations/schema.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import { findCosts } from '#src/directory/users/hash-costs.ts'
 import {
+  changedAt,
   checkChosen,
   hashPassword,
   MAX_PASSWORD_BYTES,
@@ -132,9 +133,7 @@ export const replaceOwnPassword = async (
   await setPassword(tx, user.id, {
     password_hash,
     password_temporary: is_same && user.password_temporary,
-    // The time increases with each change, even within a millisecond, because `confirmProof` detects a change
-    // by comparing the times.
-    password_changed_at: Math.max(is_same ? 0 : now, user.password_changed_at + 1),
+    password_changed_at: changedAt(user, is_same ? 0 : now),
     updated_at: now,
   })
   await record(context, tx, {

@@ -178,3 +178,11 @@ export const needsRehash = ({ config }: HashSettings, hash: string): boolean => 
   const [, memory, time] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(hash) ?? []
   return Number(memory ?? 0) < config.argon2_memory || Number(time ?? 0) < config.argon2_time
 }
+
+/**
+ * Returns the `password_changed_at` of a password that is set at `at` (ms). The time increases with each
+ * change, even within a millisecond or when the clock goes back, because `confirmProof` detects a change by
+ * comparing the times.
+ */
+export const changedAt = ({ password_changed_at }: { password_changed_at: number }, at: number): number =>
+  Math.max(at, password_changed_at + 1)

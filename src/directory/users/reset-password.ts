@@ -3,7 +3,7 @@ import { throwProblems } from '#src/directory/access.ts'
 import { writeAs } from '#src/http/guard.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { getUserToChange, type UserChangedBy } from './change.ts'
-import { checkPolicy, hashPassword } from './password.ts'
+import { changedAt, checkPolicy, hashPassword } from './password.ts'
 import { policyFor } from './password-policy.ts'
 import { recordUser } from './record.ts'
 import { revokeUser } from './revocation.ts'
@@ -51,9 +51,7 @@ export const resetPassword = async (
     await setPassword(tx, user.id, {
       password_hash,
       password_temporary: temporary,
-      // The value always grows, so that logins that wait for a further step end even if the clock stands
-      // still.
-      password_changed_at: Math.max(now, user.password_changed_at + 1),
+      password_changed_at: changedAt(user, now),
       updated_at: now,
     })
     await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
