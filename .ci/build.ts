@@ -17,7 +17,8 @@ const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dis
 // With --splitting a command evaluates only the modules that it imports.
 // --bytecode-order places the bytecode that a start needs in one part of the file (bytecode-order.ts).
 // The executable reads no .env and no bunfig.toml of the current folder, because a file there must not change
-// settings or run code. __dirname would otherwise contain the folder of the build.
+// settings or run code.
+// --define replaces __dirname, which would contain the folder of the build.
 // --compile-jit-policy delays the just-in-time compiler, because a start runs most functions only a few
 // times. cli/run.ts restores the normal policy after the start.
 const { exitCode } =

@@ -1,6 +1,6 @@
 // Records which functions the starts of `serve` and `exec` use: `bun run order:generate`. The build places
-// their bytecode together, so a start reads 3 MiB less of the executable. The record of an older version
-// still applies: functions that have changed since then come after the others.
+// their bytecode together, so a start reads 3 MiB less of the executable. A build can use the record of an
+// older version. Functions that have changed since that version then come after the recorded ones.
 // https://bun.com/docs/bundler/executables#profile-guided-bytecode-layout
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ const EXECUTABLE = join(import.meta.dir, '../dist/gatehouse')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-order-'))
 const file = join(folder, 'record')
 
-/** Runs a command to its end, a server until its ready line. Returns the lines of its record. */
+/** Runs a command until it ends or prints a ready line. Returns the lines of its record. */
 const record = async (...args: string[]): Promise<string[]> => {
   const child = Bun.spawn([EXECUTABLE, ...args], {
     env: { BUN_BYTECODE_ORDER_OUT: file, GATEHOUSE_DATA_DIR: join(folder, 'data'), GATEHOUSE_PORT: '0' },
@@ -21,7 +21,8 @@ const record = async (...args: string[]): Promise<string[]> => {
     if (chunk.includes('"ready"')) break
   child.kill()
   if ((await child.exited) !== 0) throw new Error(`${args.join(' ')} failed`)
-  // Lines of the kinds K and S, for single constants, are 95 % of the record. Their order saves nothing.
+  // Lines of the kinds K and S name single constants. They are left out, because they are 95 % of the record
+  // and their order saves nothing.
   return readFileSync(file, 'utf8')
     .split('\n')
     .filter(line => /^[vFMN]/.test(line))

@@ -43,7 +43,7 @@ const libc = async (build: Build, architecture: string): Promise<{ folder: strin
     'Dir::State': `${state}/state`,
     'Dir::State::status': `${state}/status`,
     'Dir::Cache': `${state}/cache`,
-    // Package sources of third parties are left out.
+    // Only Debian's own repositories are used, even if this machine also uses those of third parties.
     'Dir::Etc::SourceList': '/etc/apt/sources.list.d/debian.sources',
     'Dir::Etc::SourceParts': '/dev/null',
     'APT::Architecture': architecture,
@@ -80,7 +80,7 @@ export const image = async (build: Build, architecture: string, executable: stri
     { path: 'etc/passwd', content: `gatehouse:x:${USER}:${USER}::/data:/sbin/nologin\n` },
     { path: 'etc/group', content: `gatehouse:x:${USER}:\n` },
     { path: 'etc/nsswitch.conf', content: 'hosts: files dns\n' },
-    // Scanners read the distribution from the first file and the package from the second.
+    // Scanners read the distribution from `os-release` and the package from `status.d/libc6`.
     { path: 'etc/os-release', content: { from: '/etc/os-release' } },
     { path: 'var/lib/dpkg/status.d/libc6', content: entry },
   ])

@@ -20,8 +20,8 @@ export const platformPackage = async (build: Build, target: Target, executable: 
     os: [os],
     cpu: [cpu],
     ...(libc && { libc: [libc] }),
-    // `commonjs` is the default, and the package has no modules. The type is given because publint requires
-    // it.
+    // The package has no modules, and `commonjs` is the default. The field is present because publint
+    // requires it.
     type: 'commonjs',
     preferUnplugged: true,
   }

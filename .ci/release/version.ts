@@ -1,12 +1,13 @@
 /**
- * `bun run release:version VERSION` changes the version in package.json, in the changelog, and in the texts
- * that contain it. Executable, SDK, testing package and packages take the version from package.json.
+ * `bun run release:version VERSION` sets the version in package.json and in the files that quote it
+ * (`TEXTS`). In the changelog, the unreleased changes become the section of the version. All builds take the
+ * version from package.json.
  */
 import { join } from 'node:path'
 import { $, semver } from 'bun'
 import { released, VERSION_FORM } from './changelog.ts'
 
-/** Files that contain the version of a package or image. */
+/** Files that quote the version in a sentence or an example. */
 const TEXTS = ['README.md', 'src/lib/version.ts', 'src/testing/process.ts']
 
 const [next = ''] = process.argv.slice(2)

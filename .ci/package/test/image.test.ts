@@ -34,7 +34,7 @@ test('a person signs in to the server of the image, which does not run as root',
 test('a person signs in to the server of the arm64 image, on an emulated processor', async () => {
   const { root, config } = await unpacked('arm64')
   expect(config.architecture).toBe('arm64')
-  // Debian 13 has the static emulator under the second name.
+  // Debian 13 names the static emulator `qemu-aarch64`.
   const emulator = Bun.which('qemu-aarch64-static') ?? Bun.which('qemu-aarch64') ?? 'qemu-aarch64'
   copyFileSync(emulator, join(root, 'emulator'))
   const command = [...inRoot(root, '65532:65532'), '/emulator', '/usr/local/bin/gatehouse']
