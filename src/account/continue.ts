@@ -35,8 +35,8 @@ export const getContinue =
       if (isProven(flow)) await recordLogin(context, tx, login, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
-    // The request has the path of the form, because the handler may store the path again for another
-    // confirmation.
+    // The handler gets a request for the path of the form, because it stores the path of its request if
+    // another confirmation is needed.
     return form(withRequest(call, path, postOf(context, call, fields)), {})
   }
 

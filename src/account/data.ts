@@ -81,8 +81,8 @@ const eventOf = (
 })
 
 /**
- * Number of writes that are charged for a download. A download takes up to 0.2 s, about the time of 20
- * writes.
+ * Number of writes that a download takes from the budget `commit` (http/rate-limits.ts). A download takes up
+ * to 0.2 s, about the time of 20 writes.
  */
 const COST = 20
 

@@ -45,8 +45,8 @@ export const toProvider = async (
 }
 
 /**
- * Returns the stored request that led to the registration. In another browser, and when there is no such
- * request, the function returns a new request for the account page.
+ * Returns the stored authorization request in which the person asked to register. If this browser has no such
+ * request, or the request is no longer valid, the function returns a new request for the account page.
  */
 export const flowAfter = async (
   context: Context,

@@ -43,7 +43,7 @@ import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf, valuesOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
-/** An invitation as a page shows it. `user_id` is chosen early, because a new passkey contains it. */
+/** An invitation as a page shows it. A new user's id is chosen in advance, because a passkey contains it. */
 interface Opened extends Found {
   token: string
   link_hash: SecretHash
@@ -53,7 +53,7 @@ interface Opened extends Found {
   request: string | undefined
 }
 
-// Neither a hash (base64url) nor an id contains a tilde.
+// Separates the link's hash (base64url) from the user's id in the CSRF token. Neither contains a tilde.
 const SEPARATOR = '~'
 
 /**
@@ -99,8 +99,8 @@ const invitationPage = async (
   status = 200,
 ): Promise<Response> => {
   const { invitation, organization, user, token, csrf_token, request } = opened
-  // Only the first form offers providers. An existing user gets one form, which asks for a passkey or
-  // password. A new user gets this form (`sign_in`) after a form that asks for name and address.
+  // Only the first form offers providers. A new user's first form asks for name and address, and the second
+  // form (`sign_in`) for a passkey or password. An existing user gets only the form `sign_in`.
   const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
   return render(
     'invitation',
@@ -168,8 +168,8 @@ const errorsOf = async (
     invitation.is_registration &&
     (await context.store.read(q => isReservedName(q, organization, values.username)))
   if (isReserved) errors.username ??= 'taken'
-  // If the form was sent twice, the first request took the name and used up the invitation. This check then
-  // refuses the second request. Otherwise its answer would say that the person's own name is taken.
+  // If the form was sent twice, the first request took the name and used up the invitation. `findInvited`
+  // then refuses the second request, so that the page does not say that the name is taken.
   if (Object.keys(errors).length > 0) await context.store.read(q => findInvited(context, q, link_hash))
   return errors
 }

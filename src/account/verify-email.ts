@@ -46,7 +46,7 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
 /**
  * True when this browser has a login of the user with no step left to complete. A thief who knows only the
  * password may have asked for the new address before the user added a second factor. The thief's login then
- * has a step left.
+ * lacks the second factor, so the thief cannot confirm the new address.
  */
 const isHere = async (
   context: Context,

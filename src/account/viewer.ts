@@ -182,7 +182,8 @@ const MAX_INTENT = 4_096
 /**
  * Like {@link openForm}, for a form that requires a recent authentication. Without a recent authentication it
  * returns the page that asks for one. After the authentication the form is handled if no `back` is given and
- * the form has at most `MAX_INTENT` characters. Otherwise the user returns to `back` or to the page.
+ * the form has at most `MAX_INTENT` characters. In all other cases the user goes to `back`, or without `back`
+ * to the page of the form.
  */
 export const openFreshForm = async (
   context: Context,
