@@ -96,8 +96,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
       'rate_limited',
       `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, and all callers together ${ALL}.`,
       {
-        // The server cannot know when a stream will end. A write to a closed connection shows that its
-        // stream has ended, and idle streams write at this interval.
+        // The server notices a closed connection when it next writes to the stream. It writes to an idle
+        // stream after `BEAT`, so a new stream may be possible by then.
         headers: { 'retry-after': String(BEAT / SECOND) },
       },
     )

@@ -74,13 +74,13 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
 
 /**
  * Moves events older than `event_retention`, if set, from the database to files of the data directory
- * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved.
- * Events that a webhook has not processed yet stay longer (`eventsBefore`). Events are removed only after
- * they are in a file. A process that dies between the two steps leaves some events in both places, with the
- * same ids.
+ * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved. Events
+ * that a webhook has not processed yet stay longer (`eventsBefore`). Events are removed only after they are
+ * in a file. A process that dies between the two steps leaves some events in both places, with the same ids.
  *
  * Files only grow: the deletion of a user deletes the user's events in the database, but not in the files.
- * Operators keep or delete the files themselves, because a deleted event cannot be restored.
+ * The server never deletes a file, because nothing could restore its events. Operators delete the files that
+ * they no longer need.
  *
  * @throws Error when a file cannot be written; the events stay in the database
  */

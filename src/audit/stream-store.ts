@@ -5,8 +5,8 @@ import { visibleEvents } from './list-store.ts'
 import type { EventRow } from './store.ts'
 
 /**
- * Every event that is stored from now on has a larger number than `seq`. `next.seq` replaces `seq` when all
- * transactions with an id below `next.before` have ended.
+ * Every event that is stored from now on gets a `seq` larger than this one. `next.seq` replaces `seq` when
+ * all transactions with an id below `next.before` have ended.
  */
 interface Horizon {
   seq: number
