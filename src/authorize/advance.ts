@@ -229,8 +229,8 @@ const endFlow = async (
 }
 
 /**
- * Stores a user's consent. Records `client.first_used` for the organization's first consent to a dynamic
- * client, because nobody in the organization has registered the client.
+ * Stores a user's consent. Records `client.first_used` at the organization's first consent to a dynamic
+ * client, so that administrators learn of a client that none of them has registered.
  */
 const allow = async (
   context: Context,

@@ -11,7 +11,7 @@ import { chargeBrowser, isKnownDevice } from '#src/sign-in/known-browsers.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Limits of the mails that unauthenticated clients request. `PER_NETWORK` counts per recipient and network,
+ * Limits of the mails that people request without a login. `PER_NETWORK` counts per recipient and network,
  * and allows for a person who asks again once or twice. `PER_RECIPIENT` counts per recipient over all
  * networks. `PER_ADDRESS` counts per network over all recipients; it is the largest, because the people of an
  * office share a network. The wait for a recipient is the lifetime of a link, so the recipient always has a
@@ -39,7 +39,7 @@ export const knownOwner = (
   })
 
 /**
- * Puts a mail requested by an unauthenticated client into the outbox, and charges for it. The answer does not
+ * Puts a mail that someone requests without a login into the outbox, and charges for it. The answer does not
  * reveal whether `recipient` has reached its limit, so that a stranger learns nothing about requests of
  * others.
  *

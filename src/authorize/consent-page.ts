@@ -10,8 +10,8 @@ import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from '
 import { exitOf, show } from './step-pages.ts'
 
 /**
- * Returns a client as the consent page shows it. A dynamic client with a misleading name is shown by its
- * host, because anyone may register any name.
+ * Returns a client as the consent page shows it. If the name of a dynamic client is misleading, a host is
+ * shown instead (`checkedName`), because anyone may register any name.
  */
 const consentClient = async (context: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }

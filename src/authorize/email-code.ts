@@ -75,7 +75,7 @@ export const getEmailCode =
     return page(context, browser, flow)
   }
 
-/** Handles two forms: `username`, to which a code is sent, then `code`. */
+/** Handles two forms. The form with `username` requests a code by mail, and the form with `code` signs in. */
 export const postEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -60,7 +60,8 @@ export const postEnrol =
         const { credential_id } = factor
         if (credential_id && (await findPasskey(tx, credential_id)))
           return { kind: 'refused', answer: () => retry('passkey') }
-        // If two copies of the form arrive at the same time, the first one enrols the factor.
+        // If two copies of the form arrive at the same time, the first one enrols the factor. A second copy
+        // with a code leads to the next step; one with a passkey is refused above.
         if (!(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
         const factors = await listFactors(tx, user.id)

@@ -96,7 +96,7 @@ const kindsFor = (context: Context, { level }: BrowserLogin) =>
     type => levelWith(type) >= level && (type === 'totp' || offersPasskeys(context.config)),
   )
 
-/** Returns the TOTP secret that the page of this round offers. */
+/** Returns the TOTP secret that the enrolment page offers. A reload of the page shows the same secret. */
 export const secretFor = (context: Context, flow: StoredFlow, { user_id }: BrowserLogin): string =>
   offerSecret(context, `${roundOf(flow)}\0${user_id}`)
 

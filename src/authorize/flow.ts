@@ -118,7 +118,7 @@ export const offeredScopes = (
 
 /**
  * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
- * `API_ID/SCOPE`, because another API may have a scope with the same name, even a later API with the same
+ * `API_ID/SCOPE`, because another API may have a scope with the same name. A later API may even have the same
  * identifier. The id of each API is stored too, because a token without scopes may give access to the API.
  */
 export const consentScopes = (
@@ -232,7 +232,7 @@ export const findFlow = async (
   return { ...flow, pending, handle }
 }
 
-// Neither a handle (base64url) nor an id contains a tilde.
+// Separates the request's handle from the login's id in a CSRF token. Neither contains a tilde.
 const SEPARATOR = '~'
 
 /** Returns the `csrf_token` of a step's form. The token names the request and the login that is shown. */

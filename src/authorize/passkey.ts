@@ -44,8 +44,8 @@ export const postPasskey =
       acr: 'phr',
       amr,
       confirm: async tx => {
-        // Consumes the round first: two copies of the form at the same time must not look like a copied
-        // passkey.
+        // If two copies of the form arrive at the same time, `consumeRound` refuses the second one. Without
+        // this refusal, `usePasskey` could take it for a copied passkey.
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const use = await usePasskey(tx, {
           id: passkey.id,

@@ -55,7 +55,10 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-/** Returns the name of the client, or a host for a dynamic client, whose name nobody has checked. */
+/**
+ * Returns the client's name for a page (`checkedName`). For a dynamic client this is a host, because nobody
+ * has checked the name that the client gives itself.
+ */
 export const clientName = ({ client, request }: StoredFlow) =>
   client && { client_name: checkedName(client, request.redirect_uri) }
 
@@ -70,7 +73,7 @@ export const exitOf = (context: Context, flow: StoredFlow, subject?: SubjectId):
   return hinted_user_id === undefined ? otherAccount(context, flow, subject) : {}
 }
 
-/** Returns the form that leaves a step for another account. */
+/** Returns the form with which a user leaves a step in order to sign in with another account. */
 export const otherAccount = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => ({
   other: {
     action: '/oauth/other-account',
@@ -159,7 +162,7 @@ export const loginPage = async (
   const confirming = await confirmingUser(context, browser, flow)
   if (confirming) return confirmPage(context, browser, flow, confirming, retry)
   const { pending, request } = flow
-  // A hint only fills in the field: any site can write one into a request.
+  // `login_hint` only fills in the field, because any site can send a request with a hint.
   const username = login?.username ?? (pending.selected ? undefined : request.login_hint)
   const csrf_token = stepToken(context, flow, 'login')
   const other = retry

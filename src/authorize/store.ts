@@ -22,7 +22,7 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly confirm?: Confirmation
   /** True after the user has asked to choose among the logins of this browser. */
   readonly choose?: boolean
-  /** The name to which a code by mail was sent, as it was typed. */
+  /** The name or address for which the user has requested a code by mail, as typed. */
   readonly code_for?: string | undefined
   /** Set in a flow that has no client and whose user wants to add a factor. */
   readonly enrol?: boolean
@@ -112,7 +112,7 @@ export const chooseAgain = async (
     .where(eq(t.request_hash, request_hash))
 }
 
-/** Remembers the name to which a code by mail was sent. */
+/** Stores the name or address for which the user has requested a code by mail. */
 export const setCodeFor = async (
   tx: Transaction,
   { request_hash, request }: Pick<Pending, 'request_hash' | 'request'>,
@@ -125,7 +125,10 @@ export const setCodeFor = async (
     .where(eq(t.request_hash, request_hash))
 }
 
-/** Uses up the challenges and secrets that were derived from the round; true for exactly one caller. */
+/**
+ * Increases `round`, so that the challenges and secrets derived from its earlier value no longer work
+ * (`roundOf`). Returns true for exactly one caller.
+ */
 export const consumeRound = async (
   tx: Transaction,
   { request_hash, round }: Pick<Pending, 'request_hash' | 'round'>,
