@@ -163,10 +163,10 @@ export const finishChange = ({ data_dir }: Config): string | undefined => {
     renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // EEXIST: the other process began in the same millisecond, and `old` is its copy.
+    // EEXIST: another process made the copy `old` in the same millisecond, and finishes the change.
     if (code === 'EEXIST') return
     if (code !== 'ENOENT') throw error
-    // The other process has renamed the key, so this copy may hold the new one.
+    // ENOENT: another process has already put the new key into `file`, so `old` may be a copy of the new key.
     rmSync(old, { force: true })
     return
   }
