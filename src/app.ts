@@ -18,10 +18,10 @@ export interface App {
   context: Context
   /**
    * Returns the path that a route declares, such as `/saml/:provider/metadata`, for the path of a request.
-   * Returns undefined for an unknown path, and for a path whose section no request has loaded yet.
+   * Returns undefined for an unknown path, and for a path whose routes are not loaded yet.
    */
   routeOf(path: string): string | undefined
-  /** Loads all sections. Returns their paths as declared, and the admin routes. */
+  /** Loads all routes. Returns their paths as declared, and the routes of the admin API. */
   all(): Promise<{ paths: string[]; routes: AdminRoute[] }>
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
@@ -38,7 +38,7 @@ export interface AppOptions {
   metrics?: (() => Promise<string>) | undefined
 }
 
-/** Composes the application from its rooms. */
+/** Composes the application from the rooms of `src` (src/README.md). */
 export const createApp = async (
   core: Core,
   {
