@@ -6,8 +6,8 @@ const { placeholder } = sql
 
 /**
  * Maximum number of rows that `selectRoles` returns. A role that a user has several times has several rows.
- * Few users reach the maximum; `selectManyRoles` reads their roles. Without the maximum, a member of 2,000
- * groups with 100 roles each would cause 200,000 rows at each request.
+ * Few users reach the maximum, and `selectManyRoles` reads the roles of these users. Without the maximum, a
+ * member of 2,000 groups with 100 roles each would cause 200,000 rows at each request.
  */
 const FEW = 200
 

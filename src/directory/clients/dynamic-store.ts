@@ -70,7 +70,9 @@ export const listUnusedClients = (q: Queries, now: number, limit: number): Promi
     .limit(limit)
 }
 
-/** Removes clients. The caller has removed their consents and pending requests. */
+/**
+ * Removes clients. For clients that a user had allowed, the caller has removed consents and pending requests.
+ */
 export const removeDynamicClients = async (tx: Transaction, client_ids: string[]): Promise<void> => {
   const { dynamic_clients: t } = tx.tables
   await tx.delete(t).where(inArray(t.client_id, client_ids))

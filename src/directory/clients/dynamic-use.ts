@@ -30,8 +30,9 @@ export const recordDynamic = (
 
 /**
  * Returns the client that a metadata document describes. Updates the stored client when the document differs.
- * When the document cannot be read, the caller passes the copy in the executable. The copy never updates the
- * stored client. Otherwise users might have to consent again after each failed call.
+ * When the document cannot be read, the caller passes the copy in the executable. This copy never updates the
+ * stored client. The copy may be older than the stored document, and an update with other redirect URIs or
+ * keys makes users consent again.
  */
 export const noteDocument = async (
   context: Core,
@@ -59,11 +60,11 @@ export const noteDocument = async (
 }
 
 /**
- * Removes about `limit` rows: first the consents and pending requests of unused clients, then these clients.
- * Returns the number of removed rows. Records `client.forgotten` for each removed client that had a consent.
- * Other clients get no event, because strangers could fill the log with registrations. The rows are not left
- * to a later purge: a public client that registers again gets the same id, and the purge would remove its new
- * consents.
+ * Removes about `limit` rows: first the consents and pending requests of those unused clients that a user had
+ * allowed, then all unused clients. Returns the number of removed rows. Records `client.forgotten` for each
+ * removed client that had a consent. Other clients get no event, because strangers could fill the log with
+ * registrations. The rows are not left to a later purge: a public client that registers again gets the same
+ * id, and the purge would remove its new consents.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const unused = await listUnusedClients(tx, context.clock.now(), limit)

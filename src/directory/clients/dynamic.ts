@@ -12,9 +12,8 @@ export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
  * Returns a dynamic client in the form of a stored client. The client needs the consent of each user, because
- * no administrator has checked it. A client without an organization gets the default one here. A request of
- * such a client may name another organization, or an API of another organization. The request then uses that
- * organization.
+ * no administrator has checked it. A client without an organization gets the default one here. An
+ * authorization request of such a client can select another organization by naming it or one of its APIs.
  */
 export const asClientRow = ({
   client_id,
@@ -44,8 +43,8 @@ export const asClientRow = ({
     scopes: [...dynamicScopes],
     token_endpoint_auth_method:
       token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
-    // In seconds. The default of other clients is four times as long, but no administrator has checked this
-    // client.
+    // In seconds. This is a quarter of the default of other clients, because no administrator has checked
+    // this client.
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
     // Seconds for which a used refresh token may be sent again. The processes of a command-line client may

@@ -15,8 +15,8 @@ const MAX_KNOWN = 1_000
  */
 const PARALLEL = { all: 16, origin: 4 }
 /**
- * Milliseconds for which a failed read is not repeated. Otherwise each login would wait for a server that is
- * down.
+ * Milliseconds for which a failed read is not repeated. Without this pause, each login would wait for a
+ * server that is down.
  */
 const FAILED_FOR = MINUTE
 
@@ -72,7 +72,7 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
     if (stale) return stale
     throw error
   }
-  // An entry that is being read has not expired, so requests that come during the read share its call.
+  // `expires_at` is infinite during the read, so other requests for the same content wait for this read.
   const entry: KnownJson = {
     origin,
     found: Promise.resolve(undefined),

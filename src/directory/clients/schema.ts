@@ -38,8 +38,8 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Ids
  * with the prefix of clients that registered themselves are refused, because an id with this prefix is looked
- * up only among those clients. The form encoding of client_secret_basic changes only three of the allowed
- * characters: `:`, `/` and `~`.
+ * up only among those clients. The form encoding of client_secret_basic, which some libraries omit, changes
+ * an id only if it contains `:`, `/` or `~`.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -170,7 +170,7 @@ const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
 /**
  * Reasons for the defaults. A stolen access token works for an hour at most. A refresh token expires after 30
- * days without use, so people stay signed in over holidays. Without a reuse window, each second use of a
+ * days without use, so people stay signed in over holidays. Without a reuse window, the second use of a
  * refresh token shows a theft. Consent is asked for until an administrator turns `consent_required` off.
  */
 export const CreateClient = z

@@ -166,9 +166,9 @@ export const createClient = async (
 }
 
 /**
- * Generates a key for each signing algorithm of the client for which the server has none, before the client
- * gets its first token. The first start of a server generates only the keys for ES256, RS256 and the
- * algorithms in the settings.
+ * Generates a key for each signing algorithm of the client, unless the server has a key for this algorithm.
+ * Runs before the client gets a token with the algorithm. The first start of a server generates only the keys
+ * for ES256, RS256 and the algorithms in the settings.
  */
 const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
@@ -279,7 +279,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
   await inBatches(context.store, async (tx, limit) => {
-    // Another purge of this client may have finished, so a new client may already have this id.
+    // After another purge of this client has finished, a new client may have this id. Its sessions must stay.
     if (!(await isPurging(tx, client_id))) return 0
     const ended = (await releaseSessions(context, tx, { client_id }, limit)).length
     const removed = ended > 0 ? ended : await removeRemains(tx, 'client', [client_id], limit)

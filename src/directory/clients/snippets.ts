@@ -67,7 +67,7 @@ const wanted = ({ scopes }: Application): string[] => scopes.filter(scope => sco
 /** True for an issuer with plain http. Libraries refuse such an issuer unless an option allows it. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
-/** Returns the last line of a program, which exports the names. */
+/** Returns the last line of a program, which exports the values with these names. */
 const exporting = (names: string): string => `export { ${names} }`
 
 /** Returns a JavaScript string in single quotes. Scopes and URIs may contain such quotes. */

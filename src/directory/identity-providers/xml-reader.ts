@@ -15,8 +15,8 @@ import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
  */
 const CHECK_INTERVAL = 50
 /**
- * Numbers of checks after which the worker is killed. The checks take one second for a message and ten
- * seconds for the start.
+ * Numbers of checks after which the worker is killed, while it works on a message (one second) and while it
+ * starts (ten seconds).
  */
 const MAX_WORK_CHECKS = 20
 const MAX_START_CHECKS = 200

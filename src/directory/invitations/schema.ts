@@ -75,7 +75,7 @@ const fields = {
     .string()
     .nullable()
     .describe(
-      'Id of the user who was invited or has accepted. It is null until a person without a user accepts, and always null for an invitation for several people.',
+      'Id of the user who was invited or has accepted. For a person without a user it is null until the person accepts, and for several people it is always null.',
     ),
   email: user.email.nullable().describe('Address of the person; null for a link without one.'),
   roles: user.roles,

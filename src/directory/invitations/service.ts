@@ -117,8 +117,8 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent and is never stored. Otherwise anyone with a
- * copy of the database could accept the invitation.
+ * Invites a person. A mailed link is made when the mail is sent. The link is never stored, so a copy of the
+ * database does not let anyone accept the invitation.
  *
  * @throws AppError as `judgeNew` does; 409 when a user has the address or the server cannot mail the link;
  * 422 with the problems; 429 for too many mails

@@ -1,6 +1,7 @@
 /**
  * Maximum bytes of an organization's CSS. The built-in stylesheet of all pages has about this size, so 32 KiB
- * can restyle every page. The CSS is kept in memory, and the first page that a person opens loads it.
+ * can restyle every page. The limit is not higher, because the CSS is kept in memory and delays the first
+ * page that a person opens.
  */
 export const STYLE_LIMIT = 32 * 1024
 

@@ -103,9 +103,9 @@ const fitting = (users: IndexedUser[], names: readonly string[]): number => {
 
 /**
  * Rebuilds the index of an organization in writes of bounded size. A run ends early when the definitions
- * change again, because that change starts its own run. Otherwise each of many changes would index all users,
- * and an administrator who keeps changing definitions would keep the purges of other organizations waiting.
- * When two runs of one request work at once, the first to finish ends both.
+ * change again, because that change starts its own run. If each run indexed all users, an administrator who
+ * keeps changing definitions would delay the purges of other organizations. When two runs of one request work
+ * at once, the first to finish ends both.
  */
 export const rebuildIndex = async (context: Core, request: IndexRequest): Promise<void> => {
   const id = request.id.slice(REQUEST.length) as OrganizationId

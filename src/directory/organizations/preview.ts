@@ -55,7 +55,7 @@ const sheetOf = (css: string): string =>
 /**
  * Seals an appearance that is not saved. Any copy of the server can show it, and no copy has to store it.
  *
- * @throws AppError 422 for the address of a picture or stylesheet that is not the current one
+ * @throws AppError 422 when a setting is the URL of a picture or stylesheet other than the stored one
  */
 export const sealLooks = (
   core: Core,

@@ -40,7 +40,7 @@ const documentId = z
   .string('A URL.')
   .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
-// At least 5 minutes, enough to fill in a form. At most 365 days, because a cookie lasts at most 400.
+// At least 5 minutes, enough to fill in a form. At most 365 days, because a cookie lasts at most 400 days.
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY

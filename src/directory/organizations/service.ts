@@ -79,7 +79,7 @@ const searchableIn = ({ user_attributes }: Settings) => searchableNames(definiti
 const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
 const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
 
-/** Returns a problem for registration by domain without domains, or a new policy without a mail server. */
+/** Returns a problem if policy `domains` lacks `allowed_domains`, or if a new policy lacks a mail server. */
 const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: Settings): Detail[] => {
   const refuse = (message: string): Detail[] => [
     { field: 'settings.registration', code: 'not_allowed', message },
@@ -228,8 +228,8 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
-      // A stored setting is not checked again. Otherwise, after a change of the server's URL, an old setting
-      // would block the change of other settings.
+      // Only the sent settings are checked. After a change of the server's URL, a check of stored settings
+      // that require passkeys would block changes of other settings.
       ...passkeyProblems(context, change.settings ?? {}),
       ...emailCodeProblems(context, settings, organization.settings),
     ],

@@ -19,8 +19,8 @@ import type { UserRow } from './store.ts'
 type Values = [name: string, value: string][]
 
 /**
- * A list of users filtered by attributes. The plan's JSON is the key under which `counted` caches the number
- * of matching users.
+ * A list of users filtered by attributes. `counted` caches the number of matching users under the JSON of
+ * this object.
  */
 interface AttributePlan extends Plan {
   values: Values

@@ -33,8 +33,8 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
  * Checks new attributes against the definitions of the organization. An unchanged value is accepted, because
  * the definition may be newer than the value. An administrator's change replaces all attributes, but a
  * missing attribute that administrators cannot change keeps its value. A value for an attribute that
- * administrators may neither see nor change is always refused. Otherwise a caller could find the stored value
- * by trying.
+ * administrators may neither see nor change is refused even if it is unchanged. If the stored value were
+ * accepted, a caller could find it by trying values.
  *
  * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
  * the user

@@ -47,7 +47,8 @@ export const findCosts = cached('settings', readCosts)
 export const rememberCost = async (context: Core, tx: Transaction, cost: string): Promise<void> => {
   const costs = await readCosts(tx)
   if (costs.includes(cost)) return
-  // The configured cost is always accepted, so that the settings can be raised.
+  // The configured cost is accepted above the maximum too. If it were refused, the server would not start
+  // after a change of `argon2_memory` or `argon2_time`.
   if (costs.length >= MAX_COSTS && cost !== configuredCost(context))
     throw invalid({
       field: 'password_hash',

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, getPriority, setPriority } from 'node:os'
 
 /**
- * Niceness of a hash thread, in addition to that of the main thread. With ten more, a hash thread gets about
- * a tenth of the main thread's CPU weight: sched(7).
+ * Niceness of a hash thread, in addition to that of the main thread. A niceness that is higher by 10 gives a
+ * hash thread about a tenth of the main thread's CPU weight: sched(7).
  */
 const LOWER_PRIORITY = 10
 /** The lowest priority of Linux. */

@@ -160,8 +160,8 @@ export const verifyPassword = async (
   return hashed(context, lane, async () => {
     let matches = false
     for (const cost of all) {
-      // bcrypt reads only the first 72 bytes. Bun would hash a longer password before bcrypt, but other
-      // implementations truncate it.
+      // bcrypt reads only the first 72 bytes. Bun would hash a longer password before bcrypt. The
+      // implementations that made the imported hashes truncate it, so it is truncated here.
       const given = cost.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
       const isRight = await Bun.password.verify(given, cost === own && stored ? stored : dummyOf(cost))
       if (isRight && cost === own) matches = true

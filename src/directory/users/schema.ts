@@ -59,7 +59,10 @@ const ATTRIBUTES_BYTES = 64 * 1024
  * send back each user that it has read.
  */
 const ATTRIBUTES_DEPTH = 16
-/** Maximum number of values in attributes. Each value takes at least two bytes, including its comma. */
+/**
+ * Maximum number of values in attributes. Each value takes at least two bytes, including its comma, so
+ * attributes with more values exceed `ATTRIBUTES_BYTES`.
+ */
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
@@ -254,7 +257,7 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   ...(user.picture && { picture: user.picture }),
 })
 
-/** Maximum number of attribute filters: as many as an organization has searchable attributes. */
+/** Maximum number of attribute filters. An organization has at most as many searchable attributes. */
 const MAX_FILTERS = 10
 const userSorts = ['created_at', 'username', 'email', 'last_login'] as const
 

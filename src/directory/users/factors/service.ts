@@ -12,8 +12,8 @@ import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCo
 type User = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
- * Maximum number of factors of a user. A typed code is compared with the code of each authenticator app until
- * one matches.
+ * Maximum number of factors of a user. The number is limited, because a typed code is compared with the code
+ * of each authenticator app until one matches.
  */
 export const MAX_FACTORS = 20
 
