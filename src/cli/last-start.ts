@@ -10,7 +10,7 @@ interface LastStart {
   url: string
   /** The address on this machine. */
   local_url: string
-  /** Version line of the server; missing in files of older versions. */
+  /** Version, commit and runtime of the server (`VERSION_LINE`); missing in files of older versions. */
   version?: string | undefined
 }
 

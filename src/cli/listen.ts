@@ -7,8 +7,8 @@ import { iso } from '#src/lib/text.ts'
 import { type Certificate, readCertificate } from '#src/operations/certificate.ts'
 
 /**
- * Milliseconds between two checks of the certificate files. A renewal takes effect within seconds, and a
- * check only reads the two files.
+ * Milliseconds between two checks of the certificate files. The interval is short, so that a renewed
+ * certificate is used within seconds. A check costs little, because it only reads the two files.
  */
 const CHECK_INTERVAL = 2 * SECOND
 

@@ -12,8 +12,9 @@ import { print } from './print.ts'
 import { stage, sum } from './progress.ts'
 
 /**
- * Copies the instance to the other engine and verifies the copy. The operator stops all servers first,
- * because the copy would miss later changes. The source is left unchanged, so that the operator can go back.
+ * Copies an instance from SQLite to PostgreSQL, or from PostgreSQL to SQLite, and verifies the copy. The
+ * operator stops all servers first, because the copy would miss later changes. The source is left unchanged,
+ * so that the operator can go back.
  */
 export const migrateTo = async (to: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
@@ -43,7 +44,9 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
     verify(file)
     const rows = await toPostgres(file, to, { replace: false, onProgress: stage })
     print(`${sum(rows)} rows copied and verified. ${file} stays as it is.`)
-    print('Next: set GATEHOUSE_DATABASE_URL to that address, keep the master key, and start the server.')
+    print(
+      'Next: set GATEHOUSE_DATABASE_URL to the address of the copy, keep the master key, and start the server.',
+    )
   } finally {
     unlock()
   }

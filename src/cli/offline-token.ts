@@ -20,9 +20,10 @@ export interface PrintedToken {
 }
 
 /**
- * Issues a token without a server. With `file`, the data directory belongs to a development server, and any
- * token is issued. A production instance issues tokens only to existing users. For each token it records an
- * event and stores a session, which can be revoked.
+ * Issues a token without a server. `file` is set if the data directory belongs to a development server, for
+ * which any token can be issued. Without `file` the instance is in production. A production instance issues
+ * tokens only to existing users; for each token it records an event and stores a session, which can be
+ * revoked.
  */
 export const issueOffline = async (
   config: Config,
@@ -54,7 +55,7 @@ const mintOffline = async (
   return mint(context, wanted, { client_id, client_info })
 }
 
-/** Matches a name that each name field of the schema accepts. */
+/** Matches a plain name, which the schema accepts as organization, user and client. */
 const PLAIN_NAME = /^[\w.@+-]{1,64}$/
 
 /**

@@ -7,8 +7,8 @@ import { exitCodes } from './exit-codes.ts'
 import { print } from './print.ts'
 
 /**
- * Returns the commands whose names begin with the word `first`. Returns all commands when there is no such
- * command, and when the output of the command describes all commands.
+ * Returns the commands whose first word is `first`. Returns all commands if there is none, or if `first` is a
+ * command such as `man`, whose output describes all commands.
  */
 const rowsFor = (first: string | undefined): readonly CommandRow[] => {
   const own = commands.filter(({ name }) => name.split(' ')[0] === first)
@@ -136,7 +136,7 @@ ${list([
 ])}`
 }
 
-/** Returns the call of a command that commander parses. The arguments are parsed when `run` is called. */
+/** Returns a call whose arguments commander parses. The parsing happens when `run` is called. */
 export const parsedCall = (args: string[]): CommandCall => {
   const gatehouse = program(args[0])
   return {

@@ -1,4 +1,4 @@
-/** Prints the stage of a long command to a terminal; prints nothing otherwise. */
+/** Prints the current stage of a long command. Prints nothing when standard error is not a terminal. */
 export const stage = (text: string): void => {
   if (process.stderr.isTTY) console.error(`\u001b[2m${text} …\u001b[0m`)
 }

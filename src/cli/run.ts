@@ -1,9 +1,9 @@
 import { directCall } from './direct-call.ts'
 
 /**
- * Milliseconds after which the just-in-time compiler works as usual. The executable begins with a compiler
- * that waits eight times longer than usual (.ci/build.ts), because only code that runs often is worth
- * compiling.
+ * Milliseconds after which `run` restores the normal policy of the just-in-time compiler. Until then the
+ * compiler waits eight times longer than usual before it compiles code (.ci/build.ts), because a start runs
+ * most functions only a few times.
  */
 const START = 300
 

@@ -35,8 +35,8 @@ export interface Part {
    */
   isFirst: boolean
   /**
-   * True when the process upgrades an older schema of the database. Otherwise an older schema stops the
-   * start.
+   * True when the process upgrades an older schema of the database. If false, the start fails when the schema
+   * is older.
    */
   upgrades: boolean
   /** Called when the process begins to answer requests. */
@@ -52,8 +52,8 @@ export const serveAlone = async (
 ): Promise<void> => {
   const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // The seed file and the names in the settings are checked before the store is opened, so that a mistake
-  // leaves no new instance.
+  // The seed file, and the names of the first admin and admin client in the settings, are checked before the
+  // store is opened. A mistake therefore leaves no new instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
   // A worker that may not upgrade the schema joins a running server. The instance then exists, so the seed
@@ -101,7 +101,7 @@ export const serveAlone = async (
   const { admin_client_file } = first
   const { url, data_dir } = config
   onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)
-  // The changes are logged after the banner, because they would otherwise move the banner off the screen.
+  // The changes by the seed are logged after the banner, so that many changes do not delay the banner.
   for (const change of changes) log.info({ event: 'seed', ...change })
   if (isFirst && (!config.smtp_url || !config.mail_from))
     log.info(

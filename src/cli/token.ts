@@ -36,8 +36,9 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!file && options.dataDir === undefined && !hasDatabase(config))
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
-  // The token is for the instance in the current folder. A running development server would refuse this
-  // token, so the message names the directory of that server.
+  // The token is for the instance in the current folder. If a development server runs on a temporary data
+  // directory, that server would refuse this token. A message therefore says how to get a token for that
+  // server.
   const isHere = !file && sources.data_dir === 'default' && !config.database_url
   const other = isHere && options.dataDir === undefined && latestRunning()
   if (other)

@@ -7,8 +7,8 @@ import type { FromWorker, ToWorker } from './worker.ts'
 /** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
 /**
- * Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default, so a
- * worker that hangs does not hide the metrics of the other workers.
+ * Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default. This
+ * wait is shorter, so that a worker that hangs does not hide the metrics of the other workers.
  */
 const METRICS_WAIT = SECOND
 
@@ -29,7 +29,8 @@ export interface WorkerRole {
   /** True when the worker applies the seed file and makes the set-up link. */
   isFirst: boolean
   /**
-   * True when the worker upgrades an older schema of the database. Otherwise an older schema stops the start.
+   * True when the worker upgrades an older schema of the database. If false, the start fails when the schema
+   * is older.
    */
   upgrades: boolean
 }

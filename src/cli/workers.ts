@@ -109,7 +109,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
             { event: 'worker', worker: number },
             'the new worker did not start; the old ones stay',
           )
-        // Not read earlier, because `keep` may have started another worker meanwhile.
+        // The old worker is read only now, because `keep` may have restarted it while the new one started.
         const old = workers.get(number)
         void keep(number, next)
         await old?.end()
