@@ -49,9 +49,10 @@ const resolved = (schema: Schema): Schema =>
   schema.$ref ? resolved(components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}) : schema
 
 /**
- * Returns the fields of a schema that are neither objects nor lists of objects. `isNeeded` is true when the
- * API refuses a body in which the field is missing or empty. With `isWhole`, optional fields are needed too,
- * because the form of a PUT shows each field of its object.
+ * Returns the fields of a schema that are neither objects nor lists of objects. `isNeeded` is true when a
+ * body must contain the field with a value other than null. With `isWhole` it is true for optional fields
+ * too, unless they may be null, because the form of a PUT shows each field of its object and would send a
+ * cleared field as an empty value.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)

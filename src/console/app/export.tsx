@@ -7,8 +7,8 @@ import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 
 /**
- * Maximum exported rows. The API counts a filtered list only up to this number. The rows are read page by
- * page.
+ * Maximum exported rows. The API counts the rows of a filtered list up to the same number, so a list with an
+ * exact total is exported completely.
  */
 const MOST = 10_000
 

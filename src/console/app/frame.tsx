@@ -16,8 +16,8 @@ import { words } from './words.ts'
 type Name = IconName & keyof typeof words.nav
 
 /**
- * Entries of the menu in groups: the overview, people, applications, the server. Each has the permission that
- * it needs, or '' when it needs none.
+ * Entries of the menu in groups: the overview, people, applications, the server. Each entry has the
+ * permission that its screen needs, or '' when the screen needs none.
  */
 const screens: [name: Name, href: string, permission: string, group: number][] = [
   ['overview', '/console', '', 0],

@@ -9,7 +9,7 @@ export interface Options {
   more(): void
 }
 
-/** Value of the option that reads the next page. No id or name contains a line break. */
+/** Value of the option that reads the next page. It is a line break, because no id or name contains one. */
 export const MORE = '\n'
 
 /** Reads the objects of an organization as options, page by page; reads nothing while `path` is false. */

@@ -115,8 +115,8 @@ const arrive = (): void => {
 }
 
 /**
- * Moves the focus to the heading of an opened screen. Each heading calls it, because a screen shows a
- * different heading while it loads.
+ * Moves the focus to the heading of an opened screen. Each heading calls this hook, because a screen has one
+ * heading while it loads and another one afterwards.
  */
 export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 

@@ -28,7 +28,7 @@ const looks = [
 
 /** Built-in themes with their names, which are the same in each language. */
 const themes = { default: 'Gatehouse', graphite: 'Graphite', evergreen: 'Evergreen', ember: 'Ember' }
-/** Value of the option "A theme of the data directory". No theme has an empty name. */
+/** Value of the option "A theme of the data directory". It is empty, because no theme has an empty name. */
 const OWN = ''
 const ACCENT = '#2b50d8'
 
