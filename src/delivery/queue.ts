@@ -35,7 +35,7 @@ export interface Queue<M extends Message> {
    * gets true.
    */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
-  /** Makes messages due at once if their next attempt is between `now` and `until`. */
+  /** Makes each message due now whose next attempt is between `now` and `until`. */
   release(tx: Transaction, now: number, until: number): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
@@ -92,7 +92,10 @@ export const deliverDue = async <M extends Message>(
       .finally(() => running.delete(end))
     running.set(end, message)
   }
-  /** Claims and starts due messages while slots are free. */
+  /**
+   * Claims due messages and starts their deliveries, until `at_once` deliveries run or no further one may
+   * start.
+   */
   const start = async (): Promise<void> => {
     for (let free = at_once - running.size; free > 0; free = at_once - running.size) {
       const counts = countsOf(running.values())
@@ -119,8 +122,8 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // The loop ends after a round in which no delivery was running and none was started. A finished delivery
-    // frees a slot, so the next round may start another message.
+    // The loop ends after a round in which no delivery was running and none was started. After a delivery has
+    // finished, the next round may start another one.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
