@@ -33,8 +33,8 @@ type AnyTable = Tables['users']
  */
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
 /**
- * Columns that triggers maintain. A restored row gets 0, because the rows that these columns count are
- * inserted later.
+ * Columns that triggers maintain. A restored row gets 0, because the triggers add 1 for each counted row, and
+ * these rows are inserted later.
  */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
 const TOPICS: Topic[] = [
