@@ -37,8 +37,9 @@ export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
 }
 
 /**
- * The origin of a change: the caller, whose permissions limit the change, and the client info. Admin routes
- * pass this object to the services; the routes of users pass `UserChangedBy` instead.
+ * The origin of a change: the caller, whose permissions limit the change, and facts about the sender of the
+ * request. Admin routes pass this object to the services. Services that change users take `UserChangedBy`
+ * instead.
  */
 export interface ChangedBy {
   caller: Caller

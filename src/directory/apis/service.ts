@@ -32,7 +32,10 @@ export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Ap
 
 const problem = (field: string, code: string, message: string): Detail => ({ field, code, message })
 
-/** Maximum number of APIs of an organization. Deleting a client changes each API that names the client. */
+/**
+ * Maximum number of APIs of an organization. The limit bounds the work of deleting a client, which changes
+ * each API that names the client.
+ */
 const MAX = 200
 
 /**
