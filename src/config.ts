@@ -68,7 +68,8 @@ export const settings = {
   smtp_url: secret(smtpUrl, 'mail server: smtp://… or smtps://…'),
   mail_from: setting(sender, 'sender of mail, such as Example <id@example.com>'),
   // The defaults of Argon2id are the minimum of OWASP's Password Storage Cheat Sheet, and lower values are
-  // refused. Higher defaults would cost too much, because each concurrent hash needs this amount of memory.
+  // refused. Higher defaults would cost too much memory, because each concurrent hash takes up
+  // `argon2_memory`.
   argon2_memory: withDefault(
     wholeNumber(19_456, 1_048_576),
     19_456,
@@ -88,7 +89,7 @@ export const settings = {
     text,
     'bearer token for /metrics; default: none; then only this machine may read /metrics, and only if no proxy is trusted and url and host are loopback',
   ),
-  // Signing with ES256 takes 1/28 of the CPU time of RS256, which OpenID Connect requires for ID tokens.
+  // ES256 signs in 1/28 of the CPU time of RS256. OpenID Connect requires RS256 only for ID tokens.
   access_token_alg: withDefault(
     choice(signingAlgs),
     'ES256',
@@ -251,7 +252,8 @@ export const loadConfig = (env: Environment, file = env.GATEHOUSE_CONFIG): Loade
   const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
   const config: Config = {
     ...values,
-    // A server with a `url` has to be reachable from other machines; a server without one is not exposed.
+    // By default a server with a `url` listens on all addresses, because other machines have to reach it. A
+    // server without a `url` listens on loopback only.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
     url: values.url ?? `http://localhost:${values.port}`,
   }

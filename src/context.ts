@@ -279,7 +279,7 @@ export interface KnownUpstream {
 }
 
 /**
- * Dependencies of one server. The functions here are added by `createApp`. Rooms call them through the
+ * Dependencies of one server. `createApp` adds the members below. Rooms (src/README.md) use them through the
  * context, because importing them would break the order of the rooms.
  */
 export interface Context extends Issuer {
