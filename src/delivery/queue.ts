@@ -93,7 +93,7 @@ export const deliverDue = async <M extends Message>(
     running.set(end, message)
   }
   /**
-   * Claims due messages and starts their deliveries, until `at_once` deliveries run or no further one may
+   * Claims due messages and starts their deliveries, until `at_once` deliveries run or no due message may
    * start.
    */
   const start = async (): Promise<void> => {
