@@ -7,8 +7,8 @@ import { exitCodes } from './exit-codes.ts'
 import { print } from './print.ts'
 
 /**
- * Returns the commands whose first word is `first`. Returns all commands if there is none, or if `first` is a
- * command such as `man`, whose output describes all commands.
+ * Returns the commands that begin with the word `first`. Returns all commands if no command does, or if
+ * `first` is a command such as `man`, whose output describes all commands.
  */
 const rowsFor = (first: string | undefined): readonly CommandRow[] => {
   const own = commands.filter(({ name }) => name.split(' ')[0] === first)
