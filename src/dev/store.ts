@@ -2,6 +2,7 @@ import {
   and,
   asc,
   type Column,
+  desc,
   eq,
   getTableColumns,
   gt,
@@ -15,6 +16,8 @@ import {
 import type { AuditEvent } from '#src/audit/schema.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold, iso } from '#src/lib/text.ts'
+import { endPurge, listPurges } from '#src/storage/purges.ts'
+import { holdCursors } from '#src/storage/remains.ts'
 import { preparedForStart, type Queries, type Topic, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -75,6 +78,27 @@ export const restoreAll = async (tx: Transaction, snapshot: Snapshot): Promise<v
   for (const topic of TOPICS) tx.changed(topic)
 }
 
+/**
+ * Returns the column that numbers the rows of a table, and by how much the numbers have to grow so that no
+ * row has the number of a row that exists. SQLite gives the number of a deleted row to a new row, perhaps one
+ * of another organization. All numbers grow alike, so the order of the rows stays.
+ */
+const shiftOf = async (
+  tx: Transaction,
+  name: Name,
+  rows: readonly Row[],
+): Promise<{ column?: string; shift: number }> => {
+  const table = tableOf(tx, name)
+  const column = Object.values(getTableColumns(table)).find(
+    ({ primary, dataType }) => primary && dataType === 'number',
+  )
+  if (!column || rows.length === 0) return { shift: 0 }
+  const found = await tx.select({ number: column }).from(table).orderBy(desc(column))
+  const taken = new Set<unknown>(found.map(({ number }) => number))
+  const isFree = rows.every(row => !taken.has(row[column.name]))
+  return { column: column.name, shift: isFree ? 0 : Number(found[0]?.number) }
+}
+
 /** Restores the data of one organization. An organization that the snapshot does not have is deleted. */
 export const restoreOrganization = async (
   tx: Transaction,
@@ -92,17 +116,37 @@ export const restoreOrganization = async (
     if (condition) await tx.delete(tableOf(tx, name)).where(condition)
   }
   const back = new Set<unknown>()
+  let userShift = 0
   for (const name of names(tx)) {
     const isOwn = (row: Row): boolean =>
       name === 'organizations'
         ? row.id === id
         : 'organization_id' in row
           ? row.organization_id === id
-          : [row.user_id, row.group_id, row.session_id].some(parent => back.has(parent))
+          : back.has(row.user_id) || back.has(row.group_id)
     const rows = (snapshot.get(name) ?? []).filter(isOwn)
-    for (const row of rows) back.add(row.id)
-    await insert(tx, name, rows)
+    for (const row of rows) {
+      const key = name === 'clients' ? row.client_id : row.id
+      if (key !== undefined) back.add(key)
+    }
+    const { column, shift } = await shiftOf(tx, name, rows)
+    if (name === 'users') userShift = shift
+    await insert(
+      tx,
+      name,
+      rows.map(row => ({
+        ...row,
+        ...(name === 'user_roles' && { seq: Number(row.seq) + userShift }),
+        ...(column && { [column]: Number(row[column]) + shift }),
+      })),
+    )
   }
+  // A purge that began after the snapshot would hide the restored rows and delete them. A purge in the
+  // snapshot is needed again. The id of a request to rebuild an index ends with the organization's id.
+  const isOfBack = (purge: Row) => back.has(String(purge.id).split(' ').at(-1))
+  for (const purge of (await listPurges(tx)).filter(isOfBack)) await endPurge(tx, purge.id)
+  await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
+  await holdCursors(tx)
   for (const topic of TOPICS) tx.changed(topic)
 }
 

@@ -5,7 +5,7 @@ import { listUserIds, removeUsers } from '#src/directory/users/store.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { inBatches } from '#src/storage/batches.ts'
-import { endPurge, listPurges } from '#src/storage/purges.ts'
+import { endPurge, isPurging, listPurges } from '#src/storage/purges.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
@@ -64,6 +64,8 @@ export const purge = async (context: Context): Promise<number> => {
     else if (kind === 'attribute_index') await rebuildIndex(context, row)
     else
       total += await inBatches(context.store, async (tx, limit) => {
+        // A reset in development may have restored the object meanwhile.
+        if (!(await isPurging(tx, id))) return 0
         const count = await removeRows(context, tx, kind, id, limit)
         if (count === 0) await endPurge(tx, id)
         return count

@@ -95,10 +95,9 @@ export const start = (options: StartOptions = {}): Promise<Started> =>
     : inTemporaryDir(data_dir => startIn(data_dir, options))
 
 const startIn = async (data_dir: string, options: StartOptions): Promise<Started> => {
-  const { tls = false } = options
+  const { tls = false, log = silentLog } = options
   const prepared = await prepare(data_dir, options)
   const { given, exposed, credentials, loginPage, seed } = prepared
-  const { log = silentLog } = options
   const certificate = tls
     ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
     : undefined

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'bun:test'
+import type { Server } from 'bun'
+import { devClock } from '#src/dev/clock.ts'
+import { DEV_ADMIN_SECRET } from '#src/dev/default-seed.ts'
+import { development } from '#src/dev/development.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { purge } from '#src/operations/purge.ts'
 import { startGatehouse } from '#src/testing/index.ts'
 import { start } from '#src/testing/start.ts'
-import type { Json } from '#test/support/app.ts'
+import { adminAt } from '#test/support/admin-calls.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
 
@@ -96,7 +104,12 @@ describe('dev 12: reset', () => {
       seed: {
         organizations: [{ slug: 'worker-1' }, { slug: 'worker-2' }],
         users: [worker('worker-1'), worker('worker-2')],
-        groups: [{ name: 'testers', organization: 'worker-1', roles: ['user'], members: ['tester'] }],
+        groups: ['worker-1', 'worker-2'].map(organization => ({
+          name: 'testers',
+          organization,
+          roles: ['user'],
+          members: ['tester'],
+        })),
         clients: [
           {
             client_id: 'one',
@@ -137,5 +150,90 @@ describe('dev 12: reset', () => {
     })
     await server.reset({ organization: 'later' })
     await expect(server.users.list({ organization: 'later' })).rejects.toThrow(/does not exist/)
+  })
+
+  test('restores users whose row numbers went to users of another organization meanwhile', async () => {
+    const names = ['ann', 'ben', 'cid']
+    await using server = await startGatehouse({
+      seed: {
+        organizations: [{ slug: 'first' }, { slug: 'second' }],
+        users: names.map(username => ({
+          username,
+          email: `${username}@example.com`,
+          organization: 'second',
+        })),
+      },
+    })
+    const listed = async (organization: string) =>
+      (await server.users.list({ organization })).map(({ username, roles }) => [username, roles])
+    const before = await listed('second')
+    for (const user of ['ben', 'cid']) await server.users.remove(user, { organization: 'second' })
+    await server.users.put({ username: 'dan', email: 'dan@example.com', organization: 'first' })
+    await server.reset({ organization: 'second' })
+    expect(await listed('second')).toEqual(before)
+    expect(before).toEqual(names.map(name => [name, ['user']]))
+    expect(await listed('first')).toEqual([['dan', ['user']]])
+    const { body } = await adminAt(server.url, DEV_ADMIN_SECRET)('GET', '/users?role=user&order=asc')
+    expect(body.data.map(({ username }: Json) => username)).toEqual(['dan', ...names])
+  })
+
+  test('ends the purges of what it restores', async () => {
+    const mail = captureMail()
+    const app = await startApp({}, { mail })
+    const handle = development(app.context, app.fetch, {
+      clock: devClock(),
+      mail,
+      token: 'control-token',
+      client_id: 'web',
+      remote: false,
+      exposed: false,
+      password: '',
+    })
+    const control = async (method: string, path: string, body?: object): Promise<number> => {
+      const request = new Request(`http://localhost:8080/dev/${path}`, {
+        method,
+        headers: { authorization: 'Bearer control-token', 'content-type': 'application/json' },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+      const loopback = { requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }) }
+      return (await handle(request, loopback as unknown as Server<unknown>)).status
+    }
+    const acme = await addOrganization(app, 'acme')
+    const organization_id = acme.id
+    const { body: editor } = await app.admin('POST', '/roles', {
+      name: 'editor',
+      organization_id,
+      permissions: [],
+    })
+    const alice = await addUser(app, 'alice', { organization_id, roles: ['editor'] })
+    const { client_id } = await addClient(app, 'shop', { organization_id })
+    const { body: group } = await app.admin('POST', '/groups', { name: 'staff', organization_id })
+    const look = async () => ({
+      user: (await app.admin('GET', `/users/${alice.id}`)).body,
+      client: (await app.admin('GET', `/clients/${client_id}`)).body,
+      members: (await app.admin('GET', `/groups/${group.id}`)).body,
+      events: (await app.admin('GET', `/events?organization_id=${organization_id}`)).body,
+    })
+    expect(await control('GET', 'clock')).toBe(200)
+    const before = await look()
+    for (const paths of [
+      [`/roles/${editor.id}`, `/clients/${client_id}`, `/groups/${group.id}`, `/users/${alice.id}`],
+      [`/organizations/${organization_id}`],
+    ]) {
+      for (const path of paths) expect((await app.admin('DELETE', path)).status).toBe(204)
+      expect(await control('POST', 'reset', { organization: 'acme' })).toBe(204)
+      await purge(app.context)
+      expect(await look()).toEqual(before)
+    }
+    // The purge has read its list when the reset comes.
+    expect((await app.admin('DELETE', `/roles/${editor.id}`)).status).toBe(204)
+    const { store } = app.context
+    const read: typeof store.read = async fn => {
+      const found = await store.read(fn)
+      await control('POST', 'reset', { organization: 'acme' })
+      return found
+    }
+    await purge({ ...app.context, store: { ...store, read } })
+    expect(await look()).toEqual(before)
   })
 })
