@@ -95,6 +95,7 @@ export const startWith = async (
     public_issuer: options.publicIssuer,
     tls: options.tls,
     auto_login: options.autoLogin,
+    client: options.client,
     key: options.key === undefined ? undefined : readKey(options.key),
     data_dir: options.dataDir,
     ...more,

@@ -11,7 +11,7 @@ export const exec = async (command: string[], options: DevOptions): Promise<numb
   if (!Bun.which(command[0] ?? '')) throw noCommand(command[0])
   const server = await startWith({ ...options, port: options.port ?? '0' })
   try {
-    return await run(command, { ...process.env, ...environmentOf(server, options.client) })
+    return await run(command, { ...process.env, ...environmentOf(server) })
   } finally {
     await server.stop()
   }
@@ -21,17 +21,14 @@ export const exec = async (command: string[], options: DevOptions): Promise<numb
  * Returns the environment variables that the resource-server package, other client libraries and `gatehouse
  * token` read.
  */
-const environmentOf = (server: Started, wanted: string | undefined): Record<string, string> => {
-  const client = server.seed.clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))
-  return {
-    SERVICE_URL: server.url,
-    SERVICE_CLIENT_ID: client?.client_id ?? server.client_id,
-    ...(client?.client_secret && { SERVICE_CLIENT_SECRET: client.client_secret }),
-    SERVICE_REALM: server.organization_id,
-    SERVICE_DEV_TOKEN: server.control_token,
-    ...(server.ca_file && { NODE_EXTRA_CA_CERTS: server.ca_file }),
-  }
-}
+const environmentOf = (server: Started): Record<string, string> => ({
+  SERVICE_URL: server.url,
+  SERVICE_CLIENT_ID: server.client_id,
+  ...(server.client_secret && { SERVICE_CLIENT_SECRET: server.client_secret }),
+  SERVICE_REALM: server.organization_id,
+  SERVICE_DEV_TOKEN: server.control_token,
+  ...(server.ca_file && { NODE_EXTRA_CA_CERTS: server.ca_file }),
+})
 
 const run = async (
   [program = '', ...args]: string[],

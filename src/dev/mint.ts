@@ -69,7 +69,8 @@ export const mint = async (
           ...formOf(context, client, wanted.kind),
           lifetime,
           claims: issued => {
-            const own = clientTokenClaims({ ...issued, client_id, organization_id: home.id, scopes })
+            const organization_id = wanted.user === undefined && client ? client.organization_id : home.id
+            const own = clientTokenClaims({ ...issued, client_id, organization_id, scopes })
             return change(wanted.user === undefined ? own : { ...own, ...identity(user, wanted.user) })
           },
         })

@@ -44,6 +44,8 @@ export interface StartOptions {
   auto_login?: boolean | undefined
   /** Private JWK that signs tokens from the start. */
   key?: JsonWebKey | undefined
+  /** Client of minted tokens and of `exec`; default: the first confidential client, otherwise the first. */
+  client?: string | undefined
   /** Data directory to keep. Default: a temporary one, which `close` deletes. */
   data_dir?: string | undefined
   /** Settings that override the defaults. The environment is not read. */
@@ -120,7 +122,7 @@ const startIn = async (data_dir: string, options: StartOptions): Promise<Started
   const { store } = base
   const app = await createApp(base, { late_keys: true, loginPage })
 
-  const client = mainClient(seed)
+  const client = mainClient(seed, options.client)
   const organization = client?.organization ?? 'default'
   const client_id = client?.client_id ?? 'dev-service'
   const handle = development(app.context, app.fetch, {
@@ -224,12 +226,10 @@ const writeCertificate = (data_dir: string, pem: string): string => {
 const writeDevFile = (file: DevFile): void =>
   writeFileSync(join(file.data_dir, DEV_FILE), `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 })
 
-/**
- * Returns the client of minted tokens and of `exec`: the first confidential client, otherwise the first
- * client.
- */
-const mainClient = ({ clients }: SeededObjects) =>
-  clients.find(({ type }) => type === 'confidential') ?? clients[0]
+const mainClient = ({ clients }: SeededObjects, wanted: string | undefined) =>
+  wanted === undefined
+    ? (clients.find(({ type }) => type === 'confidential') ?? clients[0])
+    : clients.find(({ client_id }) => client_id === wanted)
 
 const secretsOf = ({ clients }: SeededObjects): Map<string, string> =>
   new Map(

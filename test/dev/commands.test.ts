@@ -216,6 +216,31 @@ describe('dev 3: gatehouse exec', () => {
     expect((await run('--', 'no-such-command')).stderr).toContain('no-such-command: there is no such command')
   })
 
+  test('the client, its organization and the tokens inside are those of --client', async () => {
+    const organizations = {
+      first: 'org_0192d3a4-5b6c-7d8e-9f00-112233445566',
+      second: 'org_0192d3a4-5b6c-7d8e-9f00-112233445577',
+    }
+    const seed = await file('two-organizations.yaml', {
+      organizations: Object.entries(organizations).map(([slug, id]) => ({ id, slug })),
+      clients: Object.keys(organizations).map(organization => ({
+        client_id: `of-${organization}`,
+        organization,
+        type: 'confidential',
+        client_secret: `${organization}-secret`,
+        grant_types: ['client_credentials'],
+        scopes: [],
+      })),
+    })
+    const script = `echo $SERVICE_CLIENT_ID $SERVICE_CLIENT_SECRET $SERVICE_REALM; ${EXECUTABLE} token`
+    for (const [slug, id] of Object.entries(organizations)) {
+      const command = ['exec', '--seed', seed, '--client', `of-${slug}`, '--', 'sh', '-c', script]
+      const [names, token = ''] = (await gatehouse(command)).stdout.split('\n')
+      expect(names).toBe(`of-${slug} ${slug}-secret ${id}`)
+      expect(claimsOf(token)).toMatchObject({ sub: `of-${slug}`, org_id: id.slice('org_'.length) })
+    }
+  })
+
   test('a refused seed runs nothing', async () => {
     const seed = await file('wrong.yaml', 'users: [{ username: x }]')
     const { code, stdout, stderr } = await gatehouse(['exec', '--seed', seed, '--', 'echo', 'ran'])
