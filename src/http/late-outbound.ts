@@ -6,6 +6,6 @@ import type { Outbound } from '#src/context.ts'
  * faster.
  */
 export const lateOutbound =
-  (config: Pick<Config, 'outbound_allow'>): Outbound =>
+  (config: Pick<Config, 'outbound_allow'>, more: { ca?: string | undefined } = {}): Outbound =>
   async (url, init) =>
-    (await import('./outbound.ts')).outboundFetch(config)(url, init)
+    (await import('./outbound.ts')).outboundFetch(config, more)(url, init)

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns'
-import { type IncomingMessage, request as plainRequest, type RequestOptions } from 'node:http'
-import { request as secureRequest } from 'node:https'
+import { type IncomingMessage, request as plainRequest } from 'node:http'
+import { type RequestOptions, request as secureRequest } from 'node:https'
 import { BlockList, isIP } from 'node:net'
 import type { Config } from '#src/config.ts'
 import type { CalledFor, Outbound } from '#src/context.ts'
@@ -25,6 +25,8 @@ interface Limits {
   /** Maximum bytes of the answer's body. */
   bytes: number
   resolve: (hostname: string) => Promise<{ address: string; family: number }[]>
+  /** Certificate (PEM) that calls trust instead of the public authorities. */
+  ca?: string | undefined
 }
 
 const resolve: Limits['resolve'] = hostname =>
@@ -164,6 +166,7 @@ const send = async (
   const options: RequestOptions = {
     method,
     signal,
+    ca: limits.ca,
     agent: false,
     headers: {
       ...Object.fromEntries(new Headers(headers)),

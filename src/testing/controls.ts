@@ -1,11 +1,20 @@
+import { type ControlCall, fetchTrusting } from './fetch-trusting.ts'
 import type { AuditEvent, Controls, KeyState } from './types.ts'
 
 // This file is published and runs in Node, Deno and Bun, so it imports nothing from the server.
 
+/** Address of a development server, its control token and, with `tls`, the file of its certificate. */
+interface Server {
+  url: string
+  control_token: string
+  ca_file?: string | null
+}
+
 /** Returns the controls of a running development server, as functions over its HTTP interface. */
-export const controlsOf = ({ url, control_token }: { url: string; control_token: string }): Controls => {
+export const controlsOf = ({ url, control_token, ca_file }: Server): Controls => {
+  const call: ControlCall = ca_file ? fetchTrusting(ca_file) : fetch
   const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
-    const answer = await fetch(`${url}/dev/${path}`, {
+    const answer = await call(`${url}/dev/${path}`, {
       method,
       headers: { authorization: `Bearer ${control_token}`, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -71,7 +80,7 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
     tokens: filter => list(`tokens${query(filter)}`),
     events: {
       list: filter => list(`events${query(filter)}`),
-      stream: filter => readEvents(`${url}/dev/events${query(filter)}`, control_token),
+      stream: filter => readEvents(call, `${url}/dev/events${query(filter)}`, control_token),
     },
   }
 }
@@ -89,10 +98,14 @@ const describe = (text: string): string => {
   }
 }
 
-async function* readEvents(url: string, control_token: string): AsyncGenerator<AuditEvent> {
+async function* readEvents(
+  call: ControlCall,
+  url: string,
+  control_token: string,
+): AsyncGenerator<AuditEvent> {
   const stop = new AbortController()
   try {
-    const { body } = await fetch(url, {
+    const { body } = await call(url, {
       headers: { authorization: `Bearer ${control_token}`, accept: 'text/event-stream' },
       signal: stop.signal,
     })

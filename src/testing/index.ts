@@ -28,7 +28,7 @@ export const startGatehouse = async ({
     },
   )
   return {
-    ...controlsOf({ url: local_url, control_token }),
+    ...controlsOf({ url: local_url, control_token, ca_file }),
     url,
     client_id,
     client_secret,

@@ -69,7 +69,7 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
   }
   const { local_url, control_token, url, client_id, client_secret, password, ca_file } = ready
   return {
-    ...controlsOf({ url: local_url, control_token }),
+    ...controlsOf({ url: local_url, control_token, ca_file }),
     url,
     client_id,
     client_secret,

@@ -25,19 +25,24 @@ import { openStore } from '#src/storage/open.ts'
  * @param key private JWK that signs from the start
  * @param read parsed seed; undefined for the default seed
  * @param hasImage true when the store begins with the prepared rows of the default seed (dev/seed-image.ts)
+ * @param ca certificate (PEM) that the server made for itself
  */
 export const openSeeded = async (
   config: Config,
   log: Logger,
   { data_dir, key }: { data_dir?: string | undefined; key?: JsonWebKey | undefined },
-  { read, hasImage }: { read: ReadSeed | undefined; hasImage: boolean },
+  { read, hasImage, ca }: { read: ReadSeed | undefined; hasImage: boolean; ca: string | undefined },
 ) => {
   const image = hasImage ? await import('#src/dev/seed-image.ts') : undefined
   const clock = devClock()
   const store = await openStore(config, { durable: data_dir !== undefined, image: image?.seedImage })
   const { key: master } = await openInstanceKey(store, [ownMasterKey(config.data_dir)], clock.now())
   const [mail, xml, control_token] = [captureMail(), openXmlReader(), newSecret()]
-  const fetch = withControlToken(lateOutbound(config), `${config.url}/dev/`, control_token)
+  const fetch = withOwn(
+    lateOutbound(config),
+    { origin: new URL(config.url).origin, fetch: lateOutbound(config, { ca }) },
+    control_token,
+  )
   const base = openCore({ config, store, clock, log, fetch, xml, master, mail })
   if (image) await image.completeSeed(base)
   else {
@@ -59,16 +64,19 @@ export const readGiven = async (seed: SeedInput | ReadSeed): Promise<ReadSeed> =
   return requireSound('entries' in seed ? seed : readSeed(seed))
 }
 
-/** Returns a `fetch` that adds the control token when the server calls its own fake providers. */
-const withControlToken =
-  (call: Outbound, own: string, token: string): Outbound =>
-  (url, init) =>
-    String(url).startsWith(own)
-      ? call(url, {
-          ...init,
-          headers: { ...Object.fromEntries(new Headers(init.headers)), [CONTROL_HEADER]: token },
-        })
-      : call(url, init)
+/**
+ * Returns a `fetch` that calls the server itself with `own.fetch`, and adds the control token for its fake
+ * providers.
+ */
+const withOwn =
+  (others: Outbound, own: { origin: string; fetch: Outbound }, token: string): Outbound =>
+  (url, init) => {
+    const to = URL.parse(String(url))
+    if (to?.origin !== own.origin) return others(url, init)
+    const headers = new Headers(init.headers)
+    if (to.pathname.startsWith('/dev/')) headers.set(CONTROL_HEADER, token)
+    return own.fetch(url, { ...init, headers })
+  }
 
 const ownMasterKey = (data_dir: string) => {
   const file = join(data_dir, 'master.key')

@@ -118,7 +118,8 @@ const startIn = async (data_dir: string, options: StartOptions): Promise<Started
   )
   const config = listening(given, listener.port, exposed)
 
-  const { base, clock, mail, xml, control_token } = await openSeeded(config, log, options, prepared)
+  const opened = await openSeeded(config, log, options, { ...prepared, ca: certificate?.cert })
+  const { base, clock, mail, xml, control_token } = opened
   const { store } = base
   const app = await createApp(base, { late_keys: true, loginPage })
 

@@ -53,6 +53,16 @@ describe('dev 2: gatehouse token', () => {
     })
   })
 
+  test('from a running server with --tls, and inside `exec --tls`', async () => {
+    await using server = await startDev(['--tls'])
+    const { data_dir, url } = server.ready
+    const { stdout, stderr } = await gatehouse(['token', '--data-dir', data_dir, '--user', 'alice'])
+    expect(stderr).toBe('')
+    expect(claimsOf(stdout)).toMatchObject({ iss: url, preferred_username: 'alice' })
+    const inside = await gatehouse(['exec', '--tls', '--', EXECUTABLE, 'token', '--user', 'alice'])
+    expect(claimsOf(inside.stdout)).toMatchObject({ preferred_username: 'alice' })
+  })
+
   test('from a development data directory whose server has stopped', async () => {
     const data_dir = join(folder, 'kept')
     const server = await startDev(['--data-dir', data_dir])

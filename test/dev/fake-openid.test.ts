@@ -3,6 +3,7 @@ import * as openid from 'openid-client'
 import { DEV_ADMIN_SECRET } from '#src/dev/default-seed.ts'
 import { fakeOpenId } from '#src/dev/fake-openid.ts'
 import { silentLog } from '#src/lib/log.ts'
+import { startGatehouse } from '#src/testing/index.ts'
 import { start as startServer } from '#src/testing/start.ts'
 import { adminAt } from '#test/support/admin-calls.ts'
 import { unescapeHtml } from '#test/support/browser.ts'
@@ -101,4 +102,29 @@ test('a development server includes one, and is registered as its client', async
   } finally {
     await server.stop()
   }
+})
+
+test('a server with its own certificate calls the provider that it includes', async () => {
+  await using server = await startGatehouse({ tls: true })
+  const { token } = await server.mint({ user: 'admin', scope: 'admin' })
+  const call = (path: string, init: BunFetchRequestInit = {}) =>
+    fetch(server.url + path, {
+      ...init,
+      redirect: 'manual',
+      tls: { ca: Bun.file(server.ca_file ?? '') },
+    })
+  const made = await call('/api/v1/admin/identity-providers', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      type: 'oidc',
+      alias: 'fake',
+      name: 'Fake provider',
+      issuer: `${server.url}/dev/openid`,
+      client_id: 'any',
+    }),
+  })
+  expect(made.status).toBe(201)
+  const away = await call('/oauth/social/fake')
+  expect(away.headers.get('location')).toStartWith(`${server.url}/dev/openid/authorize?`)
 })

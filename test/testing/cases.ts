@@ -5,6 +5,30 @@ const same = (actual: unknown, expected: unknown): void => {
   if (a !== b) throw new Error(`expected ${b}, not ${a}`)
 }
 
+/** Makes one call of each kind to a server with a certificate of its own. */
+export const checkTls = async (
+  startGatehouse: (options: GatehouseOptions) => Promise<Gatehouse>,
+): Promise<void> => {
+  const server = await startGatehouse({ tls: true })
+  same(server.url.startsWith('https:'), true)
+  same((await server.mint({ user: 'alice' })).claims.iss, server.url)
+  await server.users.put({ username: 'dave', email: 'dave@example.com' })
+  await server.reset()
+  same(
+    (await server.users.list()).map(({ username }) => username),
+    ['alice', 'admin'],
+  )
+  let refusal = ''
+  await server.users.remove('nobody').catch(({ message }) => {
+    refusal = message
+  })
+  same(refusal, 'DELETE /dev/users?user=nobody: 404 The user does not exist.')
+  const stream = server.events.stream()
+  same(typeof (await stream.next()).value.type, 'string')
+  await stream.return(undefined)
+  await server.close()
+}
+
 /** Calls every function of the testing package once, without a test runner, in Node, Deno and Bun. */
 export const checkControls = async (
   startGatehouse: (options: GatehouseOptions) => Promise<Gatehouse>,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { startGatehouse } from '#src/testing/index.ts'
 import { until } from '#test/support/until.ts'
-import { checkControls } from './cases.ts'
+import { checkControls, checkTls } from './cases.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = `${root}dist/testing-contract`
@@ -58,6 +58,7 @@ test('the packed testing package runs the server in the process under Bun', asyn
 
 test('the same calls in this process', async () => {
   await checkControls(options => startGatehouse(options))
+  await checkTls(options => startGatehouse(options))
 })
 
 test('the caller gets the reason why the server does not start', async () => {
