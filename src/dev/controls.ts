@@ -76,6 +76,13 @@ const SetClock = z.strictObject({
 })
 export type SetClock = z.input<typeof SetClock>
 
+/** @throws AppError 422 for a time outside the years 1970 to 9999, which tokens and pages could not show */
+const requireShowable = (time: number, field: 'set' | 'advance'): void => {
+  if (time >= 0 && time < Date.UTC(10_000, 0)) return
+  const message = 'The clock shows only times of the years 1970 to 9999.'
+  throw invalid([{ field, code: 'out_of_range', message }])
+}
+
 const kid = line(256, 1)
 const SetKeys = z.discriminatedUnion(
   'action',
@@ -90,12 +97,15 @@ const SetKeys = z.discriminatedUnion(
 )
 export type SetKeys = z.input<typeof SetKeys>
 
+const invalid = (details: { field: string; code: string; message: string }[]) =>
+  new AppError('validation_failed', 'The body is not valid.', { details })
+
 const parse = <T extends z.ZodType>(schema: T, value: unknown): z.output<T> => {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw new AppError('validation_failed', 'The body is not valid.', {
-    details: result.error.issues.map(({ path, code, message }) => ({ field: path.join('.'), code, message })),
-  })
+  throw invalid(
+    result.error.issues.map(({ path, code, message }) => ({ field: path.join('.'), code, message })),
+  )
 }
 
 const searchParamsOf = (call: Call) => new URL(call.request.url).searchParams
@@ -223,6 +233,8 @@ export const controls: Record<string, Control> = {
   'GET /dev/clock': ({ clock }) => json({ now: iso(clock.now()), frozen: clock.isFrozen() }),
   'POST /dev/clock': async ({ clock }, call) => {
     const { reset, freeze, set, advance } = parse(SetClock, await readJson(call.request))
+    const from = set ?? (reset ? Date.now() : clock.now())
+    requireShowable(from + (advance ?? 0), set === undefined ? 'advance' : 'set')
     if (reset) clock.reset()
     if (freeze) clock.freeze()
     if (set !== undefined) clock.set(set)

@@ -116,6 +116,26 @@ describe('dev 9: clock', () => {
     expect(Math.abs((await server.clock.now()).getTime() - Date.now())).toBeLessThan(MINUTE)
   })
 
+  test('a time that cannot be shown is refused, and the clock stays', async () => {
+    await using server = await startGatehouse()
+    await server.clock.freeze()
+    const before = await server.clock.now()
+    for (const [change, field] of [
+      [() => server.clock.set(Date.UTC(9999, 11, 31) + 86_400_000), 'set'],
+      [() => server.clock.set(-1), 'set'],
+      [() => server.clock.advance(Number.MAX_SAFE_INTEGER), 'advance'],
+      [() => server.clock.advance(-Number.MAX_SAFE_INTEGER), 'advance'],
+    ] as const)
+      await expect(change()).rejects.toThrow(
+        `422 The body is not valid. ${field}: The clock shows only times of the years 1970 to 9999.`,
+      )
+    expect(await server.clock.now()).toEqual(before)
+    await server.clock.set('9999-12-31T23:59:59Z')
+    expect((await server.clock.now()).getUTCFullYear()).toBe(9999)
+    await server.clock.set(0)
+    expect((await server.clock.now()).getTime()).toBe(0)
+  })
+
   test('a published key signs from its start time on', async () => {
     await using server = await startGatehouse()
     const before = (await server.mint()).token
