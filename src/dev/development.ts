@@ -128,7 +128,7 @@ const clientOf = (request: Request, parameters: URLSearchParams): string | undef
 }
 
 const recorded = async (
-  { faults, recorder }: DevState,
+  { context, faults, recorder }: DevState,
   request: Request,
   server: Server<unknown>,
   next: Fetch,
@@ -136,7 +136,12 @@ const recorded = async (
   const parameters = await parametersOf(request)
   const client_id = clientOf(request, parameters)
   const { pathname: path } = new URL(request.url)
-  const fault = await faults.apply({ request, path, client_id }, () => server.timeout(request, 0))
+  // Faults are for the request itself: a preflight that failed or took up a fault would hide it from a page.
+  const fault =
+    request.method === 'OPTIONS'
+      ? undefined
+      : await faults.apply({ request, path, client_id }, () => server.timeout(request, 0))
+  if (fault) await (await import('./fault-cors.ts')).letPagesRead(context, request, fault, client_id)
   const answer = fault ?? (await next(request, server))
   recorder.received({
     method: request.method,

@@ -179,6 +179,45 @@ describe('dev 10: faults', () => {
     expect((await fetch(`${server.url}/.well-known/jwks.json`)).status).toBe(200)
   })
 
+  test('a page reads the faulty answers that it could read without the fault, and preflights get none', async () => {
+    const origin = 'https://shop.example'
+    await using server = await startGatehouse({
+      seed: {
+        clients: [
+          {
+            client_id: 'spa',
+            type: 'public',
+            grant_types: ['authorization_code'],
+            redirect_uris: [`${origin}/callback`],
+            web_origins: [origin],
+            scopes: ['openid'],
+          },
+        ],
+        users: [{ username: 'carol', email: 'carol@example.com' }],
+      },
+    })
+    const { token } = await server.mint({ user: 'carol' })
+    const readers = async (path: string, init: RequestInit = {}, from = origin) => {
+      await server.faults.add({ endpoint: path as `/${string}`, status: 503, times: 1 })
+      const headers = { ...init.headers, origin: from }
+      const preflight = await fetch(server.url + path, { method: 'OPTIONS', headers })
+      const answer = await fetch(server.url + path, { ...init, headers })
+      const again = await fetch(server.url + path, { ...init, headers })
+      const reader = answer.headers.get('access-control-allow-origin')
+      expect([preflight.ok, answer.status, again.status === 503]).toEqual([true, 503, false])
+      expect(again.headers.get('access-control-allow-origin')).toBe(reader)
+      return [reader, answer.headers.get('access-control-expose-headers')]
+    }
+    const exposed = 'www-authenticate, retry-after, x-request-id'
+    const form = { method: 'POST', body: new URLSearchParams({ client_id: 'spa' }) }
+    expect(await readers('/oauth/token', form)).toEqual([origin, exposed])
+    expect(await readers('/oauth/token', form, 'https://other.example')).toEqual([null, null])
+    expect(await readers('/oauth/revoke', form)).toEqual([origin, exposed])
+    expect(await readers('/oauth/register', { method: 'POST' })).toEqual(['*', exposed])
+    expect(await readers('/oauth/userinfo', bearer(token))).toEqual([origin, exposed])
+    expect(await readers('/.well-known/jwks.json')).toEqual(['*', null])
+  })
+
   test('no answer until the caller gives up', async () => {
     await using server = await startGatehouse()
     await server.faults.add({ endpoint: 'jwks', hang: true })
